@@ -1,0 +1,53 @@
+# Two commands do everything: `make run` and `make test`.
+
+PYTHON ?= python3
+BIN := .venv/bin
+SOAK := build/soak
+
+.PHONY: run test env dev lint format soak clean help
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/'
+
+run: env  ## set up, index a real repository, complete real code, print statistics
+	@$(BIN)/python -m codespec_bench.demo
+
+test: dev lint  ## set up, lint, check types and layers, run all tests
+	@$(BIN)/python -m pytest
+
+lint: dev  ## style, types, layers, C++ format
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/basedpyright
+	@$(BIN)/lint-imports
+	@$(BIN)/clang-format --dry-run --Werror codespec/native/*.cpp codespec/native/*.h
+
+format: dev  ## rewrite the sources in the project's style
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+	@$(BIN)/clang-format -i codespec/native/*.cpp codespec/native/*.h
+
+soak: dev  ## the native tests under address and undefined-behaviour sanitizers (GCC; some minutes)
+	$(BIN)/cmake -E rm -rf $(SOAK)/site
+	$(BIN)/cmake -S codespec/native -B $(SOAK) -G Ninja -DCMAKE_BUILD_TYPE=Debug \
+	    -DCODESPEC_SANITIZE=address,undefined -DCODESPEC_WERROR=ON \
+	    -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
+	$(BIN)/cmake --build $(SOAK)
+	$(BIN)/cmake -E copy_directory codespec $(SOAK)/site/codespec
+	$(BIN)/cmake -E copy_directory tests $(SOAK)/site/tests
+	$(BIN)/cmake -E copy pyproject.toml $(SOAK)/site/
+	$(BIN)/cmake --install $(SOAK) --prefix $(SOAK)/site
+	cd $(SOAK)/site && ASAN_OPTIONS=detect_leaks=0 \
+	    LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so.6)" \
+	    PYTHONPATH="$$($(CURDIR)/$(BIN)/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')" \
+	    $(CURDIR)/$(BIN)/python -S -m pytest -q -p no:faulthandler -p no:cacheprovider \
+	    tests/property/test_automaton.py tests/property/test_segment.py tests/unit/test_native_api.py
+
+env:  # the environment of users
+	@$(PYTHON) codespec/bootstrap.py
+
+dev:  # and of developers
+	@$(PYTHON) codespec/bootstrap.py --dev
+
+clean:  ## remove the environment and all build output
+	rm -rf .venv build .pytest_cache .ruff_cache .hypothesis .import_linter_cache

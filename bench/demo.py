@@ -1,0 +1,170 @@
+"""What `make run` shows: a repository that is not ours is fetched, indexed and completed.
+
+Lines are cut out of its files and asked for again, once with plain decoding and once with
+drafting. Texts are equal, passes are not.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from codespec.backends.llama import LlamaTokenizer, load_model
+from codespec.config import Settings, cache_dir, load_settings
+from codespec.engine.local import LocalEngine
+from codespec.index.build import build_index
+from codespec.models.registry import target_path
+from codespec.types import Completion, CompletionRequest
+
+# The bundled models have never seen this package.
+PACKAGE = "flask==3.1.2"
+
+# (file, start of the line that the cut begins after, lines cut out)
+CUTS = (
+    ("src/flask/sansio/scaffold.py", "    def delete(self, rule: str", 6),
+    ("src/flask/ctx.py", "    def __contains__(self, item: str) -> bool:", 1),
+    ("src/flask/json/provider.py", '        kwargs.setdefault("ensure_ascii"', 3),
+    ("src/flask/app.py", "    def ensure_sync(self, func:", 12),
+)
+
+console = Console(highlight=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    path: Path
+    line: int
+    prefix: str
+    suffix: str
+    original: str
+
+
+def main() -> None:
+    settings = load_settings()
+    root = fetch(PACKAGE)
+    index(root, settings)
+    engine = LocalEngine(settings)
+    try:
+        info = engine.info
+        console.print(
+            f"[bold]model[/]  {info.name}: {info.n_params / 1e6:.1f} M parameters on {info.backend}"
+        )
+        total: list[tuple[Completion, Completion]] = []
+        for place in cut_out(root):
+            plain, drafted = complete(engine, place, root)
+            show(place, root, plain, drafted)
+            total.append((plain, drafted))
+        summary(total)
+    finally:
+        engine.close()
+
+
+def fetch(package: str) -> Path:
+    """The source distribution of `package`, unpacked in the cache folder; downloaded once."""
+    folder = cache_dir() / "demo" / package.replace("==", "-")
+    if not folder.is_dir():
+        console.print(f"fetching {package}")
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        command += ["--no-binary", ":all:", "--dest", str(folder.parent), package]
+        if subprocess.run(command, check=False).returncode:
+            sys.exit(f"{package} could not be fetched: is the package index reachable from here?")
+        archive = next(folder.parent.glob(f"{folder.name}*.tar.gz"))
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder.with_suffix(".part"), filter="data")
+        folder.with_suffix(".part").rename(folder)
+    return next(path for path in folder.iterdir() if path.is_dir())
+
+
+def index(root: Path, settings: Settings) -> None:
+    model = load_model(target_path(settings.model), vocab_only=True)
+    with console.status("indexing"):
+        report = build_index(root, LlamaTokenizer(model), settings.index)
+    console.print(
+        f"[bold]index[/]  {root.name}: {report.n_files} files, {report.n_tokens:,} tokens, "
+        f"{report.n_index_bytes / max(report.n_tokens, 1):.1f} bytes a token, "
+        f"{report.seconds * 1e3:.0f} ms"
+    )
+    model.close()
+
+
+def cut_out(root: Path) -> list[Place]:
+    places: list[Place] = []
+    for name, start, n_lines in CUTS:
+        lines = (root / name).read_text("utf-8").splitlines(keepends=True)
+        at = next(i for i, line in enumerate(lines) if line.startswith(start)) + 1
+        first = lines[at]
+        indent = first[: len(first) - len(first.lstrip())]
+        places.append(
+            Place(
+                root / name,
+                at + 1,
+                "".join(lines[:at]) + indent,
+                "\n" + "".join(lines[at + n_lines :]),
+                "".join(lines[at : at + n_lines]).strip(),
+            )
+        )
+    return places
+
+
+def complete(engine: LocalEngine, place: Place, root: Path) -> tuple[Completion, Completion]:
+    """(with plain decoding, with drafting), both with the prompt in the cache, as after a key."""
+
+    def ask(drafters: tuple[str, ...] | None) -> Completion:
+        return engine.complete(
+            CompletionRequest(
+                place.prefix,
+                place.suffix,
+                path=str(place.path),
+                workspace=str(root),
+                max_tokens=48,
+                drafters=drafters,
+            )
+        )
+
+    ask(None)
+    return ask(()), ask(None)
+
+
+def show(place: Place, root: Path, plain: Completion, drafted: Completion) -> None:
+    console.rule(f"{place.path.relative_to(root)}:{place.line}", align="left")
+    before = "".join(place.prefix.splitlines(keepends=True)[-4:])
+    console.print(Text(before, "dim") + Text(drafted.text, "green"))
+    trace = drafted.trace
+    sources = ", ".join(
+        f"{source} {s.n_accepted}/{s.n_drafted}" for source, s in sorted(trace.by_source.items())
+    )
+    console.print(
+        f"[bold]{trace.n_tokens} tokens in {trace.n_target_passes} target passes[/] "
+        f"(plain: {plain.trace.n_target_passes}), {trace.ms:.1f} ms (plain: {plain.trace.ms:.1f}); "
+        f"accepted/drafted: {sources or 'nothing drafted'}"
+    )
+    if plain.text != drafted.text:
+        console.print("[yellow]the texts part at a tie between two tokens (floating point)[/]")
+
+
+def summary(total: list[tuple[Completion, Completion]]) -> None:
+    table = Table(title="all places")
+    for column in ("", "tokens", "target passes", "drafted", "accepted", "ms"):
+        table.add_column(column, justify="right" if column else "left")
+    for name, which in (("plain", 0), ("drafted", 1)):
+        traces = [pair[which].trace for pair in total]
+        table.add_row(
+            name,
+            str(sum(t.n_tokens for t in traces)),
+            str(sum(t.n_target_passes for t in traces)),
+            str(sum(t.n_drafted for t in traces)),
+            str(sum(t.n_accepted for t in traces)),
+            f"{sum(t.ms for t in traces):.1f}",
+        )
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""A Git history as a stream of edits to write again: what a programmer typed, where, in what state
+of the repository.
+
+Only plumbing commands are used, so neither hooks nor filters of the repository run.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+from codespec.errors import InputError
+
+MIN_LINES = 2
+MAX_HUNKS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Added lines at their place.
+
+    prefix:  the file before them, the commit's earlier hunks applied.
+    text:    the added lines.
+    suffix:  the parent's text after them.
+    removed: the parent's lines they replace.
+    """
+
+    path: str
+    prefix: str
+    text: str
+    suffix: str
+    removed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """hunks: of all files, in the order of the diff. tree: path -> blob of the parent."""
+
+    sha: str
+    tree: dict[str, str]
+    hunks: tuple[Hunk, ...]
+
+
+class History:
+    """Reads a repository through `git`.
+
+    Raises: InputError when `root` is no repository, or git is missing.
+    """
+
+    def __init__(self, root: Path, glob: str = "*.py") -> None:
+        self._root = root
+        self._glob = glob
+        try:
+            self._git("rev-parse", "--git-dir")
+        except FileNotFoundError:
+            raise InputError("git is not installed", "The replay reads a Git history.") from None
+        except subprocess.CalledProcessError:
+            raise InputError(
+                f"{root}: not a Git repository", "Give a clone with history."
+            ) from None
+
+    def commits(self, n: int) -> list[Commit]:
+        """The last `n` commits with something to replay, oldest first."""
+        found: list[Commit] = []
+        for line in self._lines("rev-list", "--no-merges", "--parents", "HEAD"):
+            sha, *parents = line.split()
+            if len(parents) != 1:
+                continue
+            hunks = tuple(self._hunks(parents[0], sha))[:MAX_HUNKS]
+            if hunks:
+                found.append(Commit(sha, self._tree(parents[0]), hunks))
+                if len(found) == n:
+                    break
+        return found[::-1]
+
+    def blob(self, sha: str) -> str:
+        return self._git("cat-file", "blob", sha)
+
+    def _tree(self, commit: str) -> dict[str, str]:
+        tree: dict[str, str] = {}
+        for entry in self._git("ls-tree", "-r", "-z", commit).split("\0"):
+            meta, _, path = entry.partition("\t")
+            if path and fnmatch(path, self._glob) and meta.startswith("100"):
+                tree[path] = meta.split()[2]
+        return tree
+
+    def _hunks(self, parent: str, commit: str) -> Iterator[Hunk]:
+        listed = self._git(
+            "diff-tree", "-r", "-z", "--raw", "--no-renames", "--diff-filter=AM", parent, commit
+        ).split("\0")
+        for meta, path in zip(listed[::2], listed[1::2], strict=False):
+            if not fnmatch(path, self._glob) or meta.split()[1] not in ("100644", "100755"):
+                continue
+            old_sha, new_sha = meta.split()[2:4]
+            old = "" if set(old_sha) == {"0"} else self.blob(old_sha)
+            new = self.blob(new_sha)
+            diff = self._git("diff-tree", "-p", "-U0", "--no-renames", parent, commit, "--", path)
+            yield from hunks_of(path, old, new, diff)
+
+    def _lines(self, *args: str) -> Iterator[str]:
+        command = ["git", "-C", str(self._root), *args]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            yield from process.stdout
+            process.kill()
+
+    def _git(self, *args: str) -> str:
+        command = ["git", "-C", str(self._root), *args]
+        done = subprocess.run(command, capture_output=True, check=True)
+        return done.stdout.decode("utf-8", "replace")
+
+
+_HEADER = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
+
+
+def hunks_of(path: str, old: str, new: str, diff: str) -> Iterator[Hunk]:
+    """The hunks of a `-U0` diff that add at least MIN_LINES lines."""
+    old_lines = old.splitlines(keepends=True)
+    new_lines = new.splitlines(keepends=True)
+    for m in _HEADER.finditer(diff):
+        old_start, new_start = int(m[1]), int(m[3])
+        n_old, n_new = int(m[2] or 1), int(m[4] or 1)
+        if n_new < MIN_LINES:
+            continue
+        # A hunk without old lines names the line it follows instead of its first one.
+        old_end = old_start - 1 + n_old if n_old else old_start
+        yield Hunk(
+            path,
+            "".join(new_lines[: new_start - 1]),
+            "".join(new_lines[new_start - 1 : new_start - 1 + n_new]),
+            "".join(old_lines[old_end:]),
+            "".join(old_lines[old_end - n_old : old_end]),
+        )

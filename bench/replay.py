@@ -1,0 +1,297 @@
+"""`codespec bench replay`: how fast would the edits of a Git history have been decoded?
+
+The target is the true text, so no model is needed and every drafter is asked the same questions;
+a pass over k drafted tokens costs T(k + 1) on a given curve. Loop, chain and drafters are the
+product's own: only the model is replaced.
+"""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from codespec.backends.fake import FakeTarget
+from codespec.drafters.calibrate import AcceptanceTable
+from codespec.drafters.chain import DraftChain
+from codespec.drafters.cost import FLAT, CostCurve
+from codespec.drafters.lookup import LookupDrafter
+from codespec.engine.completer import Completer, Limits
+from codespec.index.live import LiveDocument
+from codespec.index.text import encode, safe_cuts
+from codespec.native import Proposal, Segment, SuffixAutomaton, build_segment
+from codespec.sampling import Sampler
+from codespec.types import (
+    NO_DRAFT,
+    NO_TOKENS,
+    Context,
+    Draft,
+    Drafter,
+    Logits,
+    SamplingParams,
+    SourceStats,
+    Tokenizer,
+    Tokens,
+    Trace,
+)
+
+from .history import Commit, History, Hunk
+from .reference import (
+    Fixed,
+    Ideal,
+    PromptLookup,
+    Sources,
+    SuffixTrie,
+    automaton_of,
+)
+
+MIN_TOKENS, MAX_TOKENS = 16, 400
+
+
+class TextTarget(FakeTarget):
+    """A target that says a given text. Row i follows draft node i - 1 and is read only when the
+    node's whole path was right, so its depth says which token comes."""
+
+    def __init__(self, n_vocab: int, max_draft: int) -> None:
+        super().__init__(n_vocab=n_vocab, n_ctx=1 << 30, max_draft=max_draft, eog=frozenset())
+        self.truth = NO_TOKENS
+        self._n_said = 0
+
+    def prefill(self, tokens: Tokens, cancelled: Callable[[], bool]) -> int:
+        self._n_said = 0
+        self._n_prompt = len(tokens)
+        return 0
+
+    @property
+    def n_cached(self) -> int:
+        return self._n_prompt - 1 + self._n_said
+
+    def decode(self, tokens: Tokens, draft: Draft) -> _TextRows:  # pyright: ignore[reportIncompatibleMethodOverride]
+        depths = np.zeros(len(draft) + 1, np.int64)
+        for i, parent in enumerate(draft.parents.tolist()):
+            depths[i + 1] = depths[parent + 1] + 1
+        return _TextRows(self.truth, depths + self._n_said)
+
+    def keep(self, path: Sequence[int]) -> None:
+        self._n_said += len(path) + 1
+
+
+class _TextRows:
+    def __init__(
+        self, truth: Tokens, positions: np.ndarray[tuple[int], np.dtype[np.int64]]
+    ) -> None:
+        self._truth = truth
+        self._positions = positions
+
+    def argmax(self, i: int) -> int:
+        # The token after the last is never looked at: the limit ends the output before.
+        return int(self._truth[min(self._positions[i], len(self._truth) - 1)])
+
+    def row(self, i: int) -> Logits:
+        raise NotImplementedError("the true text has no logits")
+
+
+class Tally(DraftChain):
+    """A chain that keeps the widths of its passes."""
+
+    def begin(self, context: Context) -> None:
+        super().begin(context)
+        self.widths: list[int] = []
+
+    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+        draft = super().propose(emitted, n_max) if self.drafters else NO_DRAFT
+        self.widths.append(len(draft))
+        return draft
+
+
+@dataclass
+class Result:
+    """One configuration on one curve, summed over all hunks."""
+
+    config: str
+    n_tokens: int = 0
+    n_passes: int = 0
+    n_drafted: int = 0
+    n_accepted: int = 0
+    cost: float = 0.0
+    draft_s: float = 0.0
+    by_source: dict[str, SourceStats] = field(default_factory=dict[str, SourceStats])
+
+    def add(self, trace: Trace, widths: Sequence[int], curve: CostCurve) -> None:
+        self.n_tokens += trace.n_tokens
+        self.n_passes += trace.n_target_passes
+        self.n_drafted += trace.n_drafted
+        self.n_accepted += trace.n_accepted
+        self.cost += float(curve.ms(np.asarray(widths) + 1).sum())
+        self.draft_s += trace.draft_ms / 1e3
+        for source, stats in trace.by_source.items():
+            mine = self.by_source.setdefault(source, SourceStats())
+            mine.n_drafted += stats.n_drafted
+            mine.n_accepted += stats.n_accepted
+
+
+class Tree:
+    """A parent's tree without the old version of the edited file: as the product indexes it, a
+    frozen segment, and as an exact trie for the references."""
+
+    def __init__(self, documents: Sequence[Tokens], segment: Segment, edited: int | None) -> None:
+        self._documents = documents
+        self._segment = segment
+        self._dead = np.zeros(len(documents), np.bool_)
+        if edited is not None:
+            self._dead[edited] = True
+
+    @functools.cached_property
+    def trie(self) -> SuffixAutomaton:
+        living = zip(self._documents, self._dead, strict=True)
+        return automaton_of([tokens for tokens, dead in living if not dead])
+
+    def draft(self, context: Tokens, n_max: int, skip_path: str = "") -> Proposal:
+        return self._segment.draft(np.ascontiguousarray(context), n_max, dead=self._dead)
+
+
+class Trees:
+    """Makes trees. Tokens are kept by blob, a commit's segment serves all its files."""
+
+    def __init__(self, history: History, tokenizer: Tokenizer) -> None:
+        self._history = history
+        self._tokenizer = tokenizer
+        self._cuts = safe_cuts(tokenizer)
+        self._tokens: dict[str, Tokens] = {}
+        self._paths: list[str] = []
+        self._documents: list[Tokens] = []
+        self._segment: Segment | None = None
+        self._commit = self._edited = ""
+        self._tree: Tree | None = None
+
+    def of(self, commit: Commit, edited: str) -> Tree:
+        if self._commit != commit.sha or self._segment is None:
+            self._commit, self._tree = commit.sha, None
+            self._paths = sorted(commit.tree)
+            self._documents = [self._of(commit.tree[path]) for path in self._paths]
+            self._segment = segment_of(self._documents)
+        if self._tree is None or self._edited != edited:
+            self._edited = edited
+            at = self._paths.index(edited) if edited in commit.tree else None
+            self._tree = Tree(self._documents, self._segment, at)
+        return self._tree
+
+    def _of(self, sha: str) -> Tokens:
+        if sha not in self._tokens:
+            self._tokens[sha] = encode(self._history.blob(sha), self._tokenizer, self._cuts)
+        return self._tokens[sha]
+
+
+def segment_of(documents: Sequence[Tokens]) -> Segment:
+    """A segment that exists only as long as it is mapped."""
+    starts = np.cumsum([0] + [len(tokens) for tokens in documents], dtype=np.int64)[:-1]
+    tokens = np.concatenate([NO_TOKENS, *documents])
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        file = Path(folder) / "segment"
+        build_segment(file, tokens, starts)
+        return Segment.open(file)
+
+
+CONFIGS = ("plain", "prompt-lookup", "fixed", "suffix-trie", "codespec", "ideal")
+
+
+class Replay:
+    """Replays the last commits of a history under every configuration."""
+
+    def __init__(
+        self,
+        root: Path,
+        tokenizer: Tokenizer,
+        curve: CostCurve,
+        glob: str = "*.py",
+        width: int = 16,
+        configs: Sequence[str] = CONFIGS,
+    ) -> None:
+        self._history = History(root, glob)
+        self._tokenizer = tokenizer
+        self._cuts = safe_cuts(tokenizer)
+        self._curve = curve
+        self._width = width
+        self._trees = Trees(self._history, tokenizer)
+        self._target = TextTarget(tokenizer.n_vocab, 64)
+        self._table = AcceptanceTable()
+        self._document = LiveDocument(tokenizer, self._cuts)
+        self.results = {name: Result(name) for name in configs}
+        self.n_hunks = 0
+
+    def run(self, n_commits: int, progress: Callable[[int, int], None] = lambda i, n: None) -> None:
+        commits = self._history.commits(n_commits)
+        for i, commit in enumerate(commits):
+            progress(i, len(commits))
+            for hunk, truth in self._usable(commit):
+                self._replay(hunk, truth, self._trees.of(commit, hunk.path))
+                self.n_hunks += 1
+
+    def _usable(self, commit: Commit) -> Iterator[tuple[Hunk, Tokens]]:
+        for hunk in commit.hunks:
+            truth = self._tokenizer.encode(hunk.text)
+            if MIN_TOKENS <= len(truth) <= MAX_TOKENS:
+                yield hunk, truth
+
+    def _replay(self, hunk: Hunk, truth: Tokens, tree: Tree) -> None:
+        left = encode(hunk.prefix, self._tokenizer, self._cuts)
+        right = encode(hunk.suffix, self._tokenizer, self._cuts)
+        self._document.update(hunk.prefix, hunk.suffix)
+        prompt = left if len(left) else np.zeros(1, np.int32)
+        context = Context(prompt, left, right, path=hunk.path, workspace="replay")
+        self._target.truth = truth
+        for name, result in self.results.items():
+            chain = self._chain(name, truth, tree)
+            limits = Limits(len(truth), max_width=24 if name == "ideal" else self._width)
+            trace = Trace()
+            sampler = Sampler(SamplingParams())
+            emitted, _ = Completer(self._target, chain, time.perf_counter).run(
+                context, sampler, limits, trace=trace
+            )
+            assert emitted == truth.tolist(), "verification emitted something else"
+            result.add(trace, chain.widths, self._curve)
+
+    def _chain(self, name: str, truth: Tokens, tree: Tree) -> Tally:
+        n_vocab = self._tokenizer.n_vocab
+        reference: dict[str, Callable[[], Drafter]] = {
+            "prompt-lookup": lambda: PromptLookup(Sources(tree.trie)),
+            "fixed": lambda: Fixed(Sources(tree.trie)),
+            "suffix-trie": lambda: SuffixTrie(Sources(tree.trie)),
+            "ideal": lambda: Ideal(Sources(tree.trie), lambda: truth),
+        }
+        if name == "plain":
+            return Tally([], n_vocab)
+        if name in reference:
+            # References choose their own widths.
+            return Tally([reference[name]()], n_vocab, 1, FLAT)
+        lookup = LookupDrafter(lambda path: self._document, lambda workspace: tree, self._table)
+        return Tally([lookup], n_vocab, 1, self._curve)
+
+    def rows(self) -> list[dict[str, object]]:
+        """One line per configuration, as the benchmark reports it."""
+        plain, ideal = self.results["plain"], self.results["ideal"]
+        out: list[dict[str, object]] = []
+        for result in self.results.values():
+            speedup = plain.cost / result.cost
+            out.append(
+                {
+                    "config": result.config,
+                    "n_tokens": result.n_tokens,
+                    "mat": result.n_tokens / result.n_passes,
+                    "drafted_per_pass": result.n_drafted / result.n_passes,
+                    "n_drafted": result.n_drafted,
+                    "accepted": result.n_accepted,
+                    "speedup": speedup,
+                    "share_of_ideal": speedup / (plain.cost / ideal.cost),
+                    "draft_us_per_pass": 1e6 * result.draft_s / result.n_passes,
+                    "by_source": {
+                        s: [v.n_accepted, v.n_drafted] for s, v in sorted(result.by_source.items())
+                    },
+                }
+            )
+        return out

@@ -1,0 +1,86 @@
+"""The replay from the command line: curves by name, progress, the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from codespec.backends.llama import LlamaTokenizer, load_model
+from codespec.config import Settings
+from codespec.drafters.cost import CostCurve
+from codespec.errors import InputError
+from codespec.models.registry import target_path
+
+from .replay import Replay
+
+SHIPPED = Path(__file__).with_name("curves.json")
+
+
+class _Curve(msgspec.Struct):
+    """t1_ms: a pass over one token. ratio[i]: a pass over n[i] tokens, in units of that."""
+
+    t1_ms: float
+    n: list[int]
+    ratio: list[float]
+
+
+def load_curve(name: str) -> CostCurve:
+    """A shipped curve by name, or the one in a JSON file {"t1_ms", "n", "ratio"}.
+
+    Raises: InputError.
+    """
+    shipped = msgspec.json.decode(SHIPPED.read_bytes(), type=dict[str, _Curve | str])
+    found = shipped.get(name)
+    if not isinstance(found, _Curve):
+        try:
+            found = msgspec.json.decode(Path(name).read_bytes(), type=_Curve)
+        except FileNotFoundError:
+            names = ", ".join(k for k, v in shipped.items() if isinstance(v, _Curve))
+            raise InputError(f"{name}: no such curve", f"Shipped: {names}; or a file.") from None
+        except (OSError, msgspec.DecodeError) as e:
+            raise InputError(
+                f"{name}: {e}", 'Give {"t1_ms": ..., "n": [...], "ratio": [...]}.'
+            ) from e
+    if len(found.n) != len(found.ratio):
+        raise InputError(f"{name}: n and ratio differ in length")
+    return CostCurve(dict(zip(found.n, (found.t1_ms * r for r in found.ratio), strict=True)))
+
+
+def run(
+    repo: Path, settings: Settings, n_commits: int, glob: str, curve: str, width: int
+) -> list[dict[str, Any]]:
+    """One row per configuration. Raises: InputError, ModelError."""
+    tokenizer = LlamaTokenizer(load_model(target_path(settings.model), vocab_only=True))
+    replay = Replay(repo, tokenizer, load_curve(curve), glob, width)
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("replaying", total=None)
+        replay.run(n_commits, lambda i, n: bar.update(task, completed=i, total=n))
+    if not replay.n_hunks:
+        raise InputError(
+            f"{repo}: no edits to replay", f'No commit adds lines to files like "{glob}".'
+        )
+    return [{**row, "curve": curve, "n_hunks": replay.n_hunks} for row in replay.rows()]
+
+
+def print_rows(rows: list[dict[str, Any]]) -> None:
+    first = rows[0]
+    table = Table(title=f"{first['n_hunks']} hunks, {first['n_tokens']} tokens, {first['curve']}")
+    columns = ("", "tokens a pass", "drafted a pass", "speed-up", "of the ideal", "accepted")
+    for column in columns:
+        table.add_column(column, justify="right" if column else "left")
+    for row in rows:
+        share = row["accepted"] / row["n_drafted"] if row["n_drafted"] else 0.0
+        table.add_row(
+            row["config"],
+            f"{row['mat']:.2f}",
+            f"{row['drafted_per_pass']:.2f}",
+            f"{row['speedup']:.2f}",
+            f"{row['share_of_ideal']:.0%}",
+            f"{share:.0%}" if row["n_drafted"] else "",
+        )
+    Console().print(table)

@@ -1,0 +1,150 @@
+"""A deterministic target over bytes: the proof bench for everything above the model.
+
+Logits are a hash of the last few tokens, so any law can be checked exactly, and the KV cache is
+a plain list whose discipline (positions, commits, rewinds) is enforced by assertions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from codespec.tree import leaves
+from codespec.types import (
+    NO_DRAFT,
+    CancelledError,
+    Draft,
+    FimTokens,
+    Logits,
+    ModelInfo,
+    Tokens,
+)
+
+EOS, FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE = 256, 257, 258, 259
+
+
+class ByteTokenizer:
+    """One token a byte, and four special ids."""
+
+    n_vocab = 260
+    hash = "bytes-260"
+
+    def encode(self, text: str | bytes) -> Tokens:
+        raw = text.encode() if isinstance(text, str) else text
+        return np.frombuffer(raw, np.uint8).astype(np.int32)
+
+    def piece(self, token: int) -> bytes:
+        return bytes([token]) if 0 <= token < 256 else b""
+
+    def decode(self, tokens: Tokens | Sequence[int]) -> bytes:
+        return b"".join(self.piece(int(t)) for t in tokens)
+
+
+LogitsFunction = Callable[[tuple[int, ...]], Logits]
+"""The last tokens (at most `FakeTarget.order`) -> (n_vocab,) logits."""
+
+
+def hashed_logits(n_vocab: int, scale: float = 2.0) -> LogitsFunction:
+    """Logits that look random but depend on the context alone."""
+
+    def logits(context: tuple[int, ...]) -> Logits:
+        digest = hashlib.blake2b(np.asarray(context, np.int32).tobytes(), digest_size=8).digest()
+        rng = np.random.default_rng(int.from_bytes(digest, "little"))
+        return (rng.standard_normal(n_vocab) * scale).astype(np.float32)
+
+    return logits
+
+
+class FakeRows:
+    def __init__(self, contexts: list[tuple[int, ...]], logits: LogitsFunction) -> None:
+        self._contexts = contexts
+        self._logits = logits
+        self.n_read = 0
+
+    def row(self, i: int) -> Logits:
+        self.n_read += 1
+        return self._logits(self._contexts[i])
+
+    def argmax(self, i: int) -> int:
+        return int(self.row(i).argmax())
+
+
+class FakeTarget:
+    """`TargetModel` whose law is `logits` of the last `order` tokens."""
+
+    def __init__(
+        self,
+        logits: LogitsFunction | None = None,
+        n_vocab: int = ByteTokenizer.n_vocab,
+        order: int = 3,
+        eog: frozenset[int] = frozenset({EOS}),
+        n_ctx: int = 4096,
+        max_draft: int = 64,
+        max_leaves: int = 8,
+    ) -> None:
+        fim = FimTokens(FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE) if n_vocab > FIM_MIDDLE else None
+        self.info = ModelInfo(
+            name="fake",
+            path="",
+            architecture="fake",
+            n_vocab=n_vocab,
+            n_ctx=n_ctx,
+            n_params=0,
+            file_bytes=0,
+            fim=fim,
+            eog=eog,
+            bos=None,
+            tokenizer_hash=ByteTokenizer.hash,
+            backend="fake",
+        )
+        self.max_draft = max_draft
+        self.max_leaves = max_leaves
+        self.order = order
+        self.n_passes = 0
+        self._logits = logits or hashed_logits(n_vocab)
+        self._kv: list[int] = []
+        self._draft = NO_DRAFT
+
+    @property
+    def n_cached(self) -> int:
+        return len(self._kv)
+
+    @property
+    def cached(self) -> list[int]:
+        return list(self._kv)
+
+    def prefill(self, tokens: Tokens, cancelled: Callable[[], bool]) -> int:
+        assert len(self._draft) == 0, "keep() must follow decode()"
+        if cancelled():
+            raise CancelledError
+        wanted = tokens.tolist()
+        n = 0
+        while n < min(len(self._kv), len(wanted) - 1) and self._kv[n] == wanted[n]:
+            n += 1
+        self._kv = wanted[: max(n, len(wanted) - 8)]
+        return n
+
+    def decode(self, tokens: Tokens, draft: Draft) -> FakeRows:
+        assert len(self._draft) == 0, "keep() must follow decode()"
+        assert len(tokens) >= 1
+        assert len(draft) <= self.max_draft
+        assert len(leaves(draft)) <= self.max_leaves
+        assert len(self._kv) + len(tokens) + len(draft) <= self.info.n_ctx
+        self.n_passes += 1
+        self._kv += tokens.tolist()
+        self._draft = draft
+        contexts = [tuple(self._kv[-self.order :])]
+        for i in range(len(draft)):
+            parent = contexts[int(draft.parents[i]) + 1]
+            contexts.append((*parent, int(draft.tokens[i]))[-self.order :])
+        return FakeRows(contexts, self._logits)
+
+    def keep(self, path: Sequence[int]) -> None:
+        parent = -1
+        for node in path:
+            assert self._draft.parents[node] == parent, "path must descend from the root"
+            self._kv.append(int(self._draft.tokens[node]))
+            parent = node
+        self._draft = NO_DRAFT

@@ -1,0 +1,187 @@
+"""Loading GGUF files with llama.cpp: errors in words, metadata as `ModelInfo`."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import sys
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import llama_cpp
+
+from codespec.errors import ModelError
+from codespec.types import FimOrder, FimTokens, ModelInfo
+
+# llama_cpp is ctypes and has no useful types; the Any stays inside this package.
+lib: Any = llama_cpp
+
+_last_lines: deque[str] = deque(maxlen=30)
+
+
+def _on_log(_level: int, text: bytes, _user: object) -> None:
+    line = text.decode("utf-8", "replace").strip()
+    if line:
+        _last_lines.append(line)
+
+
+# llama.cpp keeps the pointer: a collected callback would crash the process.
+_log_callback = lib.llama_log_callback(_on_log)
+lib.llama_log_set(_log_callback, None)
+lib.llama_backend_init()
+
+
+class LoadedModel:
+    """A GGUF file in memory, its vocabulary and what it says about itself."""
+
+    def __init__(self, handle: Any, path: Path, backend: str) -> None:
+        self.handle = handle
+        self.vocab = lib.llama_model_get_vocab(handle)
+        self.n_vocab = int(lib.llama_vocab_n_tokens(self.vocab))
+        self.path = path
+        self.backend = backend
+        self._info: ModelInfo | None = None
+
+    def metadata(self, key: str) -> str:
+        """A scalar of the file's metadata as text; "" where there is none."""
+        buffer = ctypes.create_string_buffer(512)
+        n = lib.llama_model_meta_val_str(self.handle, key.encode(), buffer, len(buffer))
+        return buffer.value.decode("utf-8", "replace") if n >= 0 else ""
+
+    @property
+    def info(self) -> ModelInfo:
+        if self._info is None:
+            self._info = self._read_info()
+        return self._info
+
+    def _read_info(self) -> ModelInfo:
+        eog = [t for t in range(self.n_vocab) if lib.llama_vocab_is_eog(self.vocab, t)]
+        bos = int(lib.llama_vocab_bos(self.vocab))
+        return ModelInfo(
+            name=self.metadata("general.name") or self.path.stem,
+            path=str(self.path),
+            architecture=self.metadata("general.architecture"),
+            n_vocab=self.n_vocab,
+            n_ctx=int(lib.llama_model_n_ctx_train(self.handle)),
+            n_params=int(lib.llama_model_n_params(self.handle)),
+            file_bytes=self.path.stat().st_size,
+            fim=self._fim_tokens(),
+            eog=frozenset(eog),
+            bos=bos if bos >= 0 and lib.llama_vocab_get_add_bos(self.vocab) else None,
+            tokenizer_hash=self._tokenizer_hash(),
+            backend=self.backend,
+        )
+
+    def _fim_tokens(self) -> FimTokens | None:
+        """The file's own ids where llama.cpp finds them, else the texts known model families use.
+
+        Sources: the model cards of Code Llama, StarCoder 2, DeepSeek Coder, CodeGemma, Codestral.
+        """
+        ids = [
+            int(f(self.vocab))
+            for f in (lib.llama_vocab_fim_pre, lib.llama_vocab_fim_suf, lib.llama_vocab_fim_mid)
+        ]
+        order: FimOrder = "spm" if self.metadata("codespec.fim_order") == "spm" else "psm"
+        if min(ids) >= 0:
+            return FimTokens(*ids, order=order)
+        texts = self._token_texts()
+        by_text = {t: i for i, t in enumerate(texts)}
+        for family in _FIM_FAMILIES:
+            if all(text in by_text for text in family):
+                return FimTokens(*(by_text[text] for text in family), order=order)
+        return None
+
+    def _token_texts(self) -> list[str]:
+        return [
+            lib.llama_vocab_get_text(self.vocab, t).decode("utf-8", "replace")
+            for t in range(self.n_vocab)
+        ]
+
+    def _tokenizer_hash(self) -> str:
+        digest = hashlib.blake2b(digest_size=10)
+        for key in ("tokenizer.ggml.model", "tokenizer.ggml.pre"):
+            digest.update(self.metadata(key).encode() + b"\0")
+        for text in self._token_texts():
+            digest.update(text.encode() + b"\0")
+        return digest.hexdigest()
+
+    def close(self) -> None:
+        if self.handle:
+            lib.llama_model_free(self.handle)
+            self.handle = None
+
+
+# (before the prefix, before the suffix, before the middle)
+_FIM_FAMILIES = (
+    ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
+    ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
+    ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),
+    ("▁<PRE>", "▁<SUF>", "▁<MID>"),
+    ("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
+)
+
+
+def load_model(path: Path, *, n_gpu_layers: int = -1, vocab_only: bool = False) -> LoadedModel:
+    """Load a GGUF file; `vocab_only` reads metadata and tokenizer alone (tens of milliseconds).
+
+    Raises: ModelError when the file is missing, no GGUF, damaged, or not supported.
+    """
+    _check_file(path)
+    params = lib.llama_model_default_params()
+    backend = gpu_backend()
+    params.n_gpu_layers = (999 if n_gpu_layers < 0 else n_gpu_layers) if backend != "cpu" else 0
+    params.vocab_only = vocab_only
+    _last_lines.clear()
+    handle = lib.llama_model_load_from_file(os.fsencode(path), params)
+    if not handle:
+        raise ModelError(
+            f"{path}: llama.cpp cannot load this model{_cause()}",
+            "The file may be incomplete or of a newer format: download it again, or try another.",
+        )
+    return LoadedModel(handle, path, backend)
+
+
+def _check_file(path: Path) -> None:
+    """Cheap checks first: llama.cpp's own messages for these cases do not help anybody."""
+    try:
+        with path.open("rb") as f:
+            magic = f.read(4)
+    except FileNotFoundError:
+        raise ModelError(
+            f"{path}: no such model file",
+            "Give an existing .gguf file, or none for the bundled one.",
+        ) from None
+    except OSError as e:
+        raise ModelError(f"{path}: {e.strerror}", "Give a readable .gguf file.") from None
+    if magic != b"GGUF":
+        what = "an empty file" if not magic else "not a GGUF file"
+        raise ModelError(f"{path}: {what}", "codespec reads GGUF models; convert or download one.")
+
+
+def _cause() -> str:
+    words = (
+        "error",
+        "fail",
+        "invalid",
+        "unknown",
+        "missing",
+        "not within",
+        "corrupt",
+        "unsupported",
+    )
+    lines = [s for s in _last_lines if any(w in s.lower() for w in words)]
+    return f": {lines[0]}" if lines else ""
+
+
+def last_cause() -> str:
+    """Why llama.cpp's last call failed, in its own words, as ": ..." or ""."""
+    return _cause()
+
+
+def gpu_backend() -> str:
+    """ "cpu", or the accelerator this build of llama.cpp uses: "metal", "cuda"."""
+    if os.environ.get("CODESPEC_BACKEND", "") == "cpu" or not lib.llama_supports_gpu_offload():
+        return "cpu"
+    return "metal" if sys.platform == "darwin" else "cuda"

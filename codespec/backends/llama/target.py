@@ -1,0 +1,251 @@
+"""A llama.cpp context as a `TargetModel`: one batch per verification, logits on the rows in play.
+
+A chain is verified in sequence 0. A tree takes one sequence id per leaf: a node belongs to the
+sequences of the leaves below it, and attention sees exactly its ancestors (the unified KV cache
+stores each node once). Copying a sequence in the unified cache copies no keys and values.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from codespec.backends.kv import CachedTokens
+from codespec.backends.llama.library import LoadedModel, last_cause, lib
+from codespec.errors import ModelError
+from codespec.tree import depths, leaf_sets
+from codespec.types import NO_DRAFT, CancelledError, Draft, Logits, ModelInfo, Tokens
+
+MAIN = 0
+"""Sequence id of the committed tokens."""
+
+MAX_LEAVES = 8
+
+# A pass over fewer tokens than this is too short to be worth interrupting, and calling back into
+# Python for every node of its graph would cost more than it could save.
+MIN_ABORTABLE = 32
+
+_NO_FLASH_ATTENTION = 0
+
+_NO_CALLBACK = lib.ggml_abort_callback()
+
+
+class LlamaRows:
+    """Logits of one pass: a view into llama.cpp's buffer, valid until the next pass."""
+
+    def __init__(self, logits: npt.NDArray[np.float32]) -> None:
+        self._logits = logits
+
+    def row(self, i: int) -> Logits:
+        return self._logits[i]
+
+    def argmax(self, i: int) -> int:
+        return int(self._logits[i].argmax())
+
+
+class LlamaTarget:
+    """`TargetModel` over llama.cpp. One thread only.
+
+    n_ctx:   size of the KV cache in tokens.
+    n_batch: most tokens of one pass; also how long a prefill runs between cancellation checks.
+
+    Raises: ModelError when the context does not fit into memory.
+    """
+
+    def __init__(
+        self, model: LoadedModel, *, n_ctx: int = 2048, n_batch: int = 512, n_threads: int = 0
+    ) -> None:
+        self._model = model
+        n_threads = n_threads or default_threads()
+        params = lib.llama_context_default_params()
+        params.n_ctx = n_ctx
+        params.n_batch = params.n_ubatch = min(n_batch, n_ctx)
+        params.n_seq_max = 1 + MAX_LEAVES
+        params.kv_unified = True
+        if model.backend == "cpu":
+            # llama.cpp's flash attention on a CPU costs linearly per query at verification widths,
+            # and its kernels differ by width and thread count. Without it, passes of all widths
+            # give equal logits but for rare rounding at width 1.
+            params.flash_attn_type = _NO_FLASH_ATTENTION
+        params.n_threads = params.n_threads_batch = n_threads
+        self._ctx = lib.llama_init_from_model(model.handle, params)
+        if not self._ctx:
+            raise ModelError(
+                f"{model.path}: no memory for a context of {n_ctx} tokens{last_cause()}",
+                "Choose a smaller model, or set model.n_ctx lower.",
+            )
+        self._memory = lib.llama_get_memory(self._ctx)
+        self.n_ctx = int(lib.llama_n_ctx(self._ctx))
+        self.info: ModelInfo = dataclasses.replace(model.info, n_ctx=self.n_ctx)
+        self._n_batch = int(lib.llama_n_batch(self._ctx))
+        # Recurrent states cannot be cut back to the accepted tokens, so nothing is drafted there.
+        recurrent = lib.llama_model_is_recurrent(model.handle)
+        hybrid = lib.llama_model_is_hybrid(model.handle)
+        self.max_draft = 0 if recurrent or hybrid else min(64, self._n_batch // 2)
+        self.max_leaves = MAX_LEAVES
+        self.n_threads = n_threads
+        self._kv = CachedTokens(self.n_ctx)
+        self._draft = NO_DRAFT
+        self._leaf_nodes: list[int] = []
+        self._batch = lib.llama_batch_init(self._n_batch, 0, 1 + MAX_LEAVES)
+        view = np.ctypeslib.as_array
+        shape = (self._n_batch,)
+        self._token: npt.NDArray[np.int32] = view(self._batch.token, shape)
+        self._pos: npt.NDArray[np.int32] = view(self._batch.pos, shape)
+        self._n_seq: npt.NDArray[np.int32] = view(self._batch.n_seq_id, shape)
+        self._want: npt.NDArray[np.int8] = view(self._batch.logits, shape)
+        self._cancelled: Callable[[], bool] | None = None
+        # llama.cpp keeps the pointer for the context's life.
+        self._abort_callback = lib.ggml_abort_callback(self._should_abort)
+
+    @property
+    def n_cached(self) -> int:
+        return len(self._kv)
+
+    @property
+    def cached(self) -> Tokens:
+        """(n_cached,) the committed tokens in the KV cache; read-only view."""
+        return self._kv.tokens
+
+    def prefill(self, tokens: Tokens, cancelled: Callable[[], bool]) -> int:
+        if len(tokens) > self.n_ctx - 1:
+            raise ModelError(
+                f"{len(tokens)} tokens do not fit the context of {self.n_ctx}",
+                "Set model.n_ctx higher, or completion.n_prefix_tokens lower.",
+            )
+        # The last token is always decoded anew: its logits are what the caller is after.
+        self._rewind(min(self._kv.common_prefix(tokens), len(tokens) - 1))
+        n_reused = len(self._kv)
+        step = self._n_batch - self.max_draft
+        while len(tokens) - len(self._kv) > step:
+            if cancelled():
+                raise CancelledError
+            part = tokens[len(self._kv) : len(self._kv) + step]
+            self._fill(part, NO_DRAFT, want_last=False)
+            self._run(len(part), cancelled)
+            self._kv.append(part)
+        return n_reused
+
+    def decode(self, tokens: Tokens, draft: Draft) -> LlamaRows:
+        n, k = len(tokens), len(draft)
+        self._fill(tokens, draft, want_last=True)
+        self._run(n + k, None)
+        self._kv.append(tokens)
+        self._draft = draft
+        base = lib.llama_get_logits(self._ctx)
+        return LlamaRows(np.ctypeslib.as_array(base, (k + 1, self.info.n_vocab)))
+
+    def keep(self, path: Sequence[int]) -> None:
+        draft, start = self._draft, len(self._kv)
+        end = start + len(path)
+        if len(draft):
+            if self._leaf_nodes:
+                self._keep_branch(path, start, end)
+            else:
+                lib.llama_memory_seq_rm(self._memory, MAIN, end, -1)
+            self._kv.append(draft.tokens[list(path)])
+        self._draft = NO_DRAFT
+        self._leaf_nodes = []
+
+    def _keep_branch(self, path: Sequence[int], start: int, end: int) -> None:
+        if path:
+            node = path[-1]
+            leaf = next(
+                s for s, end_node in enumerate(self._leaf_nodes) if self._above(node, end_node)
+            )
+            lib.llama_memory_seq_cp(self._memory, 1 + leaf, MAIN, start, end)
+        for s in range(len(self._leaf_nodes)):
+            lib.llama_memory_seq_rm(self._memory, 1 + s, -1, -1)
+
+    def _above(self, node: int, descendant: int) -> bool:
+        while descendant > node:
+            descendant = int(self._draft.parents[descendant])
+        return descendant == node
+
+    def _fill(self, tokens: Tokens, draft: Draft, *, want_last: bool) -> None:
+        """Lay out a batch: committed tokens in the main sequence, then the draft's nodes."""
+        n, k, start = len(tokens), len(draft), len(self._kv)
+        self._token[:n] = tokens
+        self._pos[:n] = np.arange(start, start + n)
+        self._n_seq[:n] = 1
+        seq_id = self._batch.seq_id
+        for i in range(n):
+            seq_id[i][0] = MAIN
+        self._want[: n + k] = 0
+        self._want[n - 1 : n + k] = want_last
+        if not k:
+            return
+        self._token[n : n + k] = draft.tokens
+        if draft.is_chain:
+            self._pos[n : n + k] = np.arange(start + n, start + n + k)
+            self._n_seq[n : n + k] = 1
+            for i in range(n, n + k):
+                seq_id[i][0] = MAIN
+            return
+        self._pos[n : n + k] = np.asarray(depths(draft), np.int32) + (start + n - 1)
+        self._leaf_nodes, below = leaf_sets(draft)
+        assert len(self._leaf_nodes) <= MAX_LEAVES, "cut the tree with `tree.limit_leaves` first"
+        n_leaves = len(self._leaf_nodes)
+        for s in range(n_leaves):
+            lib.llama_memory_seq_cp(self._memory, MAIN, 1 + s, -1, -1)
+        for i in range(n):
+            self._n_seq[i] = 1 + n_leaves
+            for s in range(n_leaves):
+                seq_id[i][1 + s] = 1 + s
+        for node, leaves_below in enumerate(below):
+            self._n_seq[n + node] = len(leaves_below)
+            for j, s in enumerate(leaves_below):
+                seq_id[n + node][j] = 1 + s
+
+    def _run(self, n_tokens: int, cancelled: Callable[[], bool] | None) -> None:
+        self._batch.n_tokens = n_tokens
+        abortable = cancelled is not None and n_tokens >= MIN_ABORTABLE
+        if abortable:
+            self._cancelled = cancelled
+            lib.llama_set_abort_callback(self._ctx, self._abort_callback, None)
+        code = int(lib.llama_decode(self._ctx, self._batch))
+        if abortable:
+            lib.llama_set_abort_callback(self._ctx, _NO_CALLBACK, None)
+            self._cancelled = None
+        if code:
+            # Whatever part of the batch reached the cache goes; what was committed stays.
+            for s in range(1 + MAX_LEAVES):
+                lib.llama_memory_seq_rm(self._memory, s, len(self._kv) if s == MAIN else -1, -1)
+            self._leaf_nodes = []
+            if code == 2:
+                raise CancelledError
+            raise ModelError(
+                f"llama.cpp could not decode {n_tokens} tokens (code {code}){last_cause()}",
+                "This is a fault of codespec or of the model file; the request was dropped.",
+            )
+
+    def _should_abort(self, _data: object) -> bool:
+        return self._cancelled is not None and self._cancelled()
+
+    def _rewind(self, n: int) -> None:
+        if n < len(self._kv):
+            if lib.llama_memory_seq_rm(self._memory, MAIN, n, -1):
+                self._kv.truncate(n)
+            else:
+                # Recurrent and sliding-window memories cannot always be cut: start again.
+                lib.llama_memory_seq_rm(self._memory, MAIN, -1, -1)
+                self._kv.truncate(0)
+
+    def close(self) -> None:
+        if self._ctx:
+            lib.llama_batch_free(self._batch)
+            lib.llama_free(self._ctx)
+            self._ctx = None
+
+
+def default_threads() -> int:
+    """One per core this process may use, at most 8: more costs speed at these batch sizes."""
+    try:
+        n = len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS, Windows
+        n = os.cpu_count() or 1
+    return min(n, 8)

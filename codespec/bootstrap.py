@@ -1,0 +1,240 @@
+"""Set-up on a fresh machine: `python3 codespec/bootstrap.py [--dev]`, standard library only.
+
+Makes the virtual environment .venv and installs codespec into it, in place. The slow part,
+compiling llama.cpp, happens once a machine: the wheel is kept in the user's cache folder under a
+key of everything that decides its content, with a checksum. Where nothing has changed since the
+last call, nothing is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+CONSTRAINTS = ROOT / ".ci" / "constraints.txt"
+LLAMA = "llama-cpp-python"
+BUILD_TOOLS = ["cmake", "ninja", "scikit-build-core", "nanobind"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--dev", action="store_true", help="with what the tests and training need")
+    if sys.version_info < (3, 10):  # noqa: UP036 - run by whatever python3 is
+        sys.exit(f"codespec needs Python 3.10 or newer; this is {platform.python_version()}.")
+    stamp_file = VENV / ".codespec.json"
+    found = read_json(stamp_file)
+    # A developer's environment serves users, too.
+    dev = parser.parse_args().dev or found.get("dev") == "True"
+    wanted = stamp(dev)
+    if found == wanted:
+        return
+    if found.get("python") != wanted["python"]:
+        say("creating the environment .venv")
+        venv.create(VENV, with_pip=True, clear=VENV.exists())
+    stamp_file.unlink(missing_ok=True)
+    if any(found.get(key) != wanted[key] for key in wanted if key != "native"):
+        say("installing build tools")
+        pip("install", *BUILD_TOOLS)
+        wheel = llama_wheel()
+        say("installing packages")
+        pip("install", str(wheel))
+    say("building codespec")
+    extras = "[dev,train]" if dev else ""
+    pip("install", "--no-build-isolation", "--editable", f"{ROOT}{extras}")
+    stamp_file.write_text(json.dumps(wanted))
+
+
+def stamp(dev: bool) -> dict[str, str]:
+    """What the environment depends on; a difference in any value means work."""
+    folder = ROOT / "codespec" / "native"
+    native = [*sorted(folder.glob("*.[ch]*")), folder / "CMakeLists.txt"]
+    return {
+        "python": f"{sys.executable} {sys.version}",
+        "backend": backend(),
+        "dev": str(dev),
+        "project": digest(ROOT / "pyproject.toml", CONSTRAINTS, Path(__file__)),
+        "native": digest(*native),
+    }
+
+
+def backend() -> str:
+    """cpu, cuda or metal: CODESPEC_BACKEND, or what this machine can build and run."""
+    chosen = os.environ.get("CODESPEC_BACKEND", "")
+    if chosen:
+        if chosen not in ("cpu", "cuda", "metal"):
+            sys.exit(f'CODESPEC_BACKEND is "{chosen}"; it can be cpu, cuda or metal.')
+        return chosen
+    if sys.platform == "darwin":
+        return "metal"
+    # A compiler alone is not enough: build servers have nvcc and no GPU.
+    if shutil.which("nvcc") and shutil.which("nvidia-smi"):
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False)
+        if listed.returncode == 0 and "GPU" in listed.stdout:
+            return "cuda"
+    return "cpu"
+
+
+def llama_wheel() -> Path:
+    """The llama-cpp-python wheel for this machine, from the cache or built now."""
+    version = llama_version()
+    flags = llama_flags()
+    key = hashlib.sha256(
+        json.dumps([version, flags, platform.machine(), sys.platform, cpu(), compiler()]).encode()
+    ).hexdigest()[:16]
+    folder = cache_dir() / "wheels" / f"llama-{version}-{backend()}-{key}"
+    record = read_json(folder / "wheel.json")
+    if record:
+        wheel = folder / record.get("name", "-")
+        if wheel.is_file() and digest(wheel) == record.get("sha256"):
+            say(f"llama.cpp ({backend()}): using the wheel built before")
+            return wheel
+        say("the cached llama.cpp wheel is damaged; building it again")
+    folder.mkdir(parents=True, exist_ok=True)
+    say(f"building llama.cpp for {backend()}; this takes some minutes, once a machine")
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        build_wheel(version, flags, Path(scratch), folder / "build.log")
+        built = next(Path(scratch).glob("*.whl"))
+        wheel = folder / built.name
+        built.replace(wheel)
+    (folder / "wheel.json").write_text(json.dumps({"name": wheel.name, "sha256": digest(wheel)}))
+    return wheel
+
+
+def llama_flags() -> list[str]:
+    flags = ["-DLLAVA_BUILD=OFF"]
+    if backend() == "cuda":
+        flags += ["-DGGML_CUDA=ON", "-DCMAKE_CUDA_ARCHITECTURES=native"]
+    elif backend() == "cpu":
+        flags += ["-DGGML_CUDA=OFF"]
+    return flags
+
+
+def build_wheel(version: str, flags: list[str], out: Path, log: Path) -> None:
+    # Half of the build is a helper library that only llama.cpp's own programs use. The package
+    # forces it on; a normal variable, set where llama.cpp's project begins, goes before that.
+    hook = out / "lean.cmake"
+    hook.write_text("set(LLAMA_BUILD_COMMON OFF)\n")
+    cmake_args = [*flags, f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={hook.as_posix()}"]
+    env = dict(os.environ, CMAKE_ARGS=" ".join(cmake_args), CMAKE_GENERATOR="Ninja")
+    env["PATH"] = f"{bin_dir()}{os.pathsep}{env['PATH']}"
+    env.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(os.cpu_count() or 2))
+    command = [
+        *pip_command("wheel", "--verbose", "--no-deps", "--no-build-isolation"),
+        *["--no-cache-dir", "--no-binary", LLAMA, "--wheel-dir", str(out), f"{LLAMA}=={version}"],
+    ]
+    started = time.monotonic()
+    with (
+        log.open("w") as sink,
+        subprocess.Popen(
+            command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process,
+    ):
+        assert process.stdout is not None
+        shown = -1
+        for line in process.stdout:
+            sink.write(line)
+            step = re.search(r"\[(\d+)/(\d+)\]", line)
+            if step:
+                percent = 100 * int(step[1]) // int(step[2])
+                if percent // 5 != shown // 5 or shown < 0:
+                    shown = percent
+                    bar = "#" * (percent // 5)
+                    say(f"  [{bar:<20}] {percent:3d} %  {time.monotonic() - started:4.0f} s")
+    if process.returncode:
+        tail = "".join(log.read_text(errors="replace").splitlines(keepends=True)[-25:])
+        sys.exit(
+            f"{tail}\nllama.cpp could not be built (exit code {process.returncode}).\n"
+            f"The whole log: {log}\nIt needs a C++17 compiler (Debian: apt install g++; macOS: "
+            "xcode-select --install)."
+        )
+
+
+def llama_version() -> str:
+    pinned = re.search(rf'"{LLAMA}==([\w.]+)"', (ROOT / "pyproject.toml").read_text())
+    assert pinned, "pyproject.toml pins llama-cpp-python"
+    return pinned[1]
+
+
+def cpu() -> str:
+    """What -march=native would see: a wheel with other instructions must not be reused."""
+    try:
+        info = Path("/proc/cpuinfo").read_text()
+        found = re.search(r"^(flags|Features)\s*:(.*)$", info, re.MULTILINE)
+        return " ".join(sorted(found[2].split())) if found else platform.processor()
+    except OSError:
+        brand = ["sysctl", "-n", "machdep.cpu.brand_string"]
+        asked = subprocess.run(brand, capture_output=True, text=True, check=False)
+        return asked.stdout.strip() or platform.processor()
+
+
+def compiler() -> str:
+    name = os.environ.get("CXX", "c++")
+    if not shutil.which(name.split()[0]):
+        sys.exit("No C++ compiler found (Debian: apt install g++; macOS: xcode-select --install).")
+    asked = subprocess.run(
+        [*name.split(), "--version"], capture_output=True, text=True, check=False
+    )
+    return asked.stdout.splitlines()[0] if asked.stdout else name
+
+
+def cache_dir() -> Path:
+    """As codespec.config.cache_dir, which needs a package that is not installed yet."""
+    if os.environ.get("CODESPEC_CACHE_DIR"):
+        return Path(os.environ["CODESPEC_CACHE_DIR"])
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "codespec"
+    if os.name == "nt":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "codespec" / "Cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "codespec"
+
+
+def bin_dir() -> Path:
+    return VENV / ("Scripts" if os.name == "nt" else "bin")
+
+
+def pip_command(action: str, *args: str) -> list[str]:
+    python = str(bin_dir() / "python")
+    return [python, "-m", "pip", action, "--disable-pip-version-check", *args]
+
+
+def pip(action: str, *args: str) -> None:
+    env = dict(os.environ, PATH=f"{bin_dir()}{os.pathsep}{os.environ['PATH']}")
+    command = pip_command(action, "--quiet", "--constraint", str(CONSTRAINTS), *args)
+    if subprocess.run(command, env=env, check=False).returncode:
+        sys.exit(f"failed: {' '.join(command)}\nIs the package index reachable from here?")
+
+
+def digest(*paths: Path) -> str:
+    total = hashlib.sha256()
+    for path in paths:
+        total.update(path.read_bytes() if path.exists() else b"-")
+    return total.hexdigest()
+
+
+def read_json(path: Path) -> dict[str, str]:
+    try:
+        value: dict[str, str] = json.loads(path.read_text())
+        return value
+    except (OSError, ValueError):
+        return {}
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+if __name__ == "__main__":
+    main()

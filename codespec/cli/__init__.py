@@ -1,0 +1,85 @@
+"""The command line. One file per command; each is imported only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from codespec import __version__
+from codespec.errors import CodespecError
+
+_COMMANDS = {
+    "complete": "Complete code at a position of a file.",
+    "index": "Index a workspace, so that its text can draft.",
+    "daemon": "Start, stop and watch the background process that holds the model.",
+    "bench": "Measure codespec on this machine.",
+    "lsp": "Serve an editor over standard input and output.",
+}
+
+
+class _LazyGroup(click.Group):
+    """Imports a command when it is used: `codespec lsp` should not wait for the others."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        return importlib.import_module(f"codespec.cli.{cmd_name}").command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except CodespecError as e:
+            click.secho(f"error: {e.message}", fg="red", err=True)
+            if e.hint:
+                click.echo(f"  {e.hint}", err=True)
+            sys.exit(1)
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="codespec")
+def main() -> None:
+    """Private, fast code completion on your own machine.
+
+    The repository drafts, the model verifies: what you get is what the model would have said.
+
+    Begin with:  codespec index .   then   codespec complete FILE:LINE:COL
+    """
+
+
+def print_json(value: object) -> None:
+    click.echo(json.dumps(value))
+
+
+def model_options(f: Callable[..., Any]) -> Callable[..., Any]:
+    """--model and --draft-model, for every command that loads one."""
+    f = click.option(
+        "--draft-model",
+        "draft_model",
+        metavar="FILE",
+        help='GGUF of the draft model; "none": no draft model.',
+    )(f)
+    return click.option(
+        "--model", metavar="FILE", help="GGUF of the target model (default: the bundled one)."
+    )(f)
+
+
+def model_settings(model: str | None, draft_model: str | None) -> dict[str, dict[str, Any]]:
+    """The flags of `model_options` as options for `config.load_settings`."""
+    values: dict[str, Any] = {}
+    if model is not None:
+        values["target"] = model
+    if draft_model is not None:
+        values["draft"] = "" if draft_model == "none" else draft_model
+    return {"model": values} if values else {}

@@ -1,0 +1,135 @@
+"""`codespec complete FILE:LINE:COL`"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from codespec.cli import model_options, model_settings, print_json
+from codespec.config import load_settings
+from codespec.context.document import read_document, split_at, workspace_of
+from codespec.types import Completion, CompletionRequest, SamplingParams
+
+
+class _Place(click.ParamType[tuple[Path, int, int]]):
+    name = "FILE:LINE:COL"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Path, int, int]:
+        # File names may hold colons (and drive letters do): the last two parts are the position.
+        path, line, column = ([*str(value).rsplit(":", 2), "", ""])[:3]
+        if not (path and line.isdigit() and column.isdigit()):
+            self.fail(
+                f"{value!r} is not FILE:LINE:COL, e.g. src/app.py:12:5 "
+                "(line and column from 1, the column in characters)",
+                param,
+                ctx,
+            )
+        return Path(path), int(line), int(column)
+
+
+@click.command()
+@click.argument("place", type=_Place())
+@model_options
+@click.option("--max-tokens", type=click.IntRange(1), help="Most tokens to generate.")
+@click.option("--no-draft", is_flag=True, help="Plain decoding: same text, more time.")
+@click.option("--drafters", metavar="LIST", help="Only these, e.g. lookup,model.")
+@click.option("--temperature", type=click.FloatRange(0), help="0 (default): greedy.")
+@click.option("--top-k", type=click.IntRange(0), default=0, help="0 (default): off.")
+@click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), default=1.0)
+@click.option("--min-p", type=click.FloatRange(0, 1), default=0.0)
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--single-line", is_flag=True, help="Stop at the end of the line.")
+@click.option("--workspace", type=click.Path(path_type=Path), help="Default: the Git root.")
+@click.option("--daemon/--local", default=False, help="Ask the daemon, or load the model here.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def command(
+    place: tuple[Path, int, int],
+    model: str | None,
+    draft_model: str | None,
+    max_tokens: int | None,
+    no_draft: bool,
+    drafters: str | None,
+    temperature: float | None,
+    top_k: int,
+    top_p: float,
+    min_p: float,
+    seed: int,
+    single_line: bool,
+    workspace: Path | None,
+    daemon: bool,
+    as_json: bool,
+) -> None:
+    """Complete the code at PLACE, given as FILE:LINE:COL.
+
+    LINE and COL count from 1, COL in characters: 1 is before the first one. The text to insert is
+    printed with what it took: passes of the model, and tokens drafted and accepted by source.
+    """
+    path, line, column = place
+    settings = load_settings(model_settings(model, draft_model))
+    text = read_document(path)
+    prefix, suffix = split_at(text, line, column, str(path))
+    names = None if drafters is None else tuple(n.strip() for n in drafters.split(",") if n.strip())
+    request = CompletionRequest(
+        prefix=prefix,
+        suffix=suffix,
+        path=str(path.resolve()),
+        workspace=str((workspace or workspace_of(path)).resolve()),
+        max_tokens=max_tokens or settings.completion.max_tokens,
+        sampling=SamplingParams(
+            temperature=settings.completion.temperature if temperature is None else temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            seed=seed,
+        ),
+        drafters=() if no_draft else names,
+        multiline=not single_line,
+    )
+    if daemon:
+        from codespec.daemon.client import DaemonEngine
+
+        engine = DaemonEngine(settings)
+    else:
+        from codespec.engine.local import LocalEngine
+
+        engine = LocalEngine(settings)
+    try:
+        completion = engine.complete(request)
+    finally:
+        engine.close()
+    if as_json:
+        print_json(report(completion))
+    else:
+        _print(completion, prefix)
+
+
+def report(completion: Completion) -> dict[str, Any]:
+    """A completion and its trace as one flat JSON object."""
+    trace = asdict(completion.trace)
+    return {"text": completion.text, "finish": completion.finish, **trace}
+
+
+def _print(completion: Completion, prefix: str) -> None:
+    trace = completion.trace
+    if completion.text:
+        click.echo(click.style(prefix.rsplit("\n", 1)[-1], dim=True) + completion.text)
+    else:
+        click.secho(f"no completion: {completion.reason}", fg="yellow")
+    click.echo()
+    saved = (
+        f" ({trace.n_tokens / trace.n_target_passes:.2f} a pass)" if trace.n_target_passes else ""
+    )
+    click.echo(f"model      {trace.model} on {trace.backend}")
+    click.echo(f"tokens     {trace.n_tokens} in {trace.n_target_passes} target passes{saved}")
+    for source, stats in sorted(trace.by_source.items()):
+        click.echo(f"  {source:<12} {stats.n_drafted:4d} drafted  {stats.n_accepted:4d} accepted")
+    click.echo(
+        f"time       {trace.ms:.1f} ms: context {trace.context_ms:.1f}, "
+        f"drafting {trace.draft_ms:.1f}, target {trace.target_ms:.1f}; "
+        f"first token after {trace.first_token_ms:.1f}"
+    )

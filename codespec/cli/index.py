@@ -1,0 +1,67 @@
+"""`codespec index PATH`"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from codespec.cli import index_jobs, index_reports, model_options, model_settings
+from codespec.config import load_settings
+from codespec.errors import InputError
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path), required=False)
+@model_options
+@click.option("--watch", "job", flag_value="watch", help="Keep the index fresh: until stdin ends.")
+@click.option("--status", "job", flag_value="status", help="What is there; without PATH, all.")
+@click.option("--verify", "job", flag_value="verify", help="Check every byte; mend damage.")
+@click.option("--no-repair", is_flag=True, help="With --verify: only report.")
+@click.option("--prune", "job", flag_value="prune", help="Delete what is of no use, and too much.")
+@click.option("--symbols", metavar="NAME", help="Where the workspace defines NAME.")
+@click.option("--quiet", is_flag=True, help="No progress and no report.")
+@click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
+@click.option("--in-process", is_flag=True, hidden=True)
+def command(
+    path: Path | None,
+    model: str | None,
+    draft_model: str | None,
+    job: str | None,
+    no_repair: bool,
+    symbols: str | None,
+    quiet: bool,
+    as_json: bool,
+    in_process: bool,
+) -> None:
+    """Index the workspace at PATH (default: this folder), or bring its index up to date.
+
+    Only changed files are read again. What .gitignore, .ignore and .codespecignore exclude is
+    left out, and so are secrets, generated files, and data. The index is kept in the cache
+    folder, one for each tokenizer; nothing is written to the workspace.
+    """
+    settings = load_settings(model_settings(model, draft_model))
+    if job == "status":
+        index_reports.print_status(path, as_json)
+        return
+    if job == "prune":
+        index_reports.print_pruned(settings.index.max_cache_bytes, as_json)
+        return
+    root = path or Path()
+    if not root.is_dir():
+        raise InputError(f"{root}: no such folder", "Give the folder of a workspace.")
+    if symbols is not None:
+        sys.exit(index_reports.print_symbols(root, symbols, as_json))
+    if not in_process:
+        if job == "verify":
+            damaged = index_reports.verify(root, not no_repair, as_json)
+            if not damaged or no_repair:
+                sys.exit(int(damaged))
+        sys.exit(index_jobs.supervise(quiet))
+    if job == "watch":
+        index_jobs.watch(root, settings, quiet, as_json)
+        return
+    report = index_jobs.build(root, settings, quiet or as_json)
+    if job is None and (as_json or not quiet):
+        index_reports.print_report(root, report, as_json)

@@ -1,0 +1,118 @@
+"""What `codespec index` tells about indexes that are there already."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from codespec.cli import print_json
+from codespec.errors import IndexCorruptError
+from codespec.index import check, upkeep
+from codespec.index.build import BuildReport
+from codespec.index.reader import Definition, WorkspaceIndex
+from codespec.index.store import MANIFEST, Store, index_folders, read_manifest
+
+
+def print_report(path: Path, report: BuildReport, as_json: bool) -> None:
+    if as_json:
+        print_json({**asdict(report), "why_not": dict(report.why_not)})
+        return
+    size = report.n_index_bytes / max(report.n_tokens, 1)
+    click.echo(
+        f"{path}: {report.n_files} files, {report.n_tokens:,} tokens, "
+        f"{report.n_index_bytes / 1e6:.1f} MB ({size:.1f} bytes a token), {report.seconds:.2f} s"
+    )
+    click.echo(f"  {report.n_tokenised} files read anew, {report.n_excluded} excluded by rules")
+    for reason, n in report.why_not.most_common():
+        click.echo(f"  {n} left out: {reason}")
+
+
+def print_status(path: Path | None, as_json: bool) -> None:
+    """Of one workspace, or of all."""
+    found = upkeep.all_status(os.path.realpath(path) if path else None)
+    if as_json:
+        print_json([{**asdict(s), "sound": s.is_sound} for s in found])
+        return
+    for s in found:
+        click.echo(s.root or s.folder)
+        click.echo(f"  {s.problem}" if s.problem else "  sound")
+        click.echo(
+            f"  {s.n_files} files, {s.n_tokens:,} tokens, {s.n_bytes / 1e6:.1f} MB in "
+            f"{s.n_segments} segments, tokenizer {s.tokenizer[:12] or 'unknown'}"
+        )
+        click.echo(f"  changed {_ago(s.age_s)}, used {_ago(s.unused_s)}")
+    total = sum(s.n_bytes for s in found)
+    click.echo(f"{len(found)} indexes, {total / 1e6:.1f} MB")
+
+
+def print_pruned(max_bytes: int, as_json: bool) -> None:
+    removed = upkeep.prune(max_bytes)
+    if as_json:
+        print_json([asdict(s) for s in removed])
+        return
+    for s in removed:
+        why = s.problem or "least recently used"
+        click.echo(f"removed {s.root or s.folder}: {s.n_bytes / 1e6:.1f} MB, {why}")
+    click.echo(f"{len(removed)} indexes removed")
+
+
+def verify(path: Path, repair: bool, as_json: bool) -> bool:
+    """Report damage in the indexes of a workspace and, to repair it, take it out.
+
+    Returns: whether there was any.
+    """
+    damaged: list[dict[str, str]] = []
+    n_segments = 0
+    folders = index_folders(os.path.realpath(path))
+    for folder in folders:
+        try:
+            manifest = read_manifest(folder)
+        except IndexCorruptError as e:
+            damaged.append({"file": str(folder / MANIFEST), "what": e.message})
+            if repair:
+                upkeep.remove(folder)
+            continue
+        if manifest is None:
+            continue
+        store = Store(manifest.root, manifest.tokenizer_hash)
+        n_segments += len(manifest.segments)
+        found = check.find_damage(store)
+        damaged += [{"file": str(folder / d.file), "what": d.what} for d in found]
+        if found and repair:
+            check.discard(store, found)
+    if as_json:
+        report = {"n_indexes": len(folders), "n_segments": n_segments, "damaged": damaged}
+        print_json({**report, "repaired": bool(damaged) and repair})
+    else:
+        for d in damaged:
+            click.echo(f"damaged: {d['file']}: {d['what']}")
+        state = f"{len(damaged)} damaged" if damaged else "sound"
+        click.echo(f"{path}: {len(folders)} indexes, {n_segments} segments: {state}")
+    return bool(damaged)
+
+
+def print_symbols(path: Path, name: str, as_json: bool) -> int:
+    """The definitions of a name in all indexes of a workspace. Returns: an exit status."""
+    found: dict[Definition, None] = {}
+    for status in upkeep.all_status(os.path.realpath(path)):
+        index = WorkspaceIndex.open(path, status.tokenizer)
+        found |= dict.fromkeys(index.definitions([name]) if index else ())
+    if as_json:
+        print_json([asdict(d) for d in found])
+    else:
+        for d in found:
+            lines = f"{d.first_line}-{d.last_line}"
+            click.echo(f"{d.path}:{lines}: {d.kind} {d.signature}")
+        if not found:
+            click.echo(f"{path}: no definition of {name} in the index", err=True)
+    return 0 if found else 1
+
+
+def _ago(seconds: float) -> str:
+    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit} ago"
+    return "just now"

@@ -1,0 +1,222 @@
+"""Settings and folders. Sources, later ones win: defaults < user TOML < environment < options.
+
+Every key can be set as an environment variable CODESPEC_<SECTION>_<KEY>, e.g.
+CODESPEC_COMPLETION_MAX_TOKENS=32. An unknown key is an error that names the nearest known one:
+a silent typo is a setting that does not work. Nothing here is read from a repository.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import platformdirs
+
+from codespec.errors import ConfigError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pragma: no cover
+    import tomli as tomllib
+
+
+class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[model]"""
+
+    target: str = ""
+    """GGUF file of the target model; empty: the bundled one."""
+    draft: str = "auto"
+    """GGUF file of the draft model; "auto": the target's pair where one is known; "": none."""
+    n_ctx: int = 0
+    """Context window in tokens; 0: 2048 or what the model was trained with, if less."""
+    n_threads: int = 0
+    """CPU threads; 0: one per core, at most 8."""
+    n_gpu_layers: int = -1
+    """Layers on the GPU where there is one; -1: all."""
+
+
+class CompletionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[completion]"""
+
+    max_tokens: int = 64
+    deadline_auto_ms: float = 400.0
+    deadline_invoked_ms: float = 3000.0
+    temperature: float = 0.0
+    n_prefix_tokens: int = 1024
+    n_suffix_tokens: int = 256
+
+
+class DraftingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[drafting]"""
+
+    drafters: tuple[str, ...] = ("lookup", "model")
+    """In order of preference; (): plain decoding."""
+    max_width: int = 16
+    """Most drafted tokens verified in one pass."""
+
+
+class IndexSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[index]"""
+
+    enabled: bool = True
+    max_file_bytes: int = 1_000_000
+    max_cache_bytes: int = 2_000_000_000
+    """All indexes together; beyond it, those not used for longest are deleted."""
+
+
+class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[daemon]"""
+
+    idle_minutes: float = 30.0
+    """Without a client for this long, the daemon ends."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    model: ModelSettings = ModelSettings()
+    completion: CompletionSettings = CompletionSettings()
+    drafting: DraftingSettings = DraftingSettings()
+    index: IndexSettings = IndexSettings()
+    daemon: DaemonSettings = DaemonSettings()
+
+
+_SECTIONS: dict[str, type[msgspec.Struct]] = {
+    f.name: f.type for f in msgspec.structs.fields(Settings)
+}
+_ENV_PREFIX = "CODESPEC_"
+# Environment variables that are not settings: folders and build choices.
+_ENV_RESERVED = {
+    "CODESPEC_CONFIG",
+    "CODESPEC_BACKEND",
+    "CODESPEC_CACHE_DIR",
+    "CODESPEC_RUNTIME_DIR",
+}
+
+
+def load_settings(
+    options: Mapping[str, Any] | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    config_file: Path | None = None,
+) -> Settings:
+    """Settings from all sources. `options`: {"section": {"key": value}}, e.g. from flags or LSP.
+
+    Raises: ConfigError for an unreadable file, unknown key, or value of the wrong type.
+    """
+    environ = os.environ if env is None else env
+    path = config_file or config_path(environ)
+    layers: list[tuple[str, Mapping[str, Any]]] = [(str(path), _read_toml(path, environ))]
+    layers.append(("the environment", _read_env(environ)))
+    layers.append(("the options", options or {}))
+    merged: dict[str, dict[str, Any]] = {}
+    for origin, layer in layers:
+        for section, values in layer.items():
+            if section not in _SECTIONS:
+                raise _unknown(origin, section, list(_SECTIONS))
+            if not isinstance(values, Mapping):
+                raise ConfigError(f"{origin}: {section} must be a table of settings")
+            known = [f.name for f in msgspec.structs.fields(_SECTIONS[section])]
+            for key, value in values.items():
+                if key not in known:
+                    raise _unknown(origin, key, known, f"{section}.")
+                try:
+                    msgspec.convert({key: value}, _SECTIONS[section], strict=False)
+                except msgspec.ValidationError as e:
+                    raise ConfigError(f"{origin}: {section}.{key} = {value!r}: {e}") from None
+                merged.setdefault(section, {})[key] = value
+    return msgspec.convert(merged, Settings, strict=False)
+
+
+def _unknown(origin: str, key: str, known: list[str], where: str = "") -> ConfigError:
+    near = difflib.get_close_matches(key, known, 1, 0.5)
+    hint = f'Did you mean "{where}{near[0]}"?' if near else f"Known: {', '.join(sorted(known))}."
+    return ConfigError(f'{origin}: unknown setting "{where}{key}"', hint)
+
+
+def _read_toml(path: Path, env: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        if env.get("CODESPEC_CONFIG"):
+            raise ConfigError(
+                f"{path}: no such file", "CODESPEC_CONFIG names it; unset it or create the file."
+            ) from None
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
+        raise ConfigError(f"{path}: {e}", "Mend or remove the file.") from None
+
+
+def _read_env(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in env.items():
+        if not name.startswith(_ENV_PREFIX) or name in _ENV_RESERVED:
+            continue
+        section, _, key = name.removeprefix(_ENV_PREFIX).lower().partition("_")
+        if section not in _SECTIONS:
+            raise _unknown(name, section, list(_SECTIONS))
+        # The only list-valued key reads naturally as words between commas.
+        is_list = key == "drafters"
+        found.setdefault(section, {})[key] = (
+            [v.strip() for v in value.split(",") if v.strip()] if is_list else value
+        )
+    return found
+
+
+def config_path(env: Mapping[str, str] | None = None) -> Path:
+    """The user's settings file; need not exist."""
+    override = (os.environ if env is None else env).get("CODESPEC_CONFIG")
+    return Path(override) if override else platformdirs.user_config_path("codespec") / "config.toml"
+
+
+def cache_dir() -> Path:
+    """Folder of everything that can be rebuilt: indexes, built wheels, calibration.
+
+    Raises: ConfigError when it can be neither found nor created.
+    """
+    override = os.environ.get("CODESPEC_CACHE_DIR")
+    path = Path(override) if override else platformdirs.user_cache_path("codespec")
+    return _writable(path, "CODESPEC_CACHE_DIR")
+
+
+def runtime_dir() -> Path:
+    """Folder of sockets and locks, private to the user.
+
+    Raises: ConfigError as `cache_dir`.
+    """
+    override = os.environ.get("CODESPEC_RUNTIME_DIR")
+    if override:
+        path = Path(override)
+    elif sys.platform == "linux" and not os.environ.get("XDG_RUNTIME_DIR"):
+        # No login session made one; the usual substitute, below /tmp, is anybody's to squat.
+        path = cache_dir() / "run"
+    else:
+        path = platformdirs.user_runtime_path("codespec")
+    path = _writable(path, "CODESPEC_RUNTIME_DIR")
+    if os.name == "posix":
+        path.chmod(0o700)
+    return path
+
+
+def log_dir() -> Path:
+    """Folder of the daemon's log files."""
+    return _writable(platformdirs.user_log_path("codespec"), "XDG_STATE_HOME")
+
+
+def _writable(path: Path, variable: str) -> Path:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise ConfigError(
+            f"cannot create the folder {path}: {e.strerror}",
+            f"Set {variable} to a folder you can write to.",
+        ) from None
+    if not os.access(path, os.W_OK):
+        raise ConfigError(
+            f"the folder {path} is not writable", f"Set {variable} to a folder you can write to."
+        )
+    return path

@@ -1,0 +1,59 @@
+"""The prompt window: which of a document's tokens the model reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codespec.context.fim import assemble, n_markers
+from codespec.context.healing import hold_back
+from codespec.types import CompletionRequest, Context, ModelInfo, Tokenizer, Tokens
+
+# The window's start moves in steps of this many tokens: if it moved with every token typed, no
+# two prompts would share a beginning and the KV cache would be worth nothing.
+STEP = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Most document tokens in the prompt before and after the cursor."""
+
+    n_prefix: int
+    n_suffix: int
+
+    def fitted(self, n_ctx: int, n_output: int) -> Window:
+        """This window cut down to a context of `n_ctx` tokens with room for the output."""
+        room = max(n_ctx - n_output, 16)
+        n_suffix = min(self.n_suffix, room // 4)
+        return Window(min(self.n_prefix, room - n_suffix), n_suffix)
+
+
+def build_context(
+    request: CompletionRequest,
+    left: Tokens,
+    right: Tokens,
+    info: ModelInfo,
+    tokenizer: Tokenizer,
+    window: Window,
+) -> Context:
+    """`left` and `right` are the document's tokens before and after the cursor."""
+    window = window.fitted(info.n_ctx - n_markers(info), request.max_tokens)
+    kept, healed = hold_back(left, tokenizer)
+    start = window_start(len(kept), window.n_prefix)
+    prompt, fim = assemble(info, kept[start:], right[: window.n_suffix])
+    return Context(
+        prompt=prompt,
+        left=kept,
+        right=right,
+        healed=healed,
+        fim=fim,
+        path=request.path,
+        workspace=request.workspace,
+        sampling=request.sampling,
+    )
+
+
+def window_start(n_tokens: int, n_window: int) -> int:
+    """First token of the window: a multiple of STEP, at most `n_window` before the end."""
+    excess = max(0, n_tokens - n_window)
+    step = min(STEP, max(1, n_window // 2))
+    return -(-excess // step) * step

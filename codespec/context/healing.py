@@ -1,0 +1,75 @@
+"""Token healing: a cursor inside a word or an indentation is a cursor inside a token.
+
+The model has hardly ever seen `ret` as a token of its own before `urn`, or four spaces before four
+more. So when the text before the cursor ends in a word or in blanks, its last token is held back
+from the prompt, and the output is restricted to tokens that spell the held-back bytes first. The
+restriction is part of the law: it applies with and without drafting alike.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from codespec.types import Tokenizer, Tokens
+
+
+class Vocabulary:
+    """Token bytes in sorted order: which tokens start with, or are a start of, given bytes."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        pairs = sorted((tokenizer.piece(t), t) for t in range(tokenizer.n_vocab))
+        pairs = [(piece, t) for piece, t in pairs if piece]
+        self._pieces = [piece for piece, _ in pairs]
+        self._ids = np.asarray([t for _, t in pairs], np.int32)
+
+    def compatible(self, wanted: bytes) -> npt.NDArray[np.int32]:
+        """Ids, ascending, of tokens that start with `wanted` (not empty) or that it starts with."""
+        low = bisect_left(self._pieces, wanted)
+        high = bisect_left(self._pieces, wanted + b"\xff" * 8, low)
+        longer = self._ids[low:high]
+        shorter = [self._ids[i] for n in range(1, len(wanted)) for i in self._equal(wanted[:n])]
+        return np.sort(np.concatenate([longer, np.asarray(shorter, np.int32)]))
+
+    def _equal(self, piece: bytes) -> range:
+        first = bisect_left(self._pieces, piece)
+        last = first
+        while last < len(self._pieces) and self._pieces[last] == piece:
+            last += 1
+        return range(first, last)
+
+
+class HealingMask:
+    """`sampling.TokenMask` that makes the output start with `healed`."""
+
+    def __init__(self, healed: bytes, vocabulary: Vocabulary, tokenizer: Tokenizer) -> None:
+        self._healed = healed
+        self._vocabulary = vocabulary
+        self._tokenizer = tokenizer
+
+    def allowed(self, emitted: Sequence[int]) -> npt.NDArray[np.int32] | None:
+        n_missing = len(self._healed)
+        for token in emitted:
+            n_missing -= len(self._tokenizer.piece(token))
+            if n_missing <= 0:
+                return None
+        if n_missing == 0:
+            return None
+        ids = self._vocabulary.compatible(self._healed[-n_missing:])
+        return ids if len(ids) else None
+
+
+def hold_back(left: Tokens, tokenizer: Tokenizer) -> tuple[Tokens, bytes]:
+    """(tokens to prompt with, bytes held back): cuts the last token where it ends in a word or in
+    blanks. After a line end or punctuation nothing is held back."""
+    piece = tokenizer.piece(int(left[-1])) if len(left) else b""
+    if not piece or not _may_go_on(piece[-1]):
+        return left, b""
+    return left[:-1], piece
+
+
+def _may_go_on(byte: int) -> bool:
+    return chr(byte) in "_ \t" or byte >= 0x80 or chr(byte).isalnum()

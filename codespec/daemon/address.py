@@ -1,0 +1,177 @@
+"""Where a daemon lives: names, folders, keys.
+
+The version and everything the engine is built from are part of the name, so a client never
+talks to a daemon of another version or model, and two of them never fight over one socket.
+
+Unix: a socket in a folder that only the user can enter. Windows, where asyncio has no Unix
+sockets: a loopback port and a key, both in a file that only the user can read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from codespec import __version__
+from codespec.config import ModelSettings, Settings, log_dir, runtime_dir
+from codespec.errors import DaemonError
+
+Transport: TypeAlias = Literal["unix", "tcp"]
+
+# sockaddr_un.sun_path holds 104 bytes on macOS, 108 on Linux, with the closing zero.
+_MAX_SOCKET_PATH_BYTES = 103
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Files of one daemon. `socket`: where it listens (unix); `port_file`: where to find out
+    (tcp); `lock`: held while it lives; `start_lock`: held by the client that starts it."""
+
+    name: str
+    transport: Transport
+    socket: Path
+    port_file: Path
+    lock: Path
+    start_lock: Path
+    log: Path
+
+    def __str__(self) -> str:
+        return str(self.socket if self.transport == "unix" else self.port_file)
+
+
+class PortFile(msgspec.Struct, frozen=True):
+    port: int
+    key: str
+
+
+def default_transport() -> Transport:
+    return "tcp" if os.name == "nt" else "unix"
+
+
+def resolved(settings: Settings) -> Settings:
+    """The same settings for a process in another folder: model files made absolute."""
+
+    def absolute(path: str) -> str:
+        return path if path in ("", "auto") else str(Path(path).expanduser().absolute())
+
+    model = msgspec.structs.replace(
+        settings.model, target=absolute(settings.model.target), draft=absolute(settings.model.draft)
+    )
+    return msgspec.structs.replace(settings, model=model)
+
+
+def address_of(settings: Settings, transport: Transport | None = None) -> Address:
+    """The address that these settings lead to. Creates the folders.
+
+    Raises: ConfigError for folders that cannot be created, DaemonError for one not private.
+    """
+    name = f"{__version__}-{_identity(resolved(settings))}"
+    try:
+        folder = runtime_dir()
+    except OSError as e:
+        raise DaemonError(
+            f"cannot make the runtime folder private: {e}",
+            "Set CODESPEC_RUNTIME_DIR to a folder of your own.",
+        ) from None
+    check_private(folder)
+    socket = folder / f"daemon-{name}.sock"
+    if len(os.fsencode(socket)) > _MAX_SOCKET_PATH_BYTES:
+        socket = _short_folder() / f"{_digest(str(socket), 16)}.sock"
+    return Address(
+        name=name,
+        transport=transport or default_transport(),
+        socket=socket,
+        port_file=folder / f"daemon-{name}.json",
+        lock=folder / f"daemon-{name}.lock",
+        start_lock=folder / f"daemon-{name}.start",
+        log=log_dir() / f"daemon-{name}.log",
+    )
+
+
+def _identity(settings: Settings) -> str:
+    """Hash of what an engine is built from; the rest may differ between clients of one daemon."""
+    model: ModelSettings = settings.model
+    parts = (
+        model,
+        settings.drafting,
+        settings.completion.n_prefix_tokens,
+        settings.completion.n_suffix_tokens,
+    )
+    return _digest(msgspec.json.encode(parts), 12)
+
+
+def _digest(data: str | bytes, n_hex: int) -> str:
+    data = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
+    return hashlib.sha256(data).hexdigest()[:n_hex]
+
+
+def _short_folder() -> Path:
+    uid = os.getuid() if hasattr(os, "getuid") else 0
+    folder = Path(tempfile.gettempdir()) / f"codespec-{uid}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as e:
+        raise DaemonError(
+            f"cannot create the folder {folder}: {e.strerror}",
+            "Set CODESPEC_RUNTIME_DIR to a short path of your own, under 60 characters.",
+        ) from None
+    check_private(folder)
+    return folder
+
+
+def check_private(folder: Path) -> None:
+    """Raises: DaemonError for a folder that another user could put things into, or rename."""
+    if os.name != "posix":
+        return  # pragma: no cover
+    hint = "Set CODESPEC_RUNTIME_DIR to a folder of your own."
+    info = folder.lstat()
+    if not stat.S_ISDIR(info.st_mode):
+        raise DaemonError(f"the runtime folder {folder} is not a folder but a link or file", hint)
+    if info.st_uid != os.geteuid():
+        raise DaemonError(f"the runtime folder {folder} belongs to another user", hint)
+    if info.st_mode & 0o077:
+        raise DaemonError(
+            f"the runtime folder {folder} is open to other users", f"Run: chmod 700 {folder}"
+        )
+    # 65534: what root looks like from inside a user namespace that does not map it.
+    parent = folder.parent.stat()
+    if parent.st_uid not in (os.geteuid(), 0, 65534):
+        raise DaemonError(f"the folder {folder.parent} belongs to another user", hint)
+    if parent.st_mode & stat.S_IWOTH and not parent.st_mode & stat.S_ISVTX:
+        raise DaemonError(f"anyone can rename folders in {folder.parent}", hint)
+
+
+def new_key() -> str:
+    return secrets.token_hex(32)
+
+
+def same_key(given: str, expected: str) -> bool:
+    """In constant time."""
+    return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
+
+
+def write_port_file(address: Address, content: PortFile) -> None:
+    """Readable by the user only, never seen half-written."""
+    temporary = address.port_file.with_suffix(".new")
+    temporary.unlink(missing_ok=True)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(msgspec.json.encode(content))
+    temporary.replace(address.port_file)
+
+
+def read_port_file(address: Address) -> PortFile | None:
+    """None where there is none, or none that makes sense."""
+    try:
+        return msgspec.json.decode(address.port_file.read_bytes(), type=PortFile)
+    except (OSError, msgspec.DecodeError):
+        return None

@@ -1,0 +1,207 @@
+"""Client of the daemon for event loops: the language server's way in.
+
+Never blocks the loop, never raises at the caller: whatever goes wrong, an empty completion with
+a reason comes back inside the deadline, and the connection is mended in the background.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+from collections.abc import Callable
+from itertools import count
+
+from codespec import __version__
+from codespec.config import Settings
+from codespec.daemon import payload, wire
+from codespec.daemon.address import Address, Transport, address_of, read_port_file
+from codespec.daemon.spawn import Starter
+from codespec.errors import CodespecError
+from codespec.types import Completion, CompletionRequest
+
+log = logging.getLogger(__name__)
+
+# Of the client's deadline, for the way back.
+_MARGIN_MS = 5.0
+_HELLO_S = 10.0
+# A daemon that could not be started is not tried at every keystroke.
+_RETRY_S = 5.0
+
+
+class AsyncClient:
+    """All methods on one event loop. `on_state` hears every change, from "starting" on."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        on_state: Callable[[wire.StateChanged], None] = lambda _: None,
+        transport: Transport | None = None,
+    ) -> None:
+        self._settings = settings
+        self._transport: Transport | None = transport
+        self._on_state = on_state
+        self._ids = count(1)
+        self._pending: dict[int, asyncio.Future[wire.Completed | wire.Failed]] = {}
+        self._writer: asyncio.StreamWriter | None = None
+        self._connected: asyncio.Task[None] | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._retry_at_s = 0.0
+        self._why_not = ""
+        self._stopped = False
+        self._closed = False
+
+    def connect(self) -> None:
+        """Begin to start or join the daemon, in the background; no effect if under way."""
+        if self._closed or self._writer is not None:
+            return
+        if self._connected is None or self._connected.done():
+            loop = asyncio.get_running_loop()
+            if loop.time() >= self._retry_at_s:
+                self._connected = loop.create_task(self._connect())
+
+    async def complete(self, request: CompletionRequest, document: str) -> Completion:
+        """`request.deadline_ms` must be set. A newer request for the same `document` takes this
+        one's place. Cancelling the task cancels the request.
+        """
+        loop = asyncio.get_running_loop()
+        due_s = loop.time() + request.deadline_ms / 1e3
+        self.connect()
+        if self._writer is None and self._connected is not None:
+            await asyncio.wait({self._connected}, timeout=due_s - loop.time())
+        if self._writer is None:
+            return payload.empty(request, "empty", self._why_not or "the daemon is starting")
+        request_id = next(self._ids)
+        reply: asyncio.Future[wire.Completed | wire.Failed] = loop.create_future()
+        self._pending[request_id] = reply
+        answered = False
+        try:
+            self._send(
+                wire.Complete(
+                    id=request_id,
+                    request=payload.pack(request),
+                    document=document,
+                    deadline_ms=max(1.0, (due_s - loop.time()) * 1e3 - _MARGIN_MS),
+                )
+            )
+            await asyncio.wait({reply}, timeout=due_s - loop.time())
+            answered = reply.done()
+            return _completion(request, reply.result()) if answered else _late(request)
+        except CodespecError as e:
+            return payload.empty(request, "empty", e.message)
+        finally:
+            del self._pending[request_id]
+            if not answered:
+                self._send(wire.Cancel(id=request_id))
+
+    async def close(self) -> None:
+        """Leaves the daemon running."""
+        self._closed = True
+        tasks = [t for t in (self._connected, self._reader) if t is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._lost()
+
+    def _send(self, message: wire.Message) -> None:
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.write(wire.frame(message))
+
+    async def _connect(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._on_state(wire.StateChanged(state="starting"))
+        try:
+            address = address_of(self._settings, self._transport)
+            streams = await _open(address)
+            if streams is None:
+                with Starter(address, self._settings) as starter:
+                    while (streams := await _open(address)) is None:
+                        # In a thread: it may spawn a process.
+                        await asyncio.sleep(await asyncio.to_thread(starter.step))
+        except CodespecError as e:
+            log.warning("no daemon: %s", e.message)
+            self._why_not = e.message
+            self._retry_at_s = loop.time() + _RETRY_S
+            self._on_state(wire.StateChanged(state="failed", reason=e.message))
+            return
+        self._why_not, self._stopped = "", False
+        reader, self._writer = streams
+        self._reader = loop.create_task(self._read(reader))
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        try:
+            while (message := await wire.read(reader, wire.daemon_decoder)) is not None:
+                self._take(message)
+        except wire.WireError as e:
+            log.warning("%s", e.message)
+        except ConnectionError:
+            pass
+        self._lost()
+        if self._stopped:
+            # On purpose, by somebody: it comes back when it is needed.
+            self._on_state(wire.StateChanged(state="stopping", reason="the daemon was stopped"))
+        else:
+            self.connect()
+
+    def _take(self, message: wire.FromDaemon) -> None:
+        if isinstance(message, wire.StateChanged):
+            self._stopped = message.state == "stopping"
+            self._on_state(message)
+        elif isinstance(message, wire.Completed | wire.Failed):
+            reply = self._pending.get(message.id)
+            if reply is not None and not reply.done():
+                reply.set_result(message)
+
+    def _lost(self) -> None:
+        if self._writer is not None:
+            with contextlib.suppress(ConnectionError):
+                self._writer.close()
+            self._writer = None
+        for reply in self._pending.values():
+            if not reply.done():
+                reply.set_result(wire.Failed(id=0, message="the daemon ended"))
+
+
+def _completion(request: CompletionRequest, reply: wire.Completed | wire.Failed) -> Completion:
+    if isinstance(reply, wire.Failed):
+        raise wire.error_of(reply)
+    return dataclasses.replace(
+        payload.unpack_completion(reply.completion),
+        doc_version=request.doc_version,
+        request_id=request.request_id,
+    )
+
+
+def _late(request: CompletionRequest) -> Completion:
+    return payload.empty(request, "deadline", "no answer by the deadline")
+
+
+async def _open(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+    """A greeted connection; None where nobody listens. Raises: DaemonError when refused."""
+    key = ""
+    try:
+        if address.transport == "unix":
+            reader, writer = await asyncio.open_unix_connection(address.socket)
+        else:
+            port_file = read_port_file(address)
+            if port_file is None:
+                return None
+            key = port_file.key
+            reader, writer = await asyncio.open_connection("127.0.0.1", port_file.port)
+    except OSError:
+        return None
+    try:
+        writer.write(wire.frame(wire.Hello(version=__version__, key=key, watch=True)))
+        welcome = await asyncio.wait_for(wire.read(reader, wire.daemon_decoder), _HELLO_S)
+        if isinstance(welcome, wire.Failed):
+            raise wire.error_of(welcome)
+        if isinstance(welcome, wire.Welcome):
+            return reader, writer
+    except (ConnectionError, asyncio.TimeoutError):
+        pass
+    except BaseException:
+        writer.close()
+        raise
+    writer.close()
+    return None

@@ -1,0 +1,215 @@
+"""Blocking clients of the daemon: one connection, and an `Engine` for the CLI."""
+
+from __future__ import annotations
+
+import dataclasses
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from itertools import count
+from types import TracebackType
+
+from codespec import __version__
+from codespec.config import Settings
+from codespec.daemon import payload, wire
+from codespec.daemon.address import Address, Transport, address_of, read_port_file
+from codespec.daemon.spawn import Starter
+from codespec.errors import DaemonError
+from codespec.types import Completion, CompletionRequest
+
+_HELLO_S = 10.0
+_FRAME_S = 10.0
+_GRACE_S = 2.0
+_POLL_S = 0.01
+
+
+class Connection:
+    """A greeted connection. One thread only."""
+
+    def __init__(self, address: Address, hello_s: float = _HELLO_S) -> None:
+        """`hello_s`: how long to wait for a daemon that listens but does not greet.
+
+        Raises: OSError where nobody listens, DaemonError for a daemon that refuses.
+        """
+        self._ids = count(1)
+        self._selector = selectors.DefaultSelector()
+        if address.transport == "unix":
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            target, key = str(address.socket), ""
+        else:
+            port_file = read_port_file(address)
+            if port_file is None:
+                self._selector.close()
+                raise FileNotFoundError(address.port_file)
+            self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            target, key = ("127.0.0.1", port_file.port), port_file.key
+        try:
+            self._socket.settimeout(_FRAME_S)
+            self._socket.connect(target)
+            self._selector.register(self._socket, selectors.EVENT_READ)
+            self.send(wire.Hello(version=__version__, key=key))
+            welcome = self.receive(hello_s)
+            if not isinstance(welcome, wire.Welcome):
+                raise ConnectionResetError("no welcome")
+        except BaseException:
+            self.close()
+            raise
+        self.daemon_pid = welcome.pid
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._selector.close()
+        self._socket.close()
+
+    def new_id(self) -> int:
+        return next(self._ids)
+
+    def send(self, message: wire.Message) -> None:
+        self._socket.sendall(wire.frame(message))
+
+    def receive(self, timeout_s: float) -> wire.FromDaemon | None:
+        """The next message; None when none begins within the time.
+
+        Raises: ConnectionError when the daemon is gone, WireError, and the daemon's own
+        exception when it refuses this connection.
+        """
+        if not self._selector.select(timeout_s):
+            return None
+        try:
+            message = wire.read_blocking(self._socket.recv, wire.daemon_decoder)
+        except TimeoutError:
+            raise ConnectionAbortedError("the daemon stopped within a frame") from None
+        if message is None:
+            raise ConnectionResetError("the daemon closed the connection")
+        if isinstance(message, wire.Failed) and message.id == 0:
+            raise wire.error_of(message)
+        return message
+
+    def ask(self, message: wire.Status | wire.Configure | wire.Shutdown) -> wire.StatusReport:
+        """Raises: DaemonError when no answer comes."""
+        self.send(message)
+        give_up_at = time.monotonic() + _FRAME_S
+        while (left_s := give_up_at - time.monotonic()) > 0:
+            reply = self.receive(left_s)
+            if isinstance(reply, wire.StatusReport) and reply.id == message.id:
+                return reply
+        raise DaemonError("the daemon does not answer", "Run: codespec daemon restart")
+
+
+def try_connect(address: Address, hello_s: float = _HELLO_S) -> Connection | None:
+    """None where no daemon listens. Raises: DaemonError for one that refuses."""
+    try:
+        return Connection(address, hello_s)
+    except OSError:
+        return None
+
+
+def connect_or_start(address: Address, settings: Settings) -> Connection:
+    """Raises: DaemonError when it cannot be started; the message quotes the end of its log."""
+    connection = try_connect(address)
+    if connection is not None:
+        return connection
+    with Starter(address, settings) as starter:
+        while (connection := try_connect(address)) is None:
+            time.sleep(starter.step())
+    return connection
+
+
+class DaemonEngine:
+    """An `Engine` that asks the daemon, and starts it where there is none. One thread only."""
+
+    def __init__(self, settings: Settings, transport: Transport | None = None) -> None:
+        """Connects. Raises: DaemonError, ConfigError."""
+        self._settings = settings
+        self._address = address_of(settings, transport)
+        self._connection: Connection | None = connect_or_start(self._address, settings)
+
+    def __enter__(self) -> DaemonEngine:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def complete(
+        self, request: CompletionRequest, cancelled: Callable[[], bool] = lambda: False
+    ) -> Completion:
+        """An empty completion with a reason when the worker or the daemon dies meanwhile; the
+        next call starts them again.
+
+        Raises: ModelError for a model that cannot be loaded, DaemonError, ConfigError.
+        """
+        body = payload.pack(request)
+        for _ in range(2):  # a daemon that ended since the last call is only noticed by sending
+            connection = self._connection or connect_or_start(self._address, self._settings)
+            self._connection = connection
+            message = wire.Complete(
+                id=connection.new_id(),
+                request=body,
+                document=request.path,
+                deadline_ms=request.deadline_ms,
+            )
+            try:
+                connection.send(message)
+            except ConnectionError:
+                self.close()
+                continue
+            try:
+                return self._await(connection, message.id, request, cancelled)
+            except ConnectionError:
+                self.close()
+                return payload.empty(request, "empty", "the daemon ended during the request")
+        raise DaemonError("the daemon ends as soon as it starts", "See: codespec daemon logs")
+
+    def _await(
+        self,
+        connection: Connection,
+        request_id: int,
+        request: CompletionRequest,
+        cancelled: Callable[[], bool],
+    ) -> Completion:
+        cancel_sent = False
+        # The daemon keeps deadlines; this is for a daemon that hangs itself.
+        give_up_s = time.monotonic() + request.deadline_ms / 1e3 + _GRACE_S
+        while True:
+            if request.deadline_ms > 0 and time.monotonic() > give_up_s:
+                raise ConnectionAbortedError("the daemon does not answer")
+            reply = connection.receive(_POLL_S)
+            if isinstance(reply, wire.Completed) and reply.id == request_id:
+                completion = payload.unpack_completion(reply.completion)
+                return dataclasses.replace(
+                    completion, doc_version=request.doc_version, request_id=request.request_id
+                )
+            if isinstance(reply, wire.Failed) and reply.id == request_id:
+                raise wire.error_of(reply)
+            if reply is None and not cancel_sent and cancelled():
+                connection.send(wire.Cancel(id=request_id))
+                cancel_sent = True
+
+    def status(self) -> wire.StatusReport:
+        """Raises: DaemonError."""
+        connection = self._connection or connect_or_start(self._address, self._settings)
+        self._connection = connection
+        return connection.ask(wire.Status(id=connection.new_id()))
+
+    def close(self) -> None:
+        """Closes the connection; the daemon stays."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

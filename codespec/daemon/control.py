@@ -1,0 +1,133 @@
+"""Start, stop and look at daemons: what `codespec daemon ...` does, without the printing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from codespec.config import Settings
+from codespec.daemon import wire
+from codespec.daemon.address import Address, Transport, address_of, resolved
+from codespec.daemon.client import Connection, connect_or_start, try_connect
+from codespec.daemon.lock import FileLock, holder
+from codespec.daemon.logs import last_lines
+from codespec.errors import DaemonError
+
+_STOP_S = 5.0
+_READY_S = 300.0
+_POLL_S = 0.02
+
+
+def start(
+    settings: Settings, *, wait_ready: bool = True, transport: Transport | None = None
+) -> wire.StatusReport:
+    """Start the daemon of these settings, or find it running.
+
+    wait_ready: until the model is loaded, or will not be (state "failed").
+    Raises: DaemonError, ConfigError.
+    """
+    with connect_or_start(address_of(settings, transport), settings) as connection:
+        return _settled(connection) if wait_ready else _status(connection)
+
+
+def status(settings: Settings, *, transport: Transport | None = None) -> wire.StatusReport | None:
+    """None where no daemon of these settings runs. Raises: DaemonError, ConfigError."""
+    connection = try_connect(address_of(settings, transport))
+    if connection is None:
+        return None
+    with connection:
+        return _status(connection)
+
+
+def stop(settings: Settings, *, transport: Transport | None = None) -> bool:
+    """End the daemon and wait until it is gone; False where none ran. One that hangs is killed.
+
+    Raises: DaemonError when even that fails.
+    """
+    address = address_of(settings, transport)
+    if _is_gone(address):
+        return False
+    with contextlib.suppress(OSError, DaemonError):
+        connection = try_connect(address, _STOP_S)
+        if connection is not None:
+            with connection:
+                connection.ask(wire.Shutdown(id=connection.new_id()))
+    if _wait_gone(address):
+        return True
+    pid = holder(address.lock)
+    if pid is not None:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+    if not _wait_gone(address):
+        raise DaemonError(f"the daemon (process {pid}) does not end", "End the process by hand.")
+    return True
+
+
+def restart(
+    settings: Settings, *, wait_ready: bool = True, transport: Transport | None = None
+) -> wire.StatusReport:
+    """Raises: DaemonError, ConfigError."""
+    stop(settings, transport=transport)
+    return start(settings, wait_ready=wait_ready, transport=transport)
+
+
+def switch_model(
+    settings: Settings, target: str, draft: str = "auto", *, transport: Transport | None = None
+) -> wire.StatusReport:
+    """Load another model in the running daemon, for all its clients, until it ends or is switched
+    again; what settings files say stays. Starts the daemon where there is none.
+
+    Returns: the report once the model is loaded, or will not be (state "failed").
+    Raises: DaemonError, ConfigError.
+    """
+    model = msgspec.structs.replace(settings.model, target=target, draft=draft)
+    other = resolved(msgspec.structs.replace(settings, model=model))
+    with connect_or_start(address_of(settings, transport), settings) as connection:
+        connection.ask(wire.Configure(id=connection.new_id(), settings=other))
+        return _settled(connection)
+
+
+def logs(settings: Settings, n_lines: int = 50) -> tuple[Path, list[str]]:
+    """The log file of the daemon of these settings, and its last lines."""
+    path = address_of(settings).log
+    return path, last_lines(path, n_lines)
+
+
+def _status(connection: Connection) -> wire.StatusReport:
+    return connection.ask(wire.Status(id=connection.new_id()))
+
+
+def _settled(connection: Connection) -> wire.StatusReport:
+    give_up_at = time.monotonic() + _READY_S
+    while True:
+        try:
+            report = _status(connection)
+        except ConnectionError:
+            raise DaemonError(
+                "the daemon ended while its model was loading", "See: codespec daemon logs"
+            ) from None
+        if report.state in ("ready", "failed") or time.monotonic() > give_up_at:
+            return report
+        time.sleep(_POLL_S)
+
+
+def _wait_gone(address: Address) -> bool:
+    give_up_at = time.monotonic() + _STOP_S
+    while not _is_gone(address):
+        if time.monotonic() > give_up_at:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def _is_gone(address: Address) -> bool:
+    lock = FileLock(address.lock)
+    free = lock.acquire()
+    lock.release()
+    return free

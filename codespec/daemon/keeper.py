@@ -1,0 +1,212 @@
+"""Keeps one model worker alive: load, respawn with growing pauses, give up, switch models.
+
+States: loading -> ready -> (death) restarting -> loading ... A worker that says why it cannot
+load, or dies several times while loading, leads to "failed": trying the same model for ever
+would keep the machine busy for nothing. Only `configure` leads out of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from codespec.config import Settings
+from codespec.daemon import wire
+from codespec.daemon.process import WorkerProcess, worker_command
+from codespec.errors import DaemonError
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Times in seconds.
+
+    answer_margin:    the worker is asked to answer this part of the time before the client's
+                      deadline (at most `max_margin_s`), so that what it has by then still
+                      arrives: it looks at the clock between two passes of the model.
+    grace_s:          how long a worker may go on after a cancel or a deadline before it counts
+                      as hung.
+    load_s:           how long a worker may take to load its model.
+    max_load_deaths:  deaths in a row while loading after which it is not tried again.
+    backoff_s:        pause after a worker that died without an answer; doubles each time.
+    close_s:          how long a worker may take to end when asked to.
+    """
+
+    answer_margin: float = 0.1
+    max_margin_s: float = 0.1
+    grace_s: float = 2.0
+    load_s: float = 300.0
+    max_load_deaths: int = 3
+    backoff_s: float = 0.2
+    max_backoff_s: float = 10.0
+    close_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How a worker's life ended. `failure`: it said itself why it cannot load."""
+
+    reason: str
+    loaded: bool
+    useful: bool
+    failure: wire.Failed | None = None
+
+
+class Keeper:
+    """Call everything from the loop that runs `run`. `folder`: working folder of the worker.
+
+    on_state:   every change of state.
+    on_message: what a loaded worker sends.
+    on_down:    a worker is gone, and why; whatever it was doing has no answer.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        folder: Path,
+        *,
+        policy: Policy,
+        command: Sequence[str] | None,
+        on_state: Callable[[], None],
+        on_message: Callable[[wire.FromWorker], None],
+        on_down: Callable[[str], None],
+    ) -> None:
+        self.settings = settings
+        self.state: wire.State = "loading"
+        self.reason = ""
+        self.ready: wire.Ready | None = None
+        self.failure: wire.Failed | None = None
+        self.n_spawns = 0
+        self._folder = folder
+        self._policy = policy
+        self._command = list(command or worker_command())
+        self._on_state = on_state
+        self._on_message = on_message
+        self._on_down = on_down
+        self._worker: WorkerProcess | None = None
+        self._killed_because = ""
+        self._switched = asyncio.Event()
+
+    @property
+    def worker_pid(self) -> int:
+        """0 while there is none."""
+        return self._worker.pid if self._worker else 0
+
+    def send(self, message: wire.Message) -> None:
+        if self._worker is not None:
+            self._worker.send(message)
+
+    def kill(self, reason: str) -> None:
+        """End the worker at once; the next one is spawned."""
+        if self._worker is not None:
+            self._killed_because = self._killed_because or reason
+            self._worker.kill()
+
+    def configure(self, settings: Settings) -> None:
+        """Replace the worker by one with these settings."""
+        self.settings = settings
+        self.failure = None
+        self._switched.set()
+        self._set_state("loading", "the model is being switched")
+        self.kill("the model is being switched")
+
+    async def run(self) -> None:
+        """Until cancelled; the worker is gone then."""
+        n_load_deaths = n_useless = 0
+        while True:
+            if self._switched.is_set():
+                self._switched.clear()
+                n_load_deaths = n_useless = 0
+            elif self.state != "loading":
+                self._set_state("loading", self.reason)
+            end = await self._one_life()
+            self._on_down(end.reason)
+            if self._switched.is_set():
+                continue
+            log.warning("worker down: %s", end.reason)
+            n_load_deaths = 0 if end.loaded else n_load_deaths + 1
+            n_useless = 0 if end.useful else n_useless + 1
+            if end.failure is not None or n_load_deaths >= self._policy.max_load_deaths:
+                self.failure = end.failure or self._poisoned(end.reason, n_load_deaths)
+                self._set_state("failed", self.failure.message)
+                await self._switched.wait()
+                continue
+            self._set_state("restarting", end.reason)
+            if n_useless:
+                pause_s = self._policy.backoff_s * 2.0 ** min(n_useless - 1, 30)
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(
+                        self._switched.wait(), min(pause_s, self._policy.max_backoff_s)
+                    )
+
+    async def _one_life(self) -> _End:
+        self._killed_because = ""
+        try:
+            worker = await WorkerProcess.spawn(self._command, self._folder)
+        except DaemonError as e:
+            return _End(e.message, loaded=False, useful=False, failure=wire.failure(0, e))
+        self._worker = worker
+        self.n_spawns += 1
+        log.info("worker %d spawned", worker.pid)
+        if self._switched.is_set():  # meanwhile
+            self.kill("the model is being switched")
+        worker.send(wire.Load(settings=self.settings))
+        watchdog = asyncio.get_running_loop().call_later(
+            self._policy.load_s, self.kill, f"loading took over {self._policy.load_s:g} s"
+        )
+        failure: wire.Failed | None = None
+        useful = False
+        try:
+            while failure is None and (message := await worker.read()) is not None:
+                if isinstance(message, wire.Ready):
+                    watchdog.cancel()
+                    self.ready = message
+                    self._set_state("ready")
+                elif isinstance(message, wire.Failed) and message.id == 0:
+                    failure = message
+                else:
+                    useful = True
+                    self._on_message(message)
+        except wire.WireError as e:
+            self.kill(f"the model worker sent garbage: {e.message}")
+        finally:
+            watchdog.cancel()
+            self._worker = None
+            loaded, self.ready = self.ready is not None, None
+            status = await worker.close(self._policy.close_s)
+        reason = self._killed_because or _describe(status)
+        if failure is not None:
+            reason = failure.message
+        elif not loaded and worker.last_lines:
+            reason = f"{reason}; its last words: {worker.last_lines[-1]}"
+        return _End(reason, loaded, useful, failure)
+
+    def _poisoned(self, reason: str, n_deaths: int) -> wire.Failed:
+        return wire.Failed(
+            id=0,
+            message=f"the model worker died {n_deaths} times while loading: {reason}",
+            hint="Check the model file and the free memory (codespec daemon logs), "
+            "then: codespec daemon restart",
+            kind="model",
+        )
+
+    def _set_state(self, state: wire.State, reason: str = "") -> None:
+        self.state, self.reason = state, reason
+        log.info("state %s %s", state, reason)
+        self._on_state()
+
+
+def _describe(status: int) -> str:
+    if status >= 0:
+        return f"the model worker ended with status {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    return f"the model worker was killed by {name}"

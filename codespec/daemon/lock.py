@@ -1,0 +1,76 @@
+"""An exclusive lock on a file, gone with the process that holds it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from codespec.errors import DaemonError
+
+if sys.platform == "win32":  # pragma: no cover
+    import msvcrt
+
+    def _lock(fd: int) -> None:
+        # A byte far behind the content: Windows lets nobody read what is locked.
+        os.lseek(fd, 1 << 20, os.SEEK_SET)
+        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+class FileLock:
+    """Not inherited by children, not re-entrant. The file stays behind: removing a lock file
+    races with whoever opens it at that moment."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd: int | None = None
+
+    def acquire(self) -> bool:
+        """Take the lock if it is free; never waits.
+
+        Raises: DaemonError when the file cannot be opened.
+        """
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as e:
+            raise DaemonError(
+                f"cannot open the lock file {self._path}: {e.strerror}",
+                "Set CODESPEC_RUNTIME_DIR to a folder you can write to.",
+            ) from None
+        try:
+            _lock(fd)
+        except OSError:
+            os.close(fd)
+            return False
+        self._fd = fd
+        return True
+
+    def sign(self) -> None:
+        """Write the process id into the file, for `holder`."""
+        if self._fd is not None:
+            os.ftruncate(self._fd, 0)
+            os.lseek(self._fd, 0, os.SEEK_SET)
+            os.write(self._fd, str(os.getpid()).encode())
+
+    def release(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def holder(path: Path) -> int | None:
+    """Process id of who holds the lock and signed it; None where it is free."""
+    lock = FileLock(path)
+    if lock.acquire():
+        lock.release()
+        return None
+    try:
+        return int(path.read_bytes())
+    except (OSError, ValueError):
+        return None

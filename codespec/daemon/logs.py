@@ -1,0 +1,67 @@
+"""Log files that never contain source text.
+
+Our own messages are written so. Exceptions and other libraries' messages may quote what they
+were working on, so of those only the unformatted message, the type and the place are kept.
+"""
+
+from __future__ import annotations
+
+import logging
+import logging.handlers
+import os
+import traceback
+from pathlib import Path
+
+_MAX_BYTES = 1_000_000
+_N_OLD_FILES = 2
+_FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
+
+
+def outline(error: BaseException) -> str:
+    """Type and places of an exception, without its message."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in reversed(frames))
+    text = f"{type(error).__name__} at {places or 'unknown'}"
+    cause = error.__cause__ or error.__context__
+    return f"{text}, after {outline(cause)}" if cause is not None else text
+
+
+class Private(logging.Filter):
+    """Drops from each record what might quote source text."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.name.startswith("codespec"):
+            record.msg, record.args = str(record.msg), None
+        if record.exc_info and record.exc_info[1] is not None:
+            record.msg = f"{record.getMessage()}: {outline(record.exc_info[1])}"
+            record.args = None
+        record.exc_info = record.exc_text = record.stack_info = None
+        return True
+
+
+class _RotatingFile(logging.handlers.RotatingFileHandler):
+    """Takes stderr along when it rotates, so that a crash is reported in the current file."""
+
+    def doRollover(self) -> None:
+        super().doRollover()
+        if self.stream is not None:
+            os.dup2(self.stream.fileno(), 2)
+
+
+def set_up(path: Path, level: str) -> None:
+    """Log to a rotating file. For entry points only."""
+    handler = _RotatingFile(path, maxBytes=_MAX_BYTES, backupCount=_N_OLD_FILES, encoding="utf-8")
+    handler.setFormatter(logging.Formatter(_FORMAT))
+    handler.addFilter(Private())
+    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+
+
+def last_lines(path: Path, n_lines: int) -> list[str]:
+    """The end of a log file; [] where there is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - 400 * n_lines))
+            return file.read().decode("utf-8", "replace").splitlines()[-n_lines:]
+    except OSError:
+        return []

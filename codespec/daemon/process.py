@@ -1,0 +1,126 @@
+"""One worker child: its pipes, its last words, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+from codespec.daemon import wire
+from codespec.errors import DaemonError
+
+log = logging.getLogger(__name__)
+
+_N_LAST_LINES = 20
+_MAX_LINE_CHARS = 400
+
+
+def worker_command() -> list[str]:
+    return [sys.executable, "-m", "codespec.daemon.worker"]
+
+
+class WorkerProcess:
+    """Frames go over stdin and stdout; stderr is logged, its last lines kept for a diagnosis."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._process = process
+        self._stdin = process.stdin
+        self._stdout = process.stdout
+        self._stderr = process.stderr
+        self._last_lines: deque[str] = deque(maxlen=_N_LAST_LINES)
+        self._stderr_pump = asyncio.create_task(self._read_stderr())
+
+    @classmethod
+    async def spawn(cls, command: Sequence[str], folder: Path) -> WorkerProcess:
+        """`folder`: the child's working folder; with `-m`, Python imports from there first, so
+        it must not be a repository.
+
+        Raises: DaemonError when the program cannot be started.
+        """
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+            )
+        except OSError as e:
+            raise DaemonError(
+                f"cannot start the model worker: {e}", "Install codespec again."
+            ) from None
+        return cls(process)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def last_lines(self) -> list[str]:
+        return list(self._last_lines)
+
+    def send(self, message: wire.Message) -> None:
+        """Never waits; a worker that died is noticed by `read`."""
+        with contextlib.suppress(ConnectionError, RuntimeError):
+            self._stdin.write(wire.frame(message))
+
+    async def read(self) -> wire.FromWorker | None:
+        """The next message, None when the worker is gone. Raises: WireError for garbage."""
+        try:
+            return await wire.read(self._stdout, wire.from_worker_decoder)
+        except ConnectionError:
+            return None
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
+    async def close(self, patience_s: float) -> int:
+        """Ask it to end by closing its stdin, kill it if it does not; the exit status, negative
+        for the number of a signal."""
+        with contextlib.suppress(ConnectionError, RuntimeError):
+            self._stdin.close()
+        try:
+            await asyncio.wait_for(self._process.wait(), patience_s)
+        except asyncio.TimeoutError:
+            self.kill()
+        status = await self._process.wait()
+        # A grandchild could hold the pipe open for ever.
+        await asyncio.wait({self._stderr_pump}, timeout=patience_s)
+        self._stderr_pump.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._stderr_pump
+        return status
+
+    async def _read_stderr(self) -> None:
+        while True:
+            try:
+                line = await self._stderr.readline()
+            except ValueError:  # longer than the reader's limit; the rest comes as lines of its own
+                continue
+            except ConnectionError:
+                return
+            if not line:
+                return
+            text = line.decode("utf-8", "replace").rstrip()[:_MAX_LINE_CHARS]
+            self._last_lines.append(text)
+            log.info("worker %d: %s", self.pid, text)
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a process; 0 where the system does not tell."""
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text("ascii", "replace").splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0

@@ -1,0 +1,224 @@
+"""Routes requests to the model worker.
+
+The worker may die or hang at any moment (a native abort, a damaged model, a kernel bug): the
+request it had gets an empty completion with a reason, the others wait for the next worker.
+asyncio only; one loop, so no locks. No native code runs in this process, and requests pass
+through it unread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from codespec import __version__
+from codespec.config import Settings
+from codespec.daemon import wire
+from codespec.daemon.keeper import Keeper, Policy
+from codespec.daemon.process import resident_bytes
+from codespec.daemon.scheduler import Job, Scheduler
+
+Reply: TypeAlias = Callable[[wire.Completed | wire.Failed], None]
+
+
+class Supervisor:
+    """Call everything from the loop that runs `run`. `on_state` hears every change of state."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        folder: Path,
+        *,
+        command: Sequence[str] | None = None,
+        policy: Policy | None = None,
+        on_state: Callable[[wire.StateChanged], None] = lambda _: None,
+    ) -> None:
+        self._policy = policy or Policy()
+        self._keeper = Keeper(
+            settings,
+            folder,
+            policy=self._policy,
+            command=command,
+            on_state=self._state_changed,
+            on_message=self._worker_said,
+            on_down=self._worker_down,
+        )
+        self._tell = on_state
+        self._scheduler = Scheduler()
+        self._replies: dict[Job, Reply] = {}
+        self._timers: dict[Job, asyncio.TimerHandle] = {}
+        self._grace: asyncio.TimerHandle | None = None
+        self._started_s = time.monotonic()
+        self._n_requests = 0
+
+    async def run(self) -> None:
+        """Until cancelled; the worker is gone then."""
+        await self._keeper.run()
+
+    @property
+    def settings(self) -> Settings:
+        return self._keeper.settings
+
+    @property
+    def state(self) -> wire.StateChanged:
+        ready = self._keeper.ready
+        return wire.StateChanged(
+            state=self._keeper.state,
+            reason=self._keeper.reason,
+            model=ready.model if ready else "",
+        )
+
+    def report(self, request_id: int) -> wire.StatusReport:
+        keeper, ready, pid = self._keeper, self._keeper.ready, self._keeper.worker_pid
+        return wire.StatusReport(
+            id=request_id,
+            state=keeper.state,
+            reason=keeper.reason,
+            hint=keeper.failure.hint if keeper.failure else "",
+            version=__version__,
+            model=ready.model if ready else "",
+            model_path=ready.model_path if ready else keeper.settings.model.target,
+            backend=ready.backend if ready else "",
+            pid=os.getpid(),
+            worker_pid=pid,
+            uptime_s=time.monotonic() - self._started_s,
+            n_requests=self._n_requests,
+            n_respawns=max(0, keeper.n_spawns - 1),
+            memory_bytes=resident_bytes(pid) if pid else 0,
+        )
+
+    def configure(self, settings: Settings) -> None:
+        self._keeper.configure(settings)
+
+    # --- requests ---------------------------------------------------------------------------
+
+    def submit(self, client: int, message: wire.Complete, reply: Reply) -> None:
+        """`reply` is called exactly once, at the deadline at the latest, unless the client is
+        dropped before.
+
+        Raises: WireError for a request that could not be passed on.
+        """
+        n_bytes = memoryview(message.request).nbytes
+        if n_bytes > wire.MAX_REQUEST_BYTES:
+            raise wire.too_large(n_bytes)
+        self._n_requests += 1
+        if self._keeper.failure is not None:
+            reply(msgspec.structs.replace(self._keeper.failure, id=message.id))
+            return
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        due = now + message.deadline_ms / 1e3 if message.deadline_ms > 0 else None
+        job = Job(client, message.id, message.document, message.request, now, due)
+        for old in self._scheduler.add(job):
+            self._give_up(old, "cancelled", "a newer request for this document took its place")
+        self._replies[job] = reply
+        if due is not None:
+            self._timers[job] = loop.call_at(due, self._past_due, job)
+        self._pump()
+
+    def cancel(self, client: int, request_id: int) -> None:
+        job = self._scheduler.find(client, request_id)
+        if job is not None:
+            self._give_up(job, "cancelled", "the client cancelled")
+
+    def drop(self, client: int) -> None:
+        """The client is gone; nothing of its is answered any more."""
+        for job in self._scheduler.of_client(client):
+            self._replies.pop(job, None)
+            self._give_up(job, "cancelled", "the client is gone")
+
+    def _pump(self) -> None:
+        if self._keeper.state != "ready":
+            return
+        job = self._scheduler.start()
+        if job is None:
+            return
+        left_ms = 0.0
+        if job.due is not None:
+            left_s = max(0.0, job.due - asyncio.get_running_loop().time())
+            margin_s = min(left_s * self._policy.answer_margin, self._policy.max_margin_s)
+            left_ms = max(1.0, (left_s - margin_s) * 1e3)
+        self._keeper.send(
+            wire.Complete(
+                id=job.number, request=job.request, document=job.document, deadline_ms=left_ms
+            )
+        )
+
+    def _past_due(self, job: Job) -> None:
+        waiting = job is not self._scheduler.running
+        self._give_up(
+            job,
+            "deadline",
+            f"no answer by the deadline: {self._why_waiting()}" if waiting else "too slow",
+        )
+
+    def _why_waiting(self) -> str:
+        if self._keeper.state == "ready":
+            return "the model is busy with other requests"
+        return self._keeper.reason or f"the model is {self._keeper.state}"
+
+    def _give_up(self, job: Job, finish: str, reason: str) -> None:
+        """Answer with nothing; a worker that has the job is told, and watched."""
+        self._scheduler.remove(job)
+        self._answer_empty(job, finish, reason)
+        if job is self._scheduler.running and self._grace is None:
+            self._keeper.send(wire.Cancel(id=job.number))
+            self._grace = asyncio.get_running_loop().call_later(
+                self._policy.grace_s, self._keeper.kill, "the model worker hung"
+            )
+
+    def _answer_empty(self, job: Job, finish: str, reason: str) -> None:
+        # Written out, not a `Completion`: see the module `payload`.
+        fields = {"finish": finish, "reason": reason}
+        self._answer(
+            job,
+            wire.Completed(
+                id=job.request_id, completion=msgspec.Raw(msgspec.msgpack.encode(fields))
+            ),
+        )
+
+    def _answer(self, job: Job, message: wire.Completed | wire.Failed) -> None:
+        job.answered = True
+        timer = self._timers.pop(job, None)
+        if timer is not None:
+            timer.cancel()
+        reply = self._replies.pop(job, None)
+        if reply is not None:
+            reply(message)
+
+    # --- what the keeper tells --------------------------------------------------------------
+
+    def _worker_said(self, message: wire.FromWorker) -> None:
+        job = self._scheduler.running
+        if isinstance(message, wire.Ready) or job is None or message.id != job.number:
+            return
+        self._release_worker()
+        self._answer(job, msgspec.structs.replace(message, id=job.request_id))
+        self._pump()
+
+    def _worker_down(self, reason: str) -> None:
+        job = self._scheduler.running
+        self._release_worker()
+        if job is not None:
+            self._answer_empty(job, "empty", reason)
+
+    def _release_worker(self) -> None:
+        self._scheduler.finish()
+        if self._grace is not None:
+            self._grace.cancel()
+            self._grace = None
+
+    def _state_changed(self) -> None:
+        self._tell(self.state)
+        failure = self._keeper.failure
+        if failure is not None:
+            for job in self._scheduler.waiting:
+                self._scheduler.remove(job)
+                self._answer(job, msgspec.structs.replace(failure, id=job.request_id))
+        self._pump()

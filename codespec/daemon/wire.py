@@ -1,0 +1,271 @@
+"""Frames and messages of the daemon, on sockets and on the worker's pipes.
+
+A frame is a 4-byte little-endian length and that many bytes of MessagePack. Requests and
+completions travel as `msgspec.Raw`: whoever only routes them neither parses nor copies source
+text, and so cannot log it.
+
+Both ends run the same version of the project (`Hello` checks it), so messages may change freely.
+Source: MessagePack specification, https://github.com/msgpack/msgpack/blob/master/spec.md
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable
+from typing import Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from codespec.config import Settings
+from codespec.errors import CodespecError, ConfigError, DaemonError, ModelError, WorkerDiedError
+
+MAX_FRAME_BYTES = 16 << 20
+MAX_REQUEST_BYTES = MAX_FRAME_BYTES - 4096  # the rest of the frame grows a little on the way
+MAX_HELLO_BYTES = 4096  # from somebody who has not shown a key yet
+_LENGTH = struct.Struct("<I")
+
+State: TypeAlias = Literal[
+    "starting",  # the client waits for the daemon
+    "loading",  # the worker loads its model
+    "ready",
+    "restarting",  # the worker died, the next one comes after a pause
+    "failed",  # and stays so until somebody does something
+    "stopping",
+]
+FailureKind: TypeAlias = Literal["model", "config", "daemon", "worker", "internal"]
+
+
+class WireError(DaemonError):
+    """The other end sent something that is not a frame of this protocol."""
+
+
+class Message(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """Base of all messages; the class name is the tag."""
+
+
+# --- client to daemon -----------------------------------------------------------------------
+
+
+class Hello(Message, frozen=True):
+    """First frame of a connection. `key` proves, on TCP, that the client can read the user's
+    files. `watch`: send `StateChanged` from now on."""
+
+    version: str
+    key: str = ""
+    watch: bool = False
+
+
+class Complete(Message, frozen=True):
+    """`id` is chosen by the sender and unique on its connection. A later request for the same
+    `document` takes this one's place; "" never does. `deadline_ms`, from receipt; 0: none.
+    `request` is a `CompletionRequest`."""
+
+    id: int
+    request: msgspec.Raw
+    document: str = ""
+    deadline_ms: float = 0.0
+
+
+class Cancel(Message, frozen=True):
+    """The answer to `id` is not wanted any more. A reply still comes."""
+
+    id: int
+
+
+class Status(Message, frozen=True):
+    id: int
+
+
+class Configure(Message, frozen=True):
+    """Replace the worker by one with these settings."""
+
+    id: int
+    settings: Settings
+
+
+class Shutdown(Message, frozen=True):
+    id: int
+
+
+# --- daemon to client -----------------------------------------------------------------------
+
+
+class Welcome(Message, frozen=True):
+    version: str
+    pid: int
+
+
+class Completed(Message, frozen=True):
+    """`completion` is a `Completion`."""
+
+    id: int
+    completion: msgspec.Raw
+
+
+class Failed(Message, frozen=True):
+    """`id` 0: it concerns the whole connection, which closes, or the worker's load."""
+
+    id: int
+    message: str
+    hint: str = ""
+    kind: FailureKind = "daemon"
+
+
+class StateChanged(Message, frozen=True):
+    state: State
+    reason: str = ""
+    model: str = ""
+
+
+class StatusReport(Message, frozen=True):
+    """`reason` says why the state is what it is; `memory_bytes` is the worker's resident memory,
+    0 where the system does not tell."""
+
+    id: int
+    state: State
+    reason: str = ""
+    hint: str = ""
+    version: str = ""
+    model: str = ""
+    model_path: str = ""
+    backend: str = ""
+    address: str = ""
+    log: str = ""
+    pid: int = 0
+    worker_pid: int = 0
+    uptime_s: float = 0.0
+    n_clients: int = 0
+    n_requests: int = 0
+    n_respawns: int = 0
+    memory_bytes: int = 0
+
+
+# --- supervisor to worker and back (also Complete, Cancel; Completed, Failed) ---------------
+
+
+class Load(Message, frozen=True):
+    settings: Settings
+
+
+class Ready(Message, frozen=True):
+    model: str
+    model_path: str
+    backend: str
+
+
+FromClient: TypeAlias = Hello | Complete | Cancel | Status | Configure | Shutdown
+FromDaemon: TypeAlias = Welcome | Completed | Failed | StateChanged | StatusReport
+ToWorker: TypeAlias = Load | Complete | Cancel
+FromWorker: TypeAlias = Ready | Completed | Failed
+
+T = TypeVar("T")
+
+client_decoder: msgspec.msgpack.Decoder[FromClient] = msgspec.msgpack.Decoder(FromClient)
+daemon_decoder: msgspec.msgpack.Decoder[FromDaemon] = msgspec.msgpack.Decoder(FromDaemon)
+to_worker_decoder: msgspec.msgpack.Decoder[ToWorker] = msgspec.msgpack.Decoder(ToWorker)
+from_worker_decoder: msgspec.msgpack.Decoder[FromWorker] = msgspec.msgpack.Decoder(FromWorker)
+_encoder = msgspec.msgpack.Encoder()
+
+
+def frame(message: Message) -> bytes:
+    """The bytes to send. Raises: WireError when larger than a frame may be."""
+    buffer = bytearray(_LENGTH.size)
+    _encoder.encode_into(message, buffer, _LENGTH.size)
+    n_bytes = len(buffer) - _LENGTH.size
+    if n_bytes > MAX_FRAME_BYTES:
+        raise too_large(n_bytes)
+    _LENGTH.pack_into(buffer, 0, n_bytes)
+    return bytes(buffer)
+
+
+def too_large(n_bytes: int) -> WireError:
+    return WireError(
+        f"a message of {n_bytes} bytes is too large (at most {MAX_FRAME_BYTES})",
+        "Send less text around the cursor.",
+    )
+
+
+def _body_length(header: bytes, max_bytes: int) -> int:
+    n_bytes: int = _LENGTH.unpack(header)[0]
+    if n_bytes > max_bytes:
+        raise WireError(f"a frame of {n_bytes} bytes (at most {max_bytes})")
+    return n_bytes
+
+
+def _decode(body: bytes, decoder: msgspec.msgpack.Decoder[T]) -> T:
+    try:
+        return decoder.decode(body)
+    # UnicodeDecodeError: a string that is not UTF-8; RecursionError: nesting without end.
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        # The message of `e` names fields, types and at most an unknown tag, never text.
+        detail = str(e) if isinstance(e, msgspec.DecodeError) else type(e).__name__
+        raise WireError(f"not a message of this protocol: {detail}") from None
+
+
+async def read(
+    stream: asyncio.StreamReader,
+    decoder: msgspec.msgpack.Decoder[T],
+    max_bytes: int = MAX_FRAME_BYTES,
+) -> T | None:
+    """The next message; None where the other end closed between two frames.
+
+    Raises: WireError for anything else than a whole, valid frame.
+    """
+    try:
+        header = await stream.readexactly(_LENGTH.size)
+    except asyncio.IncompleteReadError as e:
+        if not e.partial:
+            return None
+        raise WireError("the connection ended within a frame") from None
+    n_bytes = _body_length(header, max_bytes)
+    try:
+        body = await stream.readexactly(n_bytes)
+    except asyncio.IncompleteReadError:
+        raise WireError("the connection ended within a frame") from None
+    return _decode(body, decoder)
+
+
+def read_blocking(receive: Callable[[int], bytes], decoder: msgspec.msgpack.Decoder[T]) -> T | None:
+    """As `read`, for blocking streams. `receive(n)`: 1 to n bytes, b"" at the end."""
+    header = _receive_exactly(receive, _LENGTH.size)
+    if not header:
+        return None
+    if len(header) == _LENGTH.size:
+        n_bytes = _body_length(header, MAX_FRAME_BYTES)
+        body = _receive_exactly(receive, n_bytes)
+        if len(body) == n_bytes:
+            return _decode(body, decoder)
+    raise WireError("the connection ended within a frame")
+
+
+def _receive_exactly(receive: Callable[[int], bytes], n_bytes: int) -> bytes:
+    parts: list[bytes] = []
+    while n_bytes:
+        part = receive(n_bytes)
+        if not part:
+            break
+        parts.append(part)
+        n_bytes -= len(part)
+    return b"".join(parts)
+
+
+# --- errors across processes ----------------------------------------------------------------
+
+_KINDS: dict[FailureKind, type[CodespecError]] = {
+    "model": ModelError,
+    "config": ConfigError,
+    "worker": WorkerDiedError,
+    "daemon": DaemonError,  # after its subclass
+    "internal": CodespecError,
+}
+
+
+def failure(request_id: int, error: CodespecError) -> Failed:
+    kinds: list[FailureKind] = [kind for kind, cls in _KINDS.items() if isinstance(error, cls)]
+    return Failed(id=request_id, message=error.message, hint=error.hint, kind=kinds[0])
+
+
+def error_of(failed: Failed) -> CodespecError:
+    """The exception to raise in the client's process."""
+    return _KINDS[failed.kind](failed.message, failed.hint)

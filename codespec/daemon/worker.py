@@ -1,0 +1,151 @@
+"""The model worker: the one process of the daemon with native code in it, and free to die.
+
+Main thread: the engine, alone (one thread touches llama). Reader thread: frames from the
+supervisor; it marks requests as cancelled and ends the process when the supervisor is gone.
+Frames go out on a private copy of stdout; descriptor 1 becomes stderr, so nothing that a native
+library prints can get between them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import faulthandler
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from typing import BinaryIO
+
+from codespec.config import Settings
+from codespec.daemon import payload, wire
+from codespec.daemon.logs import outline
+from codespec.errors import CodespecError
+from codespec.types import CancelledError, Completion, Engine
+
+EngineFactory = Callable[[Settings], "tuple[Engine, wire.Ready]"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Task:
+    message: wire.Complete
+    cancelled: threading.Event
+
+
+class Channel:
+    """Frames from and to the supervisor. `receive` on one thread, `send` on one thread."""
+
+    def __init__(self, incoming: BinaryIO, outgoing: int) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+
+    @classmethod
+    def over_stdio(cls) -> Channel:
+        """Takes stdin and stdout away from everything else in the process."""
+        incoming, outgoing = os.dup(0), os.dup(1)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        os.dup2(2, 1)
+        return cls(os.fdopen(incoming, "rb", buffering=1 << 16), outgoing)
+
+    def receive(self) -> wire.ToWorker | None:
+        return wire.read_blocking(self._incoming.read, wire.to_worker_decoder)
+
+    def send(self, message: wire.Message) -> None:
+        rest = memoryview(wire.frame(message))
+        while rest:
+            rest = rest[os.write(self._outgoing, rest) :]
+
+
+def serve(channel: Channel, factory: EngineFactory) -> int:
+    """Load, then answer until the supervisor closes the channel (which ends the process).
+
+    Returns: an exit status, when the engine cannot be built.
+    """
+    load = channel.receive()
+    if not isinstance(load, wire.Load):
+        return 0 if load is None else 2
+    tasks: queue.SimpleQueue[_Task] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(channel, tasks), daemon=True, name="reader").start()
+    try:
+        engine, ready = factory(load.settings)
+    except CodespecError as e:
+        channel.send(wire.failure(0, e))
+        return 0
+    channel.send(ready)
+    while True:
+        task = tasks.get()
+        channel.send(_answer(engine, task))
+
+
+def _read(channel: Channel, tasks: queue.SimpleQueue[_Task]) -> None:
+    current: _Task | None = None
+    try:
+        while (message := channel.receive()) is not None:
+            if isinstance(message, wire.Complete):
+                current = _Task(message, threading.Event())
+                tasks.put(current)
+            # A cancel is for the last request: the supervisor sends one at a time.
+            elif isinstance(message, wire.Cancel) and current and current.message.id == message.id:
+                current.cancelled.set()
+    except Exception as e:
+        _report(e)
+    # The supervisor is gone or broken. The engine's thread may be deep in native code: end all.
+    os._exit(0)
+
+
+def _answer(engine: Engine, task: _Task) -> wire.Completed | wire.Failed:
+    message = task.message
+    try:
+        request = payload.unpack_request(message.request)
+        request = dataclasses.replace(request, deadline_ms=message.deadline_ms)
+        if task.cancelled.is_set():
+            completion = payload.empty(request, "cancelled", "cancelled before it began")
+        else:
+            completion = engine.complete(request, task.cancelled.is_set)
+        return wire.Completed(id=message.id, completion=payload.pack(completion))
+    except CancelledError:
+        empty = payload.pack(Completion(finish="cancelled", reason="cancelled"))
+        return wire.Completed(id=message.id, completion=empty)
+    except CodespecError as e:
+        return wire.failure(message.id, e)
+    except Exception as e:
+        _report(e)
+        return wire.Failed(
+            id=message.id,
+            message=f"the engine failed: {type(e).__name__}",
+            hint="See the log: codespec daemon logs",
+            kind="internal",
+        )
+
+
+def _report(error: BaseException) -> None:
+    # Not the message of the exception: it may quote source text, and stderr goes to a log.
+    print(outline(error), file=sys.stderr, flush=True)
+
+
+def local_engine(settings: Settings) -> tuple[Engine, wire.Ready]:
+    # Imported here: everything heavy or native comes with it.
+    from codespec.engine.local import LocalEngine
+
+    engine = LocalEngine(settings)
+    info = engine.info
+    return engine, wire.Ready(model=info.name, model_path=info.path, backend=info.backend)
+
+
+def main(factory: EngineFactory = local_engine) -> int:
+    channel = Channel.over_stdio()
+    faulthandler.enable()  # where a native crash happened, into the log
+    try:
+        return serve(channel, factory)
+    except Exception as e:
+        _report(e)
+        return 1
+
+
+if __name__ == "__main__":
+    # Not sys.exit: interpreter shutdown with native threads around is a crash to avoid.
+    status = main()
+    sys.stderr.flush()
+    os._exit(status)

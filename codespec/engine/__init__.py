@@ -1,0 +1,1 @@
+"""One request from context to text: the decoding loop and what surrounds it."""

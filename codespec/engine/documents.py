@@ -1,0 +1,117 @@
+"""The documents an engine was asked about lately: their tokens, and what they lend one another."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from codespec.index.edits import RecentEdits
+from codespec.index.ignore import secret_in
+from codespec.index.live import LiveDocument
+from codespec.index.openfiles import OpenFileRules
+from codespec.native import SuffixAutomaton
+from codespec.types import CompletionRequest, Context, Source, Tokenizer
+
+MAX_DOCUMENTS = 8
+"""Whose tokens and automata are kept: switching between tabs should cost nothing."""
+MAX_WORKSPACES = 8
+
+_FileState = tuple[int, int, int] | None
+
+
+@dataclass(slots=True)
+class _Open:
+    """file: its state when the buffer was last seen; a file changed since then has other text."""
+
+    document: LiveDocument
+    workspace: str
+    file: _FileState
+    is_secret: bool = False
+
+
+class OpenDocuments:
+    """One thread only."""
+
+    def __init__(self, tokenizer: Tokenizer, cuts: re.Pattern[str]) -> None:
+        self._tokenizer = tokenizer
+        self._cuts = cuts
+        self._rules = OpenFileRules()
+        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._edits: OrderedDict[str, RecentEdits] = OrderedDict()
+
+    def why_excluded(self, request: CompletionRequest) -> str:
+        """Why this document must not be completed or learned from; "" when it may be."""
+        why = self._rules.why_excluded(request.path, request.workspace)
+        if why:
+            self._forget(request.path)
+        return why
+
+    def update(self, request: CompletionRequest) -> LiveDocument:
+        """The document as the request has it; the least recently used one goes."""
+        path = request.path
+        known = self._open.pop(path, None)
+        if known is None or known.workspace != request.workspace:
+            edits = self._edits_of(request.workspace) if path else None
+            document = LiveDocument(self._tokenizer, self._cuts, edits, path)
+            known = _Open(document, request.workspace, None)
+        known.file = _file_state(path)
+        self._open[path] = known
+        if len(self._open) > MAX_DOCUMENTS:
+            self._open.popitem(last=False)
+        if known.document.update(request.prefix, request.suffix):
+            known.is_secret = bool(secret_in((request.prefix + request.suffix).encode()))
+        return known.document
+
+    def get(self, path: str) -> LiveDocument:
+        """The document of the last `update` for this path. Raises: KeyError."""
+        return self._open[path].document
+
+    def neighbours(self, context: Context) -> list[tuple[Source, SuffixAutomaton]]:
+        """What else the workspace's user has in hand: recent edits, and other documents as they
+        were when last asked about. Nothing of a file that is excluded by now, that holds a secret,
+        or that somebody else changed meanwhile."""
+        found: list[tuple[Source, SuffixAutomaton]] = []
+        edits = self._edits.get(context.workspace)
+        if edits is not None:
+            for path in edits.paths:
+                if self._rules.why_excluded(path, context.workspace):
+                    edits.forget(path)
+            found.append((Source.EDITS, edits.automaton))
+        for path in self._shared(context):
+            document = self._open[path].document
+            found += [(Source.BUFFERS, document.before), (Source.BUFFERS, document.after)]
+        return found
+
+    def _shared(self, context: Context) -> list[str]:
+        return [
+            path
+            for path, known in self._open.items()
+            if path
+            and path != context.path
+            and known.workspace == context.workspace
+            and not known.is_secret
+            and known.file == _file_state(path)
+            and not self._rules.why_excluded(path, known.workspace)
+        ]
+
+    def _edits_of(self, workspace: str) -> RecentEdits:
+        edits = self._edits.pop(workspace, None) or RecentEdits()
+        self._edits[workspace] = edits
+        if len(self._edits) > MAX_WORKSPACES:
+            self._edits.popitem(last=False)
+        return edits
+
+    def _forget(self, path: str) -> None:
+        known = self._open.pop(path, None)
+        if known is not None and known.workspace in self._edits:
+            self._edits[known.workspace].forget(path)
+
+
+def _file_state(path: str) -> _FileState:
+    try:
+        s = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return s.st_mtime_ns, s.st_ino, s.st_size

@@ -1,0 +1,188 @@
+"""`LocalEngine`: models, drafters and the loop in this process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from codespec import config
+from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
+from codespec.config import Settings
+from codespec.context.build import Window, build_context
+from codespec.context.healing import HealingMask, Vocabulary
+from codespec.drafters.chain import DraftChain
+from codespec.drafters.cost import CostCurve, load_or_measure
+from codespec.drafters.lookup import LookupDrafter
+from codespec.drafters.model import ModelDrafter, check_pair
+from codespec.engine.completer import Completer, Limits
+from codespec.engine.documents import OpenDocuments
+from codespec.engine.postprocess import BlockStop, finish_text
+from codespec.errors import ConfigError
+from codespec.index.reader import WorkspaceIndex
+from codespec.index.text import safe_cuts
+from codespec.models.registry import draft_path, target_path
+from codespec.sampling import Sampler
+from codespec.types import (
+    Completion,
+    CompletionRequest,
+    Context,
+    Drafter,
+    Finish,
+    ModelInfo,
+    Trace,
+)
+
+DEFAULT_N_CTX = 2048
+DRAFTERS = ("lookup", "model")
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What the loop made of a request; `tokens` repeat the bytes of `context.healed` first."""
+
+    context: Context
+    tokens: list[int]
+    finish: Finish
+    stop: BlockStop
+    trace: Trace
+
+
+class LocalEngine:
+    """`Engine` over a GGUF file. Loads its models at once; one thread only.
+
+    Raises: ModelError, ConfigError.
+    """
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.settings = settings
+        self._clock = clock
+        self._models: list[LoadedModel] = []
+        self._targets: list[LlamaTarget] = []
+        self._target = self._load(target_path(settings.model))
+        self.info: ModelInfo = self._target.info
+        self.tokenizer = LlamaTokenizer(self._models[0])
+        self._vocabulary = Vocabulary(self.tokenizer)
+        self._curve = self._cost_curve(self._target)
+        self._cuts = safe_cuts(self.tokenizer)
+        self._documents = OpenDocuments(self.tokenizer, self._cuts)
+        self._indexes: dict[str, WorkspaceIndex] = {}
+        self._drafters = self._make_drafters()
+        self._window = Window(
+            settings.completion.n_prefix_tokens, settings.completion.n_suffix_tokens
+        )
+
+    def complete(
+        self, request: CompletionRequest, cancelled: Callable[[], bool] = lambda: False
+    ) -> Completion:
+        started = self._clock()
+        if why := self._documents.why_excluded(request):
+            return Completion(
+                doc_version=request.doc_version, request_id=request.request_id, reason=why
+            )
+        made = self.generate(request, cancelled)
+        text = finish_text(
+            self.tokenizer.decode(made.tokens), len(made.context.healed), request.suffix, made.stop
+        )
+        made.trace.ms = (self._clock() - started) * 1e3
+        return Completion(
+            text=text,
+            finish=made.finish,
+            doc_version=request.doc_version,
+            request_id=request.request_id,
+            reason="" if text else _REASONS.get(made.finish, "the model has nothing to add here"),
+            trace=made.trace,
+        )
+
+    def generate(
+        self, request: CompletionRequest, cancelled: Callable[[], bool] = lambda: False
+    ) -> Generation:
+        """The tokens of a completion, before they become the text to insert."""
+        started = self._clock()
+        trace = Trace(model=self.info.name, backend=self.info.backend)
+        document = self._documents.update(request)
+        context = build_context(
+            request, document.left, document.right, self.info, self.tokenizer, self._window
+        )
+        trace.context_ms = (self._clock() - started) * 1e3
+        line_prefix = request.prefix.rsplit("\n", 1)[-1]
+        stop = BlockStop(self.tokenizer, line_prefix, len(context.healed), request.multiline)
+        if not len(context.prompt):
+            return Generation(context, [], "empty", stop, trace)
+        mask = HealingMask(context.healed, self._vocabulary, self.tokenizer)
+        sampler = Sampler(request.sampling, mask if context.healed else None)
+        deadline = started + request.deadline_ms / 1e3 if request.deadline_ms else float("inf")
+        limits = Limits(request.max_tokens, deadline, self.settings.drafting.max_width)
+        completer = Completer(self._target, self._chain(request), self._clock)
+        tokens, finish = completer.run(context, sampler, limits, stop, cancelled, trace)
+        return Generation(context, tokens, finish, stop, trace)
+
+    def close(self) -> None:
+        for target in self._targets:
+            target.close()
+        for model in self._models:
+            model.close()
+        self._targets, self._models = [], []
+
+    def _load(self, path: Path) -> LlamaTarget:
+        chosen = self.settings.model
+        model = load_model(path, n_gpu_layers=chosen.n_gpu_layers)
+        self._models.append(model)
+        n_ctx = chosen.n_ctx or min(DEFAULT_N_CTX, model.info.n_ctx or DEFAULT_N_CTX)
+        target = LlamaTarget(model, n_ctx=n_ctx, n_threads=chosen.n_threads)
+        self._targets.append(target)
+        return target
+
+    def _make_drafters(self) -> dict[str, Drafter]:
+        names = self.settings.drafting.drafters
+        check_drafters(names)
+        drafters: dict[str, Drafter] = {
+            "lookup": LookupDrafter(
+                self._documents.get, self._index, neighbours=self._documents.neighbours
+            )
+        }
+        small = draft_path(self.settings.model)
+        if small is not None and "model" in names:
+            model = self._load(small)
+            check_pair(self.info, model.info)
+            drafters["model"] = ModelDrafter(model, self._curve, self._cost_curve(model))
+        return drafters
+
+    def _chain(self, request: CompletionRequest) -> DraftChain:
+        names = self.settings.drafting.drafters if request.drafters is None else request.drafters
+        check_drafters(names)
+        members = [self._drafters[name] for name in names if name in self._drafters]
+        return DraftChain(members, self.info.n_vocab, self._target.max_leaves, self._curve)
+
+    def _index(self, workspace: str) -> WorkspaceIndex | None:
+        index = self._indexes.get(workspace)
+        if index is None:
+            index = WorkspaceIndex.open(Path(workspace), self.tokenizer.hash)
+            if index is not None:
+                self._indexes[workspace] = index
+            return index
+        index.refresh()
+        return index
+
+    def _cost_curve(self, target: LlamaTarget) -> CostCurve:
+        info = target.info
+        key = f"{Path(info.path).name}:{info.file_bytes}:{info.backend}:{target.n_threads}"
+        return load_or_measure(config.cache_dir() / "curves.json", key, target)
+
+
+_REASONS = {
+    "cancelled": "a newer request took its place",
+    "deadline": "the deadline passed before the first line was done",
+    "empty": "there is no text before the cursor to complete",
+}
+
+
+def check_drafters(names: tuple[str, ...]) -> None:
+    """Raises: ConfigError for a name that is no drafter's."""
+    for name in names:
+        if name not in DRAFTERS:
+            raise ConfigError(
+                f'unknown drafter "{name}"',
+                f"Known: {', '.join(DRAFTERS)}; none for plain decoding.",
+            )

@@ -1,0 +1,235 @@
+"""Bring an index up to date with its workspace: one function for the first build and every later
+one.
+
+Content decides, not history: a file is read when its size or times changed, and tokenised only
+when no segment holds its content yet. So a rename, a branch switched back, or a copy costs a hash.
+What no file refers to any more is dead at once, and goes when its segment is merged.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from codespec.config import IndexSettings
+from codespec.errors import IndexCorruptError
+from codespec.index import compact, parse, upkeep
+from codespec.index.documents import Document, DocumentReader
+from codespec.index.ignore import IgnoreRules
+from codespec.index.scan import Candidate, is_within, scan
+from codespec.index.store import FileEntry, Manifest, SegmentEntry, Store
+from codespec.types import Tokenizer
+
+_RACY_NS = 2_000_000_000
+"""A file changed this shortly before a scan may change again without its times telling: file
+systems keep them as coarsely as this. Such a file is read again. (git does the same.)"""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildProgress:
+    """phase "scan" and "merge" have no measure of their own; "index" counts files and bytes."""
+
+    phase: Literal["scan", "index", "merge", "done"]
+    n_files: int = 0
+    n_files_done: int = 0
+    n_bytes: int = 0
+    n_bytes_done: int = 0
+
+
+@dataclass(slots=True)
+class BuildReport:
+    """n_files: with indexed text. n_tokenised: of them, those that cost the tokenizer.
+    why_not: reason -> number of candidate files without indexed text.
+    n_excluded: files and folders that rules kept out of the scan."""
+
+    n_files: int = 0
+    n_tokenised: int = 0
+    n_excluded: int = 0
+    n_tokens: int = 0
+    n_segments: int = 0
+    n_index_bytes: int = 0
+    n_source_bytes: int = 0
+    seconds: float = 0.0
+    changed: bool = False
+    truncated: bool = False
+    why_not: Counter[str] = field(default_factory=Counter[str])
+
+
+class BuildCancelledError(Exception):
+    """`cancelled` turned true. The index is as before, or further along, never half-written."""
+
+
+def build_index(
+    root: str | os.PathLike[str],
+    tokenizer: Tokenizer,
+    settings: IndexSettings,
+    progress: Callable[[BuildProgress], None] = lambda _: None,
+    *,
+    extra_tokenizers: Sequence[Tokenizer] = (),
+    cancelled: Callable[[], bool] = lambda: False,
+    paths: Collection[str] = ("",),
+) -> BuildReport:
+    """Build or update the index of a workspace.
+
+    paths: files and folders to look at, relative, as for `scan`; the rest is taken for unchanged.
+        Where there is no whole index yet, everything is looked at.
+    extra_tokenizers: equal ones; each adds a thread. A tokenizer that releases the GIL scales.
+    progress: called on this thread, once a file.
+    Memory: a few hundred MB at most, whatever the size of the workspace.
+
+    Raises: IndexBusyError when another process builds; BuildCancelledError; ConfigError for a
+    cache folder that cannot be used; OSError when the disk is full.
+    """
+    start = time.perf_counter()
+    store = Store(os.path.realpath(root), tokenizer.hash)
+    with store.writing():
+        build = _Build(store, (tokenizer, *extra_tokenizers), settings, progress, cancelled, paths)
+        try:
+            report = build.run()
+        finally:
+            build.close()
+    if report.changed:
+        store.mark_used()
+        upkeep.evict(settings.max_cache_bytes, keep=store.folder)
+    report.seconds = time.perf_counter() - start
+    return report
+
+
+class _Build:
+    def __init__(
+        self,
+        store: Store,
+        tokenizers: Sequence[Tokenizer],
+        settings: IndexSettings,
+        progress: Callable[[BuildProgress], None],
+        cancelled: Callable[[], bool],
+        paths: Collection[str],
+    ) -> None:
+        self.store = store
+        self.settings = settings
+        self.progress = progress
+        self.cancelled = cancelled
+        self.old, self.intact = self._previous()
+        self.paths = frozenset(paths) if self.old.scanned_ns and self.intact else frozenset([""])
+        self.segments = list(self.old.segments)
+        self.known = {c.key for s in self.segments for c in s.contents}
+        self.writer = compact.SegmentWriter(store)
+        self.reader = DocumentReader(
+            store.root, store.folder, tokenizers, settings.max_file_bytes, self.known.__contains__
+        )
+
+    def close(self) -> None:
+        self.reader.close()
+
+    def _previous(self) -> tuple[Manifest, bool]:
+        """The manifest to start from, and whether all of the one on disk could be used."""
+        rules = f"{parse.RULES_VERSION}/{self.settings.max_file_bytes}"
+        empty = Manifest(self.store.root, self.store.tokenizer_hash, rules)
+        try:
+            manifest = self.store.read_manifest()
+        except IndexCorruptError:
+            return empty, False
+        if manifest is None or manifest.rules != rules:
+            return empty, False
+        sound = tuple(s for s in manifest.segments if self._is_sound(s))
+        keys = {c.key for s in sound for c in s.contents} | {""}
+        files = tuple(f for f in manifest.files if f.key in keys)
+        intact = len(sound) == len(manifest.segments)
+        return Manifest(
+            manifest.root, manifest.tokenizer_hash, rules, manifest.scanned_ns, sound, files
+        ), intact
+
+    def _is_sound(self, entry: SegmentEntry) -> bool:
+        try:
+            segment = self.store.open_segment(entry.name)
+            if entry.symbols:
+                self.store.open_symbols(entry.symbols)
+        except IndexCorruptError:
+            return False
+        return segment.n_docs == sum(c.n_docs for c in entry.contents)
+
+    def run(self) -> BuildReport:
+        self.progress(BuildProgress("scan"))
+        started_ns = time.time_ns()
+        found = scan(IgnoreRules(self.store.root), self.settings.max_file_bytes, self.paths)
+        report = BuildReport(n_excluded=found.n_excluded, truncated=found.truncated)
+        if found.n_too_large:
+            report.why_not["too large"] = found.n_too_large
+        before = {f.path: f for f in self.old.files if is_within(f.path, self.paths)}
+        others = [f for f in self.old.files if f.path not in before]
+        files: list[FileEntry] = []
+        n_bytes = sum(c.stat.size for c in found.files)
+        n_done = 0
+        documents = self.reader.read_all(
+            found.files, lambda c: self._unchanged(before.get(c.path), c)
+        )
+        for document, candidate in zip(documents, found.files, strict=True):
+            if self.cancelled():
+                raise BuildCancelledError
+            if document is not None:
+                report.n_tokenised += self._take(document)
+                files.append(document.entry)
+            n_done += candidate.stat.size
+            self.progress(BuildProgress("index", len(found.files), len(files), n_bytes, n_done))
+            if self.writer.is_full:
+                rest = (before.get(c.path) for c in found.files if c.path > candidate.path)
+                self._commit_part([*files, *filter(None, rest), *others])
+        self.segments += self.writer.flush()
+        self.progress(BuildProgress("merge", len(found.files), len(files), n_bytes, n_bytes))
+        files = sorted(files + others, key=lambda f: f.path)
+        live = {f.key for f in files}
+        segments = compact.compact(self.store, self.segments, live)
+        # After a look at some paths the others are as racy as they were.
+        scanned_ns = started_ns if "" in self.paths else self.old.scanned_ns
+        new = self._manifest(scanned_ns, segments, files)
+        if not self.intact or (new.segments, new.files) != (self.old.segments, self.old.files):
+            self.store.write_manifest(new)
+            report.changed = True
+        self.store.remove_unused(new)
+        self._count(report, new)
+        self.progress(BuildProgress("done", len(found.files), len(files), n_bytes, n_bytes))
+        return report
+
+    def _manifest(
+        self, scanned_ns: int, segments: Sequence[SegmentEntry], files: Sequence[FileEntry]
+    ) -> Manifest:
+        old = self.old
+        return Manifest(
+            old.root, old.tokenizer_hash, old.rules, scanned_ns, tuple(segments), tuple(files)
+        )
+
+    def _commit_part(self, files: Sequence[FileEntry]) -> None:
+        """Make what is done so far usable, and safe from an interruption."""
+        self.segments += self.writer.flush()
+        files = sorted(files, key=lambda f: f.path)
+        # The old time of scan: what was not looked at yet is as racy as it was.
+        self.store.write_manifest(self._manifest(self.old.scanned_ns, self.segments, files))
+        self.intact = False
+
+    def _take(self, document: Document) -> bool:
+        key = document.entry.key
+        if not document.docs or key in self.known:
+            return False
+        self.known.add(key)
+        self.writer.add(key, document.docs, document.symbols)
+        return True
+
+    def _unchanged(self, old: FileEntry | None, new: Candidate) -> FileEntry | None:
+        """The old entry if times and size prove that it still holds."""
+        s = new.stat
+        is_old = max(s.mtime_ns, s.ctime_ns) < self.old.scanned_ns - _RACY_NS
+        return old if old is not None and is_old and old.fits(s) else None
+
+    def _count(self, report: BuildReport, manifest: Manifest) -> None:
+        live = {f.key for f in manifest.files if f.key}
+        report.n_files = sum(1 for f in manifest.files if f.key)
+        report.n_source_bytes = sum(f.size for f in manifest.files if f.key)
+        report.why_not.update(f.why_not for f in manifest.files if not f.key)
+        report.n_segments = len(manifest.segments)
+        for entry in manifest.segments:
+            report.n_tokens += sum(c.n_tokens for c in entry.contents if c.key in live)
+            report.n_index_bytes += self.store.segment_path(entry.name).stat().st_size

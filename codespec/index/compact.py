@@ -1,0 +1,103 @@
+"""Writing segments, and merging them before they are too many to ask.
+
+Each lookup asks every segment, so small ones are merged; text that no file holds any more leaves
+the disk when its segment is rewritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from codespec.index.store import Content, SegmentEntry, Store
+from codespec.index.symbols import Symbol
+from codespec.types import Tokens
+
+MAX_SEGMENTS = 8
+SEGMENT_TOKENS = 1 << 24
+"""A segment is closed when it holds this many: 64 MB of tokens, about 60 MB of source. Building it
+takes about five times that memory."""
+
+
+class SegmentWriter:
+    """Collects contents and turns them into segments."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._docs: list[Tokens] = []
+        self._contents: list[Content] = []
+        self._symbols: list[Sequence[Symbol]] = []
+        self._n_tokens = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._n_tokens >= SEGMENT_TOKENS
+
+    def add(self, key: str, docs: Iterable[Tokens], symbols: Sequence[Symbol] = ()) -> None:
+        n_before = len(self._docs)
+        self._docs.extend(docs)
+        new = self._docs[n_before:]
+        n_tokens = sum(len(d) for d in new)
+        self._contents.append(Content(key, len(new), n_tokens))
+        self._symbols.append(symbols)
+        self._n_tokens += n_tokens
+
+    def flush(self) -> list[SegmentEntry]:
+        """Write what was added; no or one segment."""
+        if not self._docs:
+            return []
+        symbols = self._store.add_symbols(self._symbols) if any(self._symbols) else ""
+        name = self._store.add_segment(self._docs)
+        entry = SegmentEntry(name, tuple(self._contents), symbols)
+        self._docs, self._contents, self._symbols, self._n_tokens = [], [], [], 0
+        return [entry]
+
+
+def compact(
+    store: Store, segments: Sequence[SegmentEntry], live: Collection[str]
+) -> list[SegmentEntry]:
+    """Drop dead segments; rewrite those that are mostly dead, and, when there are more than
+    `MAX_SEGMENTS`, merge the smallest. Large ones are left: their number grows with the workspace,
+    by one for each 60 MB of source."""
+    kept = [s for s in segments if _n_live(s, live)]
+    goes = {id(s) for s in kept if 2 * _n_live(s, live) < sum(c.n_tokens for c in s.contents)}
+    if len(kept) > MAX_SEGMENTS:
+        goes |= {id(s) for s in _smallest(kept, live)}
+    to_rewrite = [s for s in kept if id(s) in goes]
+    result = [s for s in kept if id(s) not in goes]
+    writer = SegmentWriter(store)
+    for entry in to_rewrite:
+        segment = store.open_segment(entry.name)
+        symbols: dict[int, list[Symbol]] = {}
+        for i, symbol in store.open_symbols(entry.symbols) if entry.symbols else ():
+            symbols.setdefault(i, []).append(symbol)
+        first = 0
+        for i, content in enumerate(entry.contents):
+            if content.key in live:
+                docs = range(first, first + content.n_docs)
+                of_it = sorted(symbols.get(i, ()), key=lambda s: s.first_line)
+                writer.add(content.key, (segment.doc_tokens(d) for d in docs), of_it)
+            first += content.n_docs
+            if writer.is_full:
+                result += writer.flush()
+    return result + writer.flush()
+
+
+def _smallest(segments: Sequence[SegmentEntry], live: Collection[str]) -> list[SegmentEntry]:
+    """Those to merge: until few are left, and none that is larger than all before it together. So
+    a token is rewritten a logarithmic number of times, and a save does not rewrite the workspace.
+
+    Source: O'Neil et al. 1996, The log-structured merge-tree."""
+    chosen: list[SegmentEntry] = []
+    n_tokens = 0
+    for segment in sorted(segments, key=lambda s: _n_live(s, live)):
+        size = _n_live(segment, live)
+        few_left = len(segments) - len(chosen) <= MAX_SEGMENTS // 2
+        if 2 * size >= SEGMENT_TOKENS or (few_left and size > n_tokens):
+            break
+        chosen.append(segment)
+        n_tokens += size
+    return chosen
+
+
+def _n_live(segment: SegmentEntry, live: Collection[str]) -> int:
+    return sum(c.n_tokens for c in segment.contents if c.key in live)

@@ -1,0 +1,128 @@
+"""From a file to what the index stores of it: selected, tokenised, or a reason why not."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import queue
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from codespec.index import parse, text
+from codespec.index.ignore import secret_in
+from codespec.index.languages import language_of
+from codespec.index.scan import Candidate, is_binary, read_file
+from codespec.index.store import FileEntry
+from codespec.index.strikes import Strikes
+from codespec.index.symbols import Symbol
+from codespec.index.words import WordEncoder
+from codespec.types import Tokenizer, Tokens
+
+MAX_STRIKES = 2
+_N_AHEAD = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file after a look at it. Only where its content is new: `docs`, the tokens of each part,
+    and the symbols it defines."""
+
+    entry: FileEntry
+    docs: tuple[Tokens, ...] = ()
+    symbols: tuple[Symbol, ...] = ()
+
+
+class DocumentReader:
+    """Reads files on as many threads as there are tokenizers. Close it."""
+
+    def __init__(
+        self,
+        root: str,
+        state_folder: Path,
+        tokenizers: Sequence[Tokenizer],
+        max_file_bytes: int,
+        is_known: Callable[[str], bool],
+    ) -> None:
+        """state_folder: where `Strikes` keeps its record.
+        is_known: whether a content of this key is stored; asked on any thread."""
+        self._root = root
+        self._max_file_bytes = max_file_bytes
+        self._is_known = is_known
+        self._strikes = Strikes(state_folder, len(tokenizers))
+        cuts = text.safe_cuts(tokenizers[0])
+        self._idle: queue.SimpleQueue[tuple[int, WordEncoder]] = queue.SimpleQueue()
+        for slot, tokenizer in enumerate(tokenizers):
+            self._idle.put((slot, WordEncoder(tokenizer, cuts)))
+        self._pool = ThreadPoolExecutor(len(tokenizers), "codespec-index")
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        self._strikes.close()
+
+    def read_all(
+        self, candidates: Iterable[Candidate], unchanged: Callable[[Candidate], FileEntry | None]
+    ) -> Iterator[Document | None]:
+        """A result for each candidate, in order, worked out a little ahead of its use. None for a
+        file that is gone or not ours to read.
+
+        unchanged: what is known of a file that need not be read.
+        """
+        ahead: deque[Future[Document | None] | Document] = deque()
+        for candidate in candidates:
+            entry = unchanged(candidate)
+            ahead.append(
+                Document(entry) if entry else self._pool.submit(self._read, candidate.path)
+            )
+            while len(ahead) > _N_AHEAD:
+                yield _result(ahead.popleft())
+        while ahead:
+            yield _result(ahead.popleft())
+
+    def _read(self, path: str) -> Document | None:
+        """On a worker thread."""
+        loaded = read_file(os.path.join(self._root, path), self._max_file_bytes)
+        if loaded is None:
+            return None
+        data, s = loaded
+
+        def left_out(why_not: str) -> Document:
+            return Document(FileEntry(path, s.size, s.mtime_ns, s.ctime_ns, "", why_not))
+
+        if why_not := parse.why_not_by_name(path):
+            return left_out(why_not)
+        if is_binary(data):
+            return left_out("binary")
+        if what := secret_in(data):
+            return left_out(f"contains {what}")
+        source = text.normalise(data.decode()).encode()
+        key = _key(path, source)
+        n_strikes = self._strikes.count(key)
+        if n_strikes >= MAX_STRIKES:
+            return left_out("it ended the indexer twice")
+        entry = FileEntry(path, s.size, s.mtime_ns, s.ctime_ns, key)
+        if self._is_known(key):
+            return Document(entry)
+        slot, encoder = self._idle.get()
+        try:
+            with self._strikes.in_work(slot, key):
+                chosen = parse.select(path, source, parse=n_strikes == 0)
+                docs = tuple(encoder.encode(source[a:b].decode()) for a, b in chosen.spans)
+        finally:
+            self._idle.put((slot, encoder))
+        if not any(len(d) for d in docs):
+            return left_out(chosen.why_not or "empty")
+        return Document(entry, docs, chosen.symbols)
+
+
+def _result(item: Future[Document | None] | Document) -> Document | None:
+    return item if isinstance(item, Document) else item.result()
+
+
+def _key(path: str, source: bytes) -> str:
+    """Names a content. The language is part of it, as it decides what is selected."""
+    digest = hashlib.blake2b(language_of(path).encode() + b"\0", digest_size=16)
+    digest.update(source)
+    return digest.hexdigest()

@@ -1,0 +1,296 @@
+"""Which files are none of our business: ignored by the user, secret, or not the project's own.
+
+The answer is the same for the indexer and for files open in an editor, so that an excluded file
+is never indexed, prompted with, or drafted from. Three kinds of rules, none of which a repository
+can switch off for the first two:
+
+- folders of tools and installed packages (`.git`, `node_modules`, virtual environments, caches);
+- secrets, by name here and by content in `secret_in`;
+- ignore files: .codespecignore over .ignore over git's own (.gitignore, .git/info/exclude, the
+  user's global file). Within each kind the file nearest to the path decides, as in git.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from codespec.index.gitignore import RuleSet
+
+MAX_IGNORE_FILE_BYTES = 1 << 20
+MAX_DEPTH = 100
+"""Folders below the workspace root; what lies deeper is not looked at."""
+
+TOOL_FOLDERS = frozenset(
+    [
+        ".git",
+        ".hg",
+        ".svn",
+        ".bzr",
+        ".jj",
+        "CVS",
+        "node_modules",
+        "bower_components",
+        "jspm_packages",
+        "__pycache__",
+        ".venv",
+        "venv",
+        ".virtualenv",
+        ".tox",
+        ".nox",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".hypothesis",
+        ".eggs",
+        ".gradle",
+        ".terraform",
+        ".next",
+        ".nuxt",
+        ".svelte-kit",
+        ".parcel-cache",
+        ".turbo",
+        ".yarn",
+        ".cache",
+        ".idea",
+        ".vs",
+        ".ipynb_checkpoints",
+        ".direnv",
+        ".bundle",
+        ".dart_tool",
+        ".stack-work",
+        "site-packages",
+    ]
+)
+SECRET_FOLDERS = frozenset((".ssh", ".aws", ".gnupg", ".kube"))
+# A file with one of these in a folder says that the folder's contents are a tool's.
+_FOLDER_MARKERS = ("pyvenv.cfg", "CACHEDIR.TAG")
+
+_SECRET_NAME = re.compile(
+    r"""\.env.* | .*\.env | .*\.(pem|key|p12|pfx|pkcs12|jks|keystore|kdbx?|ppk|gpg|ovpn|secrets?)
+    | id_(rsa|dsa|ecdsa|ed25519).* | [._]netrc | \.npmrc | \.pypirc | \.pgpass | \.htpasswd
+    | \.git-credentials | \.dockercfg | \.boto | \.s3cfg | \.my\.cnf | \.yarnrc(\.yml)?
+    | kubeconfig | \.?vault[-_]pass.* | secrets?\.(ya?ml|json|toml|ini|txt|properties)
+    | .*\.tfvars(\.json)? | .*\.tfstate(\..*)? | (client_secret|service[-_]account).*\.json
+    | \.?credentials(?!.*\.(pyi?|[cm]?[jt]sx?|go|rs|[ch]|cc|[ch]pp|[ch]xx|hh|java)$).*""",
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+
+# A plain substring first: searching for it is many times faster than the expression.
+_SECRET_CONTENT = tuple(
+    (literal, re.compile(expression), what)
+    for literal, expression, what in (
+        (b"PRIVATE KEY", rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----", "a private key"),
+        (b"PuTTY-User-Key", rb"PuTTY-User-Key-File-\d:", "a private key"),
+        (b"AKIA", rb"\bAKIA[0-9A-Z]{16}\b", "an AWS access key"),
+        (b"ASIA", rb"\bASIA[0-9A-Z]{16}\b", "an AWS access key"),
+        (b"aws_secret", rb"aws_secret_access_key\W{1,5}[0-9A-Za-z/+]{40}\b", "an AWS secret key"),
+        (b"AWS_SECRET", rb"AWS_SECRET_ACCESS_KEY\W{1,5}[0-9A-Za-z/+]{40}\b", "an AWS secret key"),
+        (b"ghp_", rb"\bghp_[0-9A-Za-z]{36}\b", "a GitHub token"),
+        (b"gho_", rb"\bgho_[0-9A-Za-z]{36}\b", "a GitHub token"),
+        (b"ghs_", rb"\bghs_[0-9A-Za-z]{36}\b", "a GitHub token"),
+        (b"github_pat_", rb"\bgithub_pat_[0-9A-Za-z_]{60,}", "a GitHub token"),
+        (b"glpat-", rb"\bglpat-[0-9A-Za-z_-]{20}", "a GitLab token"),
+        (b"xox", rb"\bxox[abprs]-[0-9A-Za-z-]{20,}", "a Slack token"),
+        (b"AIza", rb"\bAIza[0-9A-Za-z_-]{35}\b", "a Google API key"),
+        (b"sk_live_", rb"\bsk_live_[0-9A-Za-z]{20,}", "a Stripe key"),
+        (b"sk-", rb"\bsk-(?:proj-|ant-)?[0-9A-Za-z_-]{40,}", "an API key"),
+        (b"npm_", rb"\bnpm_[0-9A-Za-z]{36}\b", "an npm token"),
+        (b"pypi-", rb"\bpypi-AgEIcHlwaS5vcmc[0-9A-Za-z_-]{50,}", "a package index token"),
+    )
+)
+
+
+def secret_name(name: str) -> bool:
+    """Whether a file of this name is expected to hold secrets."""
+    return _SECRET_NAME.fullmatch(name) is not None
+
+
+def secret_in(data: bytes) -> str:
+    """What kind of secret stands in the text, "" for none. Costs about 1 ms a megabyte."""
+    for literal, expression, what in _SECRET_CONTENT:
+        if literal in data and expression.search(data):
+            return what
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _IgnoreFile:
+    """Rules of one file. `depth`: how many components of a path to drop for them."""
+
+    rules: RuleSet
+    depth: int
+    label: str
+
+
+_Chain = tuple[tuple[_IgnoreFile, ...], ...]
+_FAMILIES = (".codespecignore", ".ignore", ".gitignore")
+_GIT = _FAMILIES.index(".gitignore")
+IGNORE_FILES = frozenset((*_FAMILIES, *_FOLDER_MARKERS))
+"""Names of files that decide whether the files around and below them may be used."""
+
+
+class IgnoreRules:
+    """A snapshot of the rules of one workspace: each ignore file is read once, when first needed.
+    Make a new one when such files may have changed; it costs a few file reads. Not thread-safe.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], global_excludes: Path | None = None) -> None:
+        """global_excludes: the user's own git ignore file; None: where git keeps it by default."""
+        self.root = os.path.realpath(root)
+        top = repository_above(self.root)
+        self._above = Path(self.root).relative_to(top).parts
+        self._chains: dict[tuple[str, ...], _Chain] = {}
+        chain: _Chain = ((),) * len(_FAMILIES)
+        user = _global_excludes() if global_excludes is None else global_excludes
+        chain = _add(chain, _GIT, _read_rules(str(user)), 0, str(user))
+        for depth in range(len(self._above) + 1):
+            chain = self._extend(chain, os.path.join(top, *self._above[:depth]), depth)
+        self._chains[()] = chain
+
+    def why_excluded(self, path: str | os.PathLike[str], is_dir: bool | None = None) -> str:
+        """Why this path must not be used, in words; "" when it may be.
+
+        path: absolute or relative to the root; need not exist (an unsaved buffer). Both the path
+            as written and what its symbolic links lead to must be allowed.
+        is_dir: None: look.
+        """
+        written = os.path.normpath(os.path.join(self.root, os.fspath(path)))
+        real = os.path.realpath(written)
+        if is_dir is None:
+            is_dir = os.path.isdir(real)
+        parent = os.path.realpath(os.path.dirname(written))
+        for candidate in dict.fromkeys((os.path.join(parent, os.path.basename(written)), real)):
+            if why := self._why(candidate, is_dir):
+                return why
+        return ""
+
+    def _why(self, path: str, is_dir: bool) -> str:
+        if not is_dir and secret_name(os.path.basename(path)):
+            return "a file that holds secrets by its name"
+        inside = path == self.root or path.startswith(os.path.join(self.root, ""))
+        if not inside:
+            return "outside the workspace"
+        parts = tuple(p for p in path[len(self.root) :].split(os.sep) if p)
+        if len(parts) > MAX_DEPTH:
+            return f"more than {MAX_DEPTH} folders deep"
+        for n in range(1, len(parts) + 1):
+            if why := self.entry(parts[:n], is_dir if n == len(parts) else True):
+                return why
+        return ""
+
+    def entry(self, parts: tuple[str, ...], is_dir: bool) -> str:
+        """As `why_excluded`, for components below the root whose parents are known to be allowed,
+        without a look at links."""
+        name = parts[-1]
+        if is_dir:
+            if name in TOOL_FOLDERS or name.endswith(".egg-info"):
+                return f"in a folder that is never indexed: {name}"
+            if name in SECRET_FOLDERS:
+                return f"in a folder that holds secrets: {name}"
+            folder = os.path.join(self.root, *parts)
+            if any(os.path.lexists(os.path.join(folder, m)) for m in _FOLDER_MARKERS):
+                return f"in a virtual environment or cache: {name}"
+        elif secret_name(name):
+            return "a file that holds secrets by its name"
+        path = self._above + parts
+        for family in self._chain(parts[:-1]):
+            for file in reversed(family):
+                rule = file.rules.decide(path[file.depth :], is_dir)
+                if rule is not None:
+                    if rule.negated:
+                        return ""
+                    return f"ignored by {file.label}: {rule.text}"
+        return ""
+
+    def _chain(self, folder: tuple[str, ...]) -> _Chain:
+        chain = self._chains.get(folder)
+        if chain is None:
+            chain = self._chain(folder[:-1])
+            depth = len(self._above) + len(folder)
+            chain = self._extend(chain, os.path.join(self.root, *folder), depth)
+            self._chains[folder] = chain
+        return chain
+
+    def _extend(self, chain: _Chain, folder: str, depth: int) -> _Chain:
+        label = os.path.relpath(folder, self.root)
+        exclude = _info_exclude(folder)
+        if exclude:
+            chain = _add(chain, _GIT, _read_rules(exclude), depth, ".git/info/exclude")
+        for i, name in enumerate(_FAMILIES):
+            # As git: a link in a work tree must not make us read files elsewhere.
+            rules = _read_rules(os.path.join(folder, name), follow=False)
+            chain = _add(chain, i, rules, depth, os.path.normpath(os.path.join(label, name)))
+        return chain
+
+
+def _add(chain: _Chain, family: int, rules: RuleSet | None, depth: int, label: str) -> _Chain:
+    if not rules:
+        return chain
+    files = (*chain[family], _IgnoreFile(rules, depth, label))
+    return (*chain[:family], files, *chain[family + 1 :])
+
+
+def _read_rules(path: str, follow: bool = True) -> RuleSet | None:
+    """None for a file that is not there. Rules in a file too large to read are cut off."""
+    data = _read_regular(path, follow)
+    return None if data is None else RuleSet(os.fsdecode(data).split("\n"))
+
+
+def _read_regular(path: str, follow: bool = True) -> bytes | None:
+    """A repository may hold a pipe or a device under the name of an ignore file: never wait."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
+    try:
+        fd = os.open(path, flags if follow else flags | getattr(os, "O_NOFOLLOW", 0))
+    except (OSError, ValueError):
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return None
+        with os.fdopen(os.dup(fd), "rb") as f:
+            return f.read(MAX_IGNORE_FILE_BYTES)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def repository_above(root: str) -> str:
+    """The folder of the enclosing git repository, or the root itself."""
+    folder = root
+    while True:
+        if os.path.lexists(os.path.join(folder, ".git")):
+            return folder
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return root
+        folder = parent
+
+
+def _info_exclude(folder: str) -> str:
+    """Path of the repository's info/exclude when `folder` is the top of a repository."""
+    git = os.path.join(folder, ".git")
+    if os.path.isdir(git):
+        return os.path.join(git, "info", "exclude")
+    data = _read_regular(git)  # a linked work tree: "gitdir: <repository>/.git/worktrees/<name>"
+    if data is None or not data.startswith(b"gitdir:"):
+        return ""
+    git = os.path.join(folder, os.fsdecode(data[len(b"gitdir:") :].strip()))
+    common = _read_regular(os.path.join(git, "commondir"))
+    if common is not None:
+        git = os.path.join(git, os.fsdecode(common.strip()))
+    return os.path.join(git, "info", "exclude")
+
+
+def _global_excludes() -> Path:
+    """git's default place; core.excludesFile, where set, is read from ~/.gitconfig."""
+    home = Path.home()
+    config = _read_regular(str(home / ".gitconfig")) or b""
+    found = re.search(rb"(?im)^\s*excludesfile\s*=\s*(.+?)\s*$", config)
+    if found:
+        return Path(os.fsdecode(found.group(1).strip(b'"'))).expanduser()
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else home / ".config") / "git" / "ignore"

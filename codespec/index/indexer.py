@@ -1,0 +1,77 @@
+"""The body of an indexer process: the build, made to live beside somebody's work.
+
+To be run in a process of its own that may die: it lowers its priority and limits its memory, and
+native code on hostile input may still end it. Start it again then, a few times: each time it knows
+which file to leave alone, see `strikes`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from codespec.config import IndexSettings
+from codespec.index.build import BuildProgress, BuildReport, build_index
+from codespec.types import Tokenizer
+
+NICENESS = 10
+MAX_MEMORY_BYTES = 4 << 30
+EMIT_INTERVAL_S = 0.1
+
+
+def run_indexer(
+    root: str | os.PathLike[str],
+    tokenizer: Tokenizer,
+    settings: IndexSettings,
+    emit: Callable[[BuildProgress], None],
+    *,
+    extra_tokenizers: Sequence[Tokenizer] = (),
+    cancelled: Callable[[], bool] = lambda: False,
+    max_memory_bytes: int = MAX_MEMORY_BYTES,
+) -> BuildReport:
+    """Build or update one index, with `emit` called at most ten times a second and a phase.
+
+    Changes the priority and memory limit of the whole process, for good.
+
+    Raises: as `build_index`.
+    """
+    be_modest(max_memory_bytes)
+    return build_index(
+        root,
+        tokenizer,
+        settings,
+        throttled(emit),
+        extra_tokenizers=extra_tokenizers,
+        cancelled=cancelled,
+    )
+
+
+def be_modest(max_memory_bytes: int = MAX_MEMORY_BYTES) -> None:
+    """Give way to everybody else on the machine. Beyond the limit an allocation fails, which ends
+    the process here instead of something more useful elsewhere. Does what the system allows."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    os.nice(NICENESS)
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = max_memory_bytes if hard == resource.RLIM_INFINITY else min(max_memory_bytes, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+
+
+def throttled(
+    emit: Callable[[BuildProgress], None], clock: Callable[[], float] = time.monotonic
+) -> Callable[[BuildProgress], None]:
+    """Pass on the first event of each phase, and at most one every `EMIT_INTERVAL_S` after it."""
+    last_phase, last_time = "", 0.0
+
+    def pass_on(event: BuildProgress) -> None:
+        nonlocal last_phase, last_time
+        now = clock()
+        if event.phase != last_phase or now - last_time >= EMIT_INTERVAL_S:
+            last_phase, last_time = event.phase, now
+            emit(event)
+
+    return pass_on

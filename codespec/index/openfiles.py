@@ -1,0 +1,81 @@
+"""May an open file be used? The indexer's rules, answered for one path again and again."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from codespec.index.ignore import (
+    IGNORE_FILES,
+    SECRET_FOLDERS,
+    IgnoreRules,
+    repository_above,
+    secret_name,
+)
+
+MAX_PATHS = 256
+_RULING = (*sorted(IGNORE_FILES), os.path.join(".git", "info", "exclude"))
+
+_Signature = tuple[tuple[int, int] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    signature: _Signature
+    why: str
+
+
+class OpenFileRules:
+    """Not thread-safe. The first answer for a path costs a few file reads; later ones a look at
+    the times of the files that could change it, some ten microseconds."""
+
+    def __init__(self) -> None:
+        self._answers: dict[tuple[str, str], _Answer] = {}
+
+    def why_excluded(self, path: str, workspace: str) -> str:
+        """Why the text of this file must not be used, in words; "" when it may be.
+
+        path: absolute, or "" for a document that is no file. workspace: absolute, or "".
+        """
+        if not path:
+            return ""
+        folder, name = os.path.split(path)
+        if secret_name(name):
+            return "a file that holds secrets by its name"
+        if not os.path.isabs(path):
+            return ""
+        key = (path, workspace)
+        signature = _signature(folder)
+        answer = self._answers.get(key)
+        if answer is None or answer.signature != signature:
+            if len(self._answers) >= MAX_PATHS:
+                self._answers.clear()
+            answer = self._answers[key] = _Answer(signature, _why(path, workspace))
+        return answer.why
+
+
+def _why(path: str, workspace: str) -> str:
+    real = os.path.realpath(path)
+    root = os.path.realpath(workspace) if workspace else ""
+    if not root or not real.startswith(os.path.join(root, "")):
+        # Opened from elsewhere: its own repository's rules, if it is in one.
+        root = repository_above(os.path.dirname(real))
+    for secret in SECRET_FOLDERS.intersection(real.split(os.sep)):
+        return f"in a folder that holds secrets: {secret}"
+    return IgnoreRules(root).why_excluded(path, is_dir=False)
+
+
+def _signature(folder: str) -> _Signature:
+    """States of all files that could exclude something in this folder, those above it included."""
+    found: list[tuple[int, int] | None] = []
+    while True:
+        for name in _RULING:
+            try:
+                s = os.stat(os.path.join(folder, name))
+                found.append((s.st_mtime_ns, s.st_ino))
+            except (OSError, ValueError):
+                found.append(None)
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return tuple(found)
+        folder = parent

@@ -1,0 +1,228 @@
+"""Drafting from a workspace's index. Any number of readers, in any process, at any time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from codespec.errors import IndexCorruptError
+from codespec.index.store import Manifest, SegmentEntry, Store
+from codespec.index.symbol_file import SymbolFile
+from codespec.native import Proposal, Segment, SuffixAutomaton
+from codespec.types import NO_TOKENS, Tokens
+
+_Dead = npt.NDArray[np.bool_]
+_NOTHING = SuffixAutomaton().draft(NO_TOKENS, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A draft and the segment it comes from: what `WorkspaceIndex.locate` needs."""
+
+    proposal: Proposal
+    segment: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """path: relative to the workspace. offset: tokens from the start of the indexed text that
+    begins at the path's n-th selected part."""
+
+    path: str
+    part: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a name stands for. kind and signature: as of `symbols.Symbol`. path: relative to the
+    workspace. Lines: from 1, the last one included."""
+
+    name: str
+    kind: str
+    signature: str
+    path: str
+    first_line: int
+    last_line: int
+
+
+class _OpenSegment:
+    """A segment with what the manifest says about its documents."""
+
+    def __init__(self, store: Store, entry: SegmentEntry, live: set[str]) -> None:
+        self.native: Segment = store.open_segment(entry.name)
+        self.keys = [c.key for c in entry.contents]
+        counts = [c.n_docs for c in entry.contents]
+        self.first_docs = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+        if self.first_docs[-1] != self.native.n_docs:
+            raise IndexCorruptError("a segment does not fit its manifest", "It is built again.")
+        self.dead: _Dead = np.repeat([k not in live for k in self.keys], counts)
+        self.any_dead = bool(self.dead.any())
+        self.n_tokens = sum(c.n_tokens for c in entry.contents if c.key in live)
+
+    def without(self, key: str) -> _Dead | None:
+        """Dead documents, those of `key` among them. None: all live."""
+        if key in self.keys:
+            i = self.keys.index(key)
+            dead = self.dead.copy()
+            dead[self.first_docs[i] : self.first_docs[i + 1]] = True
+            return dead
+        return self.dead if self.any_dead else None
+
+
+class WorkspaceIndex:
+    """A consistent view of one generation of the index. Not thread-safe."""
+
+    def __init__(self, store: Store) -> None:
+        """Use `open`."""
+        self._store = store
+        self._identity = (0, 0, 0)
+        self._load()
+
+    @classmethod
+    def open(cls, root: str | os.PathLike[str], tokenizer_hash: str) -> WorkspaceIndex | None:
+        """Map what is there; milliseconds. None where nothing is, or nothing sound: completion
+        goes on without, and the next build mends it.
+
+        Raises: ConfigError for a cache folder that cannot be used.
+        """
+        try:
+            index = cls(Store(os.path.realpath(root), tokenizer_hash))
+        except IndexCorruptError:
+            return None
+        index._store.mark_used()
+        return index
+
+    def refresh(self) -> bool:
+        """Go over to a newer generation if there is one; True if so. Costs one stat otherwise.
+        An index that was deleted or damaged meanwhile leaves the view as it is."""
+        if self._stat() in (self._identity, (0, 0, 0)):
+            return False
+        try:
+            self._load()
+        except IndexCorruptError:
+            return False
+        return True
+
+    def draft(self, context: Tokens, n_max: int, skip_path: str = "") -> Proposal:
+        """Continue `context` as other files of the workspace do: the longest match of any
+        segment, of equal ones that with the most votes. Empty when there is none.
+
+        skip_path: a file whose stored text is not used, absolute or relative to the workspace;
+            its editor's buffer is newer.
+        """
+        return self.find(context, n_max, skip_path).proposal
+
+    def find(self, context: Tokens, n_max: int, skip_path: str = "") -> Found:
+        """As `draft`, with what `locate` needs. A few microseconds a segment."""
+        if skip_path != self._skip_path:
+            self._skip(skip_path)
+        best = Found(_NOTHING, -1)
+        best_rank = (0, 0)
+        for i, (segment, dead) in enumerate(zip(self._segments, self._dead, strict=True)):
+            proposal = segment.native.draft(context, n_max, dead=dead)
+            if len(proposal):
+                rank = (proposal.match_length, int(proposal.counts[0]))
+                if rank > best_rank:
+                    best, best_rank = Found(proposal, i), rank
+        return best
+
+    def locate(self, found: Found) -> Place | None:
+        """One of the places the draft's first token was seen at; None for an empty draft. Valid
+        until `refresh` returns True."""
+        if not len(found.proposal):
+            return None
+        segment = self._segments[found.segment]
+        doc, offset = segment.native.locate(found.proposal.position)
+        i = int(np.searchsorted(segment.first_docs, doc, "right")) - 1
+        path = self._path_of.get(segment.keys[i], "")
+        return Place(path, doc - int(segment.first_docs[i]), offset)
+
+    def definitions(self, names: Iterable[str]) -> list[Definition]:
+        """Where files define these names, in the order of the names; of identical files one.
+        About 10 us a name and segment, more at the first call of a generation."""
+        if self._symbols is None:
+            self._symbols = list(self._open_symbols())
+        path_of = self._path_of
+        found: list[Definition] = []
+        for name in names:
+            for entry, file in self._symbols:
+                for i, s in file.find(name):
+                    path = path_of.get(entry.contents[i].key) if i < len(entry.contents) else None
+                    if path is not None:
+                        found.append(
+                            Definition(name, s.kind, s.signature, path, s.first_line, s.last_line)
+                        )
+        return found
+
+    def _open_symbols(self) -> Iterator[tuple[SegmentEntry, SymbolFile]]:
+        for entry in self._manifest.segments:
+            if entry.symbols:
+                with contextlib.suppress(IndexCorruptError):
+                    yield entry, self._store.open_symbols(entry.symbols)
+
+    @property
+    def n_files(self) -> int:
+        """Files whose text is drafted from."""
+        return sum(1 for f in self._manifest.files if f.key)
+
+    @property
+    def n_tokens(self) -> int:
+        """Live tokens; the text of identical files counts once."""
+        return sum(s.n_tokens for s in self._segments)
+
+    @property
+    def n_bytes(self) -> int:
+        """On disk, and in memory where touched."""
+        return sum(s.native.n_bytes for s in self._segments)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Files with indexed text, relative to the workspace, sorted."""
+        return tuple(f.path for f in self._manifest.files if f.key)
+
+    def _stat(self) -> tuple[int, int, int]:
+        try:
+            s = os.stat(self._store.manifest_path)
+        except OSError:
+            return (0, 0, 0)
+        return (s.st_mtime_ns, s.st_ino, s.st_size)
+
+    def _load(self) -> None:
+        for attempt in range(3):
+            identity = self._stat()
+            manifest = self._store.read_manifest()
+            if manifest is None:
+                raise IndexCorruptError("there is no index yet", "It is being built.")
+            live = {f.key for f in manifest.files if f.key}
+            try:
+                segments = [_OpenSegment(self._store, s, live) for s in manifest.segments]
+            except IndexCorruptError:
+                # A writer may have swapped the manifest and removed the segments it replaced.
+                if attempt == 2 or self._stat() == identity:
+                    raise
+                continue
+            break
+        else:
+            raise AssertionError("unreachable")
+        self._identity = identity
+        self._manifest: Manifest = manifest
+        self._segments = segments
+        self._keys = {f.path: f.key for f in manifest.files}
+        self._path_of = {f.key: f.path for f in reversed(manifest.files) if f.key}
+        self._symbols: list[tuple[SegmentEntry, SymbolFile]] | None = None
+        self._skip("")
+
+    def _skip(self, path: str) -> None:
+        self._skip_path = path
+        key = ""
+        if path:
+            absolute = os.path.realpath(os.path.join(self._store.root, path))
+            relative = os.path.relpath(absolute, self._store.root).replace(os.sep, "/")
+            key = self._keys.get(relative, "")
+        self._dead = [s.without(key) for s in self._segments]

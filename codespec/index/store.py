@@ -1,0 +1,286 @@
+"""An index on disk: immutable segment files, and one manifest that says which of them count.
+
+    <cache folder>/index/<workspace>/<tokenizer>/
+        manifest.json      swapped atomically; a reader sees the old or the new one
+        <hash>.sym         the symbols of a segment's contents, likewise
+        <hash>.seg         named by content, never changed, removed when no manifest names them
+        lock, watch.lock   held by the one writer, and by the one process that watches
+        used               its time says when somebody last needed the index
+        strikes.json, in-flight    what killed an indexer, see `strikes`
+
+Everything here can be deleted at any moment and is then built again. Files are private to the
+user: an index holds the workspace's text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+from collections.abc import Generator, Sequence
+from pathlib import Path
+
+import filelock
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from codespec.config import cache_dir
+from codespec.errors import IndexBusyError, IndexCorruptError
+from codespec.index.scan import FileStat
+from codespec.index.symbol_file import SymbolFile, pack_symbols
+from codespec.index.symbols import Symbol
+from codespec.native import Segment, build_segment
+from codespec.types import Tokens
+
+FORMAT_VERSION = 2
+MANIFEST = "manifest.json"
+USED = "used"
+LOCKS = ("lock", "watch.lock")
+_NAME = re.compile(r"[0-9a-f]{32}")
+
+
+class Content(msgspec.Struct, frozen=True, array_like=True):
+    """The indexed text of one or more identical files: adjacent documents of a segment, one for
+    each span that was selected."""
+
+    key: str
+    n_docs: int
+    n_tokens: int
+
+
+class SegmentEntry(msgspec.Struct, frozen=True):
+    """contents: in the order of their documents. symbols: name of the file that holds what is
+    defined in them, "" where there is nothing."""
+
+    name: str
+    contents: tuple[Content, ...]
+    symbols: str = ""
+
+
+class FileEntry(msgspec.Struct, frozen=True, array_like=True):
+    """A file as it was when last read. key: of its `Content`, "" when none of it is indexed;
+    why_not then says why."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    key: str
+    why_not: str = ""
+
+    def fits(self, s: FileStat) -> bool:
+        """Whether the file looks as it did."""
+        return (self.size, self.mtime_ns, self.ctime_ns) == (s.size, s.mtime_ns, s.ctime_ns)
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """rules: what besides the files decided the content; another value makes all of it void.
+    scanned_ns: wall clock before the scan."""
+
+    root: str
+    tokenizer_hash: str
+    rules: str
+    scanned_ns: int = 0
+    segments: tuple[SegmentEntry, ...] = ()
+    files: tuple[FileEntry, ...] = ()
+
+
+class _Envelope(msgspec.Struct, frozen=True):
+    version: int
+    checksum: str
+    body: msgspec.Raw
+
+
+class Store:
+    """The folder of one workspace and tokenizer. Methods that write need the `writing` lock."""
+
+    def __init__(self, root: str, tokenizer_hash: str) -> None:
+        """root: absolute, links resolved. Creates nothing."""
+        self.root = root
+        self.tokenizer_hash = tokenizer_hash
+        self.folder = cache_dir() / "index" / _short_hash(root) / _short_hash(tokenizer_hash)
+        self.manifest_path = self.folder / MANIFEST
+
+    @contextlib.contextmanager
+    def writing(self) -> Generator[None, None, None]:
+        """Be the one writer.
+
+        Raises: IndexBusyError when another process is; OSError for a folder that cannot be made.
+        """
+        lock = filelock.FileLock(self.make_folder() / "lock", timeout=0, mode=0o600)
+        try:
+            lock.acquire()
+        except filelock.Timeout:
+            raise IndexBusyError(
+                f"the index of {self.root} is being built by another process",
+                "Wait until it is done; its result is used here, too.",
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def make_folder(self) -> Path:
+        """The folder, made private where it is not there yet. Raises: OSError."""
+        index = cache_dir() / "index"
+        for folder in (index, self.folder.parent, self.folder):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        return self.folder
+
+    def read_manifest(self) -> Manifest | None:
+        """None when there is no index yet. Raises: IndexCorruptError for one that is damaged or
+        of another version."""
+        manifest = read_manifest(self.folder)
+        if manifest is None:
+            return None
+        if (manifest.root, manifest.tokenizer_hash) != (self.root, self.tokenizer_hash):
+            raise self._corrupt("it belongs to another workspace or tokenizer")
+        return manifest
+
+    def mark_used(self) -> None:
+        """Note that somebody needs this index: the least recently used ones are evicted first."""
+        with contextlib.suppress(OSError):
+            (self.folder / USED).touch(mode=0o600)
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Swap in a new manifest; its segments are on disk already."""
+        body = msgspec.json.encode(manifest)
+        envelope = _Envelope(FORMAT_VERSION, _short_hash(body), msgspec.Raw(body))
+        self._write(self.manifest_path, msgspec.json.encode(envelope))
+
+    def add_symbols(self, contents: Sequence[Sequence[Symbol]]) -> str:
+        """Put the symbols of a segment's contents on disk; returns the file's name."""
+        data = pack_symbols(contents)
+        name = _short_hash(data)
+        self._write(self.symbols_path(name), data)
+        return name
+
+    def open_symbols(self, name: str) -> SymbolFile:
+        """Raises: IndexCorruptError for a file that is missing or damaged in its header."""
+        return SymbolFile(self.symbols_path(name))
+
+    def symbols_path(self, name: str) -> Path:
+        return self._named(name, ".sym")
+
+    def add_segment(self, docs: list[Tokens]) -> str:
+        """Build a segment of these documents and put it on disk under its final name, which is
+        returned. The same documents in the same order give the same name."""
+        lengths = np.array([len(d) for d in docs], np.int64)
+        starts = np.zeros(len(docs), np.int64)
+        np.cumsum(lengths[:-1], out=starts[1:])
+        tokens = np.concatenate(docs) if docs else np.zeros(0, np.int32)
+        name = _content_name(tokens, starts)
+        path = self.segment_path(name)
+        if path.exists():
+            with contextlib.suppress(IndexCorruptError):
+                self.open_segment(name)
+                return name
+        temporary = path.with_suffix(".tmp")
+        with open(temporary, "wb", opener=_private):
+            pass  # made with the right mode before anything is in it
+        build_segment(temporary, tokens, starts)
+        with open(temporary, "rb+") as f:
+            os.fsync(f.fileno())
+        os.replace(temporary, path)
+        self._sync_folder()
+        return name
+
+    def open_segment(self, name: str) -> Segment:
+        """Raises: IndexCorruptError for a segment that is missing or damaged in its header."""
+        try:
+            return Segment.open(self.segment_path(name))
+        except (OSError, ValueError) as e:
+            raise self._corrupt(str(e)) from None
+
+    def segment_path(self, name: str) -> Path:
+        return self._named(name, ".seg")
+
+    def remove_unused(self, manifest: Manifest) -> None:
+        """Delete segments and temporary files that the current manifest does not name. Readers
+        that still map one keep it until they let go."""
+        used = {f"{s.name}.seg" for s in manifest.segments}
+        used |= {f"{s.symbols}.sym" for s in manifest.segments}
+        for path in self.folder.iterdir():
+            if path.suffix == ".tmp" or (path.suffix in (".seg", ".sym") and path.name not in used):
+                with contextlib.suppress(OSError):  # Windows: still mapped; the next time, then
+                    path.unlink()
+
+    def _named(self, name: str, suffix: str) -> Path:
+        if not _NAME.fullmatch(name):
+            raise self._corrupt("the name of a file is wrong")
+        return self.folder / f"{name}{suffix}"
+
+    def _write(self, path: Path, data: bytes) -> None:
+        """Atomically, and on disk when it returns."""
+        temporary = path.with_suffix(".tmp")
+        with open(temporary, "wb", opener=_private) as f:
+            f.write(data)
+            f.flush()
+            os.fsync(f.fileno())
+        os.replace(temporary, path)
+        self._sync_folder()
+
+    def _sync_folder(self) -> None:
+        if os.name == "posix":
+            fd = os.open(self.folder, os.O_RDONLY)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+
+    def _corrupt(self, what: str) -> IndexCorruptError:
+        return IndexCorruptError(
+            f"the index of {self.root} cannot be used: {what}", "It is built again by itself."
+        )
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The manifest in the folder of any index; None where there is none.
+
+    Raises: IndexCorruptError.
+    """
+
+    def corrupt(what: str) -> IndexCorruptError:
+        return IndexCorruptError(
+            f"the index in {folder} cannot be used: {what}", "It is built again by itself."
+        )
+
+    try:
+        envelope = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=_Envelope)
+        if envelope.version != FORMAT_VERSION:
+            raise corrupt(f"format version {envelope.version}")
+        if envelope.checksum != _short_hash(bytes(envelope.body)):
+            raise corrupt("its checksum is wrong")
+        return msgspec.json.decode(envelope.body, type=Manifest)
+    except FileNotFoundError:
+        return None
+    except OSError as e:
+        raise corrupt(str(e)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        raise corrupt(str(e)) from None
+
+
+def index_folders(root: str | None = None) -> list[Path]:
+    """Folders of all indexes, or of those of one workspace (absolute, links resolved)."""
+    index = cache_dir() / "index"
+    above = list(index.glob("*")) if root is None else [index / _short_hash(root)]
+    return sorted(f for folder in above for f in folder.glob("*") if f.is_dir())
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _short_hash(data: str | bytes) -> str:
+    raw = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
+    return hashlib.blake2b(raw, digest_size=16).hexdigest()
+
+
+def _content_name(tokens: Tokens, starts: npt.NDArray[np.int64]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(len(starts).to_bytes(8, "little"))
+    digest.update(starts.tobytes())
+    digest.update(np.ascontiguousarray(tokens).data)
+    return digest.hexdigest()

@@ -1,0 +1,73 @@
+"""A record of the files that were in work when an indexer process died.
+
+tree-sitter and tokenizers are native code: input made for it can overflow their stack or take all
+memory, and the process is gone. Before a file goes into them its key is written down; the next
+process finds the keys left over and gives each a strike. After one strike a file is not parsed any
+more, only tokenised as text; after two it is left out. A file that was merely in work when somebody
+ended the indexer loses its parse until it changes, which costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import msgspec
+
+MAX_KEYS = 10_000
+_KEY_BYTES = 64
+_BLANK = b" " * _KEY_BYTES
+
+
+class Strikes:
+    """For the one writer of an index. `n_slots` files can be in work at a time."""
+
+    def __init__(self, folder: Path, n_slots: int) -> None:
+        self._path = folder / "strikes.json"
+        self._counts = self._read()
+        in_flight = folder / "in-flight"
+        with contextlib.suppress(OSError):
+            left = in_flight.read_bytes().decode("ascii", "replace").split()
+            for key in left:
+                self._counts[key] = self._counts.pop(key, 0) + 1
+            if left:
+                self._write()
+        in_flight.write_bytes(_BLANK * n_slots)
+        # A handle for each slot: threads must not share a file position. Unbuffered: what is
+        # written must be with the kernel before the process can die.
+        self._slots = [open(in_flight, "rb+", buffering=0) for _ in range(n_slots)]  # noqa: SIM115
+
+    def count(self, key: str) -> int:
+        return self._counts.get(key, 0)
+
+    @contextlib.contextmanager
+    def in_work(self, slot: int, key: str) -> Generator[None, None, None]:
+        """Should the process die inside, `key` gets a strike. An exception is no death."""
+        self._mark(slot, key.encode().ljust(_KEY_BYTES))
+        try:
+            yield
+        finally:
+            self._mark(slot, _BLANK)
+
+    def close(self) -> None:
+        for file in self._slots:
+            file.close()
+
+    def _mark(self, slot: int, mark: bytes) -> None:
+        file = self._slots[slot]
+        file.seek(slot * _KEY_BYTES)
+        file.write(mark)
+
+    def _read(self) -> dict[str, int]:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, int])
+        except (OSError, msgspec.DecodeError):
+            return {}  # losing it costs one more death of the indexer
+
+    def _write(self) -> None:
+        newest = dict(list(self._counts.items())[-MAX_KEYS:])
+        temporary = self._path.with_suffix(".tmp")
+        temporary.write_bytes(msgspec.json.encode(newest))
+        os.replace(temporary, self._path)

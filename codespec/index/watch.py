@@ -1,0 +1,237 @@
+"""Keeps one index fresh for as long as somebody has the workspace open.
+
+The operating system tells which files may have changed; what they hold is then looked at, see
+`update`. A look at the whole workspace comes at the start, when a branch was switched, when events
+were so many that some may be missing, and now and then, as not every file system tells everything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import TextIO
+
+import filelock
+from watchfiles import Change, watch
+
+from codespec.config import IndexSettings
+from codespec.errors import IndexBusyError, IndexCorruptError
+from codespec.index import check
+from codespec.index.build import BuildCancelledError, BuildReport
+from codespec.index.ignore import TOOL_FOLDERS
+from codespec.index.store import Store
+from codespec.index.update import apply_changes
+from codespec.types import Tokenizer
+
+MAX_EVENTS = 4096
+"""More at once, and the whole workspace is looked at: the kernel's queue may have overflowed, and
+it holds four times as many."""
+
+_STEP_MS = 50  # quiet for this long: events are handed on
+_DEBOUNCE_MS = 400  # after this long even if it is not quiet
+_IDLE_MS = 500  # without events: time for other work
+_MIN_RESCAN_S = 60.0
+_RESCAN_SHARE = 0.01  # of the time, at most, for scans that nothing asked for
+_ELECTION_S = 0.5
+_BUSY_S = 0.2
+_TROUBLE_S = 30.0
+_POLL_S = 5.0
+
+EVERYTHING = frozenset([""])
+
+
+class Hints:
+    """What the parent process tells over a pipe: a line for each path it knows to have changed,
+    and its own end by the end of the pipe."""
+
+    def __init__(self, root: str, stop: threading.Event) -> None:
+        self._root = root
+        self._stop = stop
+        self._paths: set[str] = set()
+        self._lock = threading.Lock()
+
+    def listen(self, stream: TextIO) -> None:
+        """On a thread of its own: sets `stop` at the end of the stream."""
+
+        def read() -> None:
+            with contextlib.suppress(OSError, ValueError):
+                for line in stream:
+                    path = relevant(self._root, line.rstrip("\n"))
+                    if path is not None:
+                        with self._lock:
+                            self._paths.add(path)
+            self._stop.set()
+
+        threading.Thread(target=read, daemon=True, name="codespec-hints").start()
+
+    def take(self) -> set[str]:
+        with self._lock:
+            paths, self._paths = self._paths, set()
+        return paths
+
+
+def relevant(root: str, path: str) -> str | None:
+    """What an event at an absolute path means: the path relative to the root; "" for a look at
+    everything; None for nothing."""
+    if path == root:
+        return ""
+    if not path.startswith(os.path.join(root, "")):
+        return None
+    relative = path[len(root) :].strip(os.sep).replace(os.sep, "/")
+    parts = relative.split("/")
+    if TOOL_FOLDERS.isdisjoint(parts):
+        return relative
+    if ".git" in parts:
+        i = parts.index(".git")
+        inside = parts[i + 1 :]
+        # HEAD: another branch. ORIG_HEAD: reset, merge, rebase.
+        if inside in (["HEAD"], ["ORIG_HEAD"], ["info", "exclude"]):
+            return "/".join(parts[:i])
+    return None
+
+
+def file_events(root: str, stop: threading.Event) -> Generator[set[str], None, None]:
+    """Sets of paths that may have changed, relative to `root`; an empty one at the start, as soon
+    as events are recorded, and whenever nothing happens for a while. Ends with `stop`."""
+
+    def wanted(_: Change, path: str) -> bool:
+        return relevant(root, path) is not None
+
+    events = watch(
+        root,
+        watch_filter=wanted,
+        debounce=_DEBOUNCE_MS,
+        step=_STEP_MS,
+        stop_event=stop,
+        rust_timeout=_IDLE_MS,
+        yield_on_timeout=True,
+        ignore_permission_denied=True,
+    )
+    try:
+        for changes in events:
+            yield {p for _, path in changes if (p := relevant(root, path)) is not None}
+    except OSError as e:
+        # Too many folders for the system's limit, or a file system without events.
+        print(f"no file events for {root} ({e}); looking every {_POLL_S:.0f} s", file=sys.stderr)
+        while not stop.wait(_POLL_S):
+            yield set(EVERYTHING)
+
+
+class Keeper:
+    """Brings one index up to date, event by event. One thread."""
+
+    def __init__(
+        self,
+        root: str,
+        tokenizers: Sequence[Tokenizer],
+        settings: IndexSettings,
+        stop: threading.Event,
+        on_update: Callable[[BuildReport], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """root: absolute, links resolved. on_update: called after each change of the index."""
+        self.store = Store(root, tokenizers[0].hash)
+        self._tokenizers = tokenizers
+        self._settings = settings
+        self._stop = stop
+        self._on_update = on_update
+        self._clock = clock
+        self._pending: set[str] = set()
+        self._rescan_at = clock() + _MIN_RESCAN_S
+        self._sound: set[str] = set()
+
+    def run(self, notices: Iterable[set[str]], hints: Hints | None = None) -> None:
+        """Until the notices end, or the workspace is gone. Each time nothing happens, some of the
+        index is verified."""
+        self._pending = set(EVERYTHING)
+        for paths in notices:
+            if hints is not None:
+                paths |= hints.take()
+            self.handle(paths)
+            if not os.path.isdir(self.store.root):
+                return
+
+    def handle(self, paths: set[str]) -> None:
+        """One notice; an empty one says that nothing happened."""
+        self._pending |= paths
+        if self._clock() >= self._rescan_at or len(self._pending) > MAX_EVENTS:
+            self._pending.add("")
+        if self._pending:
+            self._update()
+        else:
+            self._verify_some()
+
+    def _update(self) -> None:
+        paths = self._pending
+        # What is named comes first: a look at everything takes longer.
+        for part in (paths - EVERYTHING, paths & EVERYTHING):
+            if not part or len(part) > MAX_EVENTS:
+                continue
+            try:
+                report = apply_changes(
+                    self.store.root,
+                    self._tokenizers,
+                    self._settings,
+                    part,
+                    cancelled=self._stop.is_set,
+                )
+            except IndexBusyError:
+                self._stop.wait(_BUSY_S)
+                return
+            except BuildCancelledError:
+                return
+            except OSError as e:
+                print(f"cannot update the index: {e.strerror}", file=sys.stderr)
+                self._stop.wait(_TROUBLE_S)
+                return
+            if "" in part:
+                wait = max(_MIN_RESCAN_S, report.seconds / _RESCAN_SHARE)
+                self._rescan_at = self._clock() + wait
+            if report.changed:
+                self._on_update(report)
+        self._pending = set()
+
+    def _verify_some(self) -> None:
+        """One segment that was not verified yet, if there is one."""
+        try:
+            manifest = self.store.read_manifest() if self._unverified() else None
+            for entry in manifest.segments if manifest else ():
+                if entry.name not in self._sound:
+                    if damages := check.segment_damage(self.store, entry):
+                        check.discard(self.store, damages)
+                        self._pending.add("")
+                    else:
+                        self._sound.add(entry.name)
+                    return
+        except IndexCorruptError:
+            self._pending.add("")
+        except IndexBusyError:
+            pass
+
+    def _unverified(self) -> bool:
+        names = {p.stem for p in self.store.folder.glob("*.seg")}
+        self._sound &= names
+        return not names <= self._sound
+
+
+@contextlib.contextmanager
+def elected(store: Store, stop: threading.Event) -> Generator[bool, None, None]:
+    """Wait until no other process watches this workspace for the same tokenizer; False when
+    `stop` was set meanwhile. A watcher that dies is followed within a second."""
+    lock = filelock.FileLock(store.make_folder() / "watch.lock", mode=0o600)
+    held = False
+    while not held and not stop.is_set():
+        try:
+            lock.acquire(timeout=_ELECTION_S, poll_interval=_ELECTION_S / 2)
+            held = True
+        except filelock.Timeout:
+            continue
+    try:
+        yield held
+    finally:
+        if held:
+            lock.release()

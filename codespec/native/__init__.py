@@ -1,0 +1,15 @@
+"""The text index in C++: integers and spans only, no knowledge of text, files or models above it.
+
+`SuffixAutomaton` follows an open document edit by edit; `Segment` is the frozen, memory-mapped
+form for everything else; both return a `Proposal`. The contracts stand in `_core.pyi`.
+"""
+
+from codespec.native._core import (
+    MAX_DEPTH,
+    Proposal,
+    Segment,
+    SuffixAutomaton,
+    build_segment,
+)
+
+__all__ = ["MAX_DEPTH", "Proposal", "Segment", "SuffixAutomaton", "build_segment"]

@@ -1,0 +1,98 @@
+// The live index: an online suffix automaton with exact counts that can be undone token by token.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "edges.h"
+#include "tokens.h"
+
+namespace codespec {
+
+// A state stands for all strings that end at the same set of places of the text. They are the
+// suffixes of one another, of lengths length(link) + 1 to length, where the link is the state of
+// the next shorter suffix. State 0 is the empty string.
+//
+// Source: Blumer et al. 1985, The smallest automaton recognizing the subwords of a text. Texts
+// separated by breaks: Mohri, Moreno, Weinstein 2009, General suffix automaton construction
+// algorithm and space bounds.
+class SuffixAutomaton {
+ public:
+  static constexpr std::size_t kMaxSize = std::size_t{1} << 30;
+
+  explicit SuffixAutomaton(int max_depth);
+
+  void extend(Tokens tokens);
+  void truncate(std::size_t n);
+
+  std::size_t size() const { return text_.size(); }
+  Tokens text() const { return text_; }
+  int max_depth() const { return max_depth_; }
+  std::size_t n_states() const { return states_.size(); }
+  std::size_t n_bytes() const;
+
+  // All three expect what the bindings have checked: count() a string of at most max_depth.
+  std::int32_t count(Tokens string) const;
+  int match(Tokens context) const { return find(context).length; }
+  Proposal draft(Tokens context, int n_max, int min_length) const;
+  Proposal draft_tail(int n_max, int min_length) const;
+
+ private:
+  struct State {
+    std::int32_t length = 0;
+    StateId link = kNoState;
+    std::int32_t count = 0;      // exact while length(link) <= max_depth, see count_suffixes
+    std::int32_t last_end = -1;  // likewise; always the index of the last token of an occurrence
+    EdgeSet edges;
+  };
+
+  // A string of the text: the suffix of this length of a state's strings.
+  struct Match {
+    StateId state = 0;
+    std::int32_t length = 0;
+  };
+
+  // What one token did, for undoing it.
+  struct Growth {
+    bool fresh : 1;    // added a state: the whole text since the break is new
+    bool cloned : 1;   // split a state in two
+    bool repeats : 1;  // its ends are in ends_; else both are the fresh state
+  };
+  // Where the text ends, in the automaton.
+  struct Ends {
+    StateId whole = 0;   // state of the whole text since the break
+    StateId cursor = 0;  // state of its suffix of at most max_depth + 1 tokens
+  };
+
+  State& at(StateId s) { return states_[static_cast<std::size_t>(s)]; }
+  const State& at(StateId s) const { return states_[static_cast<std::size_t>(s)]; }
+  StateId target(StateId s, Token token) const { return edges_.find(at(s).edges, token); }
+
+  void push(Token token);
+  void pop();
+  StateId add_state(std::int32_t length, StateId link);
+  StateId clone(StateId parent, Token token, StateId original);
+  void unclone(StateId parent, Token token, StateId copy);
+  void count_suffixes(StateId cursor, std::int32_t end);
+  void uncount_suffixes(StateId cursor);
+  void clear();
+
+  Ends ends(Growth later = {}) const;
+  Match cursor() const;
+  Match advance(Match m, Token token, std::int32_t depth) const;
+  Match find(Tokens context) const;
+  Proposal follow(Match m, int n_max, int min_length) const;
+
+  int max_depth_;
+  std::vector<Token> text_;
+  std::vector<State> states_;
+  EdgePool edges_;
+
+  std::vector<Growth> growth_;             // one per token or break
+  std::vector<Ends> ends_;                 // one per token that repeats
+  std::vector<StateId> originals_;         // one per clone: the state it was split from
+  std::vector<std::int32_t> last_ends_;    // overwritten values, as runs of equal ones
+  std::vector<std::uint8_t> run_lengths_;  // one per element of last_ends_
+};
+
+}  // namespace codespec

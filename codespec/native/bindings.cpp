@@ -1,0 +1,246 @@
+// The Python face of the folder: checks and converts arguments, guards threads. See _core.pyi.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cerrno>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <tuple>
+
+#include "automaton.h"
+#include "segment.h"
+#include "segment_build.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace codespec {
+namespace {
+
+using TokenArray = nb::ndarray<const Token, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using OffsetArray = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using AnyVector = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using NumpyTokens = nb::ndarray<nb::numpy, const std::int32_t, nb::ndim<1>>;
+
+Tokens as_span(const TokenArray& array) { return {array.data(), array.size()}; }
+
+NumpyTokens as_numpy(Tokens tokens) {  // a copy
+  auto* copy = new std::vector<Token>(tokens.begin(), tokens.end());
+  const nb::capsule owner(copy,
+                          [](void* p) noexcept { delete static_cast<std::vector<Token>*>(p); });
+  return {copy->data(), {copy->size()}, owner};
+}
+
+// A view; as a property it keeps the proposal alive.
+template <Proposal::Column column>
+NumpyTokens view(const Proposal& proposal) {
+  const auto cells = proposal.column(column);
+  return {cells.data(), {cells.size()}};
+}
+
+void check_limits(int n_max, int min_length) {
+  if (n_max < 0) throw nb::value_error("n_max must not be negative");
+  if (min_length < 1) throw nb::value_error("min_length must be at least 1");
+}
+
+// An automaton that threads may share. Who has to wait for it lets the GIL go meanwhile.
+class SharedAutomaton {
+ public:
+  explicit SharedAutomaton(int max_depth) : automaton_(max_depth) {}
+
+  // For calls of some microseconds: giving up the GIL may cost more than they do.
+  template <typename F>
+  auto quick(F f) {
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) {
+      const nb::gil_scoped_release release;
+      lock.lock();
+    }
+    return f(automaton_);
+  }
+
+  // For changes of any number of tokens.
+  template <typename F>
+  void change(std::size_t n_tokens, F f) {
+    constexpr std::size_t kQuick = 64;
+    if (n_tokens <= kQuick) return quick(f);
+    const nb::gil_scoped_release release;
+    const std::lock_guard lock(mutex_);
+    f(automaton_);
+  }
+
+ private:
+  SuffixAutomaton automaton_;
+  std::mutex mutex_;
+};
+
+void bind_proposal(nb::module_& m) {
+  nb::class_<Proposal>(m, "Proposal", nb::is_final())
+      .def("__len__", &Proposal::size)
+      .def_prop_ro("tokens", &view<Proposal::kTokens>)
+      .def_prop_ro("counts", &view<Proposal::kCounts>)
+      .def_prop_ro("totals", &view<Proposal::kTotals>)
+      .def_prop_ro("match_lengths", &view<Proposal::kMatchLengths>)
+      .def_prop_ro("alt_tokens", &view<Proposal::kAltTokens>)
+      .def_prop_ro("alt_counts", &view<Proposal::kAltCounts>)
+      .def_prop_ro(
+          "match_length",
+          [](const Proposal& p) { return p.size() > 0 ? p.column(Proposal::kMatchLengths)[0] : 0; })
+      .def_ro("n_matches", &Proposal::n_matches)
+      .def_ro("position", &Proposal::position);
+}
+
+void bind_automaton(nb::module_& m) {
+  using Shared = SharedAutomaton;
+  using Automaton = SuffixAutomaton;
+  nb::class_<Shared>(m, "SuffixAutomaton", nb::is_final())
+      .def(nb::init<int>(), "max_depth"_a = kMaxDepth)
+      .def("__len__", [](Shared& s) { return s.quick([](Automaton& a) { return a.size(); }); })
+      .def_prop_ro("max_depth",
+                   [](Shared& s) { return s.quick([](Automaton& a) { return a.max_depth(); }); })
+      .def_prop_ro("n_states",
+                   [](Shared& s) { return s.quick([](Automaton& a) { return a.n_states(); }); })
+      .def_prop_ro("n_bytes",
+                   [](Shared& s) { return s.quick([](Automaton& a) { return a.n_bytes(); }); })
+      .def_prop_ro(
+          "text",
+          [](Shared& s) { return s.quick([](Automaton& a) { return as_numpy(a.text()); }); },
+          nb::rv_policy::automatic)
+      .def(
+          "extend",
+          [](Shared& s, const TokenArray& tokens) {
+            s.change(tokens.size(), [&](Automaton& a) { a.extend(as_span(tokens)); });
+          },
+          "tokens"_a.noconvert())
+      .def("extend_break",
+           [](Shared& s) { s.quick([](Automaton& a) { a.extend(Tokens(&kBreak, 1)); }); })
+      .def(
+          "truncate",
+          [](Shared& s, std::int64_t n) {
+            s.change(SIZE_MAX, [&](Automaton& a) {
+              if (n < 0 || static_cast<std::size_t>(n) > a.size()) {
+                throw std::invalid_argument("n must be 0 to the length of the text");
+              }
+              a.truncate(static_cast<std::size_t>(n));
+            });
+          },
+          "n"_a)
+      .def(
+          "count",
+          [](Shared& s, const TokenArray& string) {
+            return s.quick([&](Automaton& a) {
+              if (string.size() < 1 || string.size() > static_cast<std::size_t>(a.max_depth())) {
+                throw nb::value_error("the string must have 1 to max_depth tokens");
+              }
+              return a.count(as_span(string));
+            });
+          },
+          "string"_a.noconvert())
+      .def(
+          "match",
+          [](Shared& s, const TokenArray& context) {
+            return s.quick([&](Automaton& a) { return a.match(as_span(context)); });
+          },
+          "context"_a.noconvert())
+      .def(
+          "draft",
+          [](Shared& s, const TokenArray& context, int n_max, int min_length) {
+            check_limits(n_max, min_length);
+            return s.quick(
+                [&](Automaton& a) { return a.draft(as_span(context), n_max, min_length); });
+          },
+          "context"_a.noconvert(), "n_max"_a, "min_length"_a = 1)
+      .def(
+          "draft_tail",
+          [](Shared& s, int n_max, int min_length) {
+            check_limits(n_max, min_length);
+            return s.quick([&](Automaton& a) { return a.draft_tail(n_max, min_length); });
+          },
+          "n_max"_a, "min_length"_a = 1);
+}
+
+Segment::Dead as_dead(const std::optional<AnyVector>& dead, const Segment& segment) {
+  if (!dead) return {};
+  const bool bytes = dead->dtype().bits == 8 && dead->dtype().lanes == 1;
+  if (!bytes) throw nb::type_error("dead must be an array of bool or uint8");
+  if (dead->size() != segment.header().n_docs) {
+    throw nb::value_error("dead must have one element per document");
+  }
+  return {static_cast<const std::uint8_t*>(dead->data()), dead->size()};
+}
+
+void bind_segment(nb::module_& m) {
+  m.def(
+      "build_segment",
+      [](const std::filesystem::path& path, const TokenArray& tokens,
+         const OffsetArray& doc_starts) {
+        const nb::gil_scoped_release release;
+        build_segment(path, as_span(tokens), {doc_starts.data(), doc_starts.size()});
+      },
+      "path"_a, "tokens"_a.noconvert(), "doc_starts"_a.noconvert());
+
+  nb::class_<Segment>(m, "Segment", nb::is_final())
+      .def_static(
+          "open", [](const std::filesystem::path& path) { return new Segment(path); }, "path"_a)
+      .def_prop_ro("n_tokens", [](const Segment& s) { return s.header().n_tokens; })
+      .def_prop_ro("n_docs", [](const Segment& s) { return s.header().n_docs; })
+      .def_prop_ro("n_vocab", [](const Segment& s) { return s.header().n_vocab; })
+      .def_prop_ro("n_bytes", [](const Segment& s) { return s.layout().file_bytes; })
+      .def_prop_ro("token_bits", [](const Segment& s) { return s.layout().token_bits; })
+      .def_prop_ro("n_blocks", [](const Segment& s) { return s.layout().n_blocks; })
+      .def("verify", &Segment::verify, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "match",
+          [](const Segment& s, const TokenArray& context) {
+            const Interval found = s.match(as_span(context));
+            return std::tuple(found.length, found.lo, found.hi);
+          },
+          "context"_a.noconvert())
+      .def(
+          "draft",
+          [](const Segment& s, const TokenArray& context, int n_max, int min_length,
+             const std::optional<AnyVector>& dead) {
+            check_limits(n_max, min_length);
+            return s.draft(as_span(context), n_max, min_length, as_dead(dead, s));
+          },
+          "context"_a.noconvert(), "n_max"_a, "min_length"_a = 1, "dead"_a = nb::none())
+      .def(
+          "locate",
+          [](const Segment& s, std::int64_t position) {
+            const Segment::Place place = s.locate(position);
+            return std::tuple(place.doc, place.offset);
+          },
+          "position"_a)
+      .def(
+          "doc_tokens",
+          [](const Segment& s, std::int64_t doc) {
+            return as_numpy(s.doc_tokens(static_cast<std::uint64_t>(doc)));
+          },
+          "doc"_a);
+}
+
+void raise_os_error(const std::exception_ptr& p, void*) {
+  try {
+    std::rethrow_exception(p);
+  } catch (const std::filesystem::filesystem_error& e) {
+    errno = e.code().default_error_condition().value();
+    PyErr_SetFromErrnoWithFilename(PyExc_OSError, e.path1().string().c_str());
+  }
+}
+
+}  // namespace
+}  // namespace codespec
+
+NB_MODULE(_core, m) {
+  using namespace codespec;
+  nb::register_exception_translator(raise_os_error);
+  m.attr("MAX_DEPTH") = kMaxDepth;
+  bind_proposal(m);
+  bind_automaton(m);
+  bind_segment(m);
+}

@@ -1,0 +1,130 @@
+"""From logits to the law of the next token, and a random stream that knows its position.
+
+The chain is: repetition penalty, temperature, top-k, top-p, min-p (Holtzman et al. 2020 for
+top-p; Nguyen et al. 2024 for min-p). The penalty sees emitted tokens only. A byte mask can
+restrict the first tokens to those that continue text held back from the prompt (token healing).
+
+Randomness is a hash of (seed, position, stream), not a generator with state. Position is the
+number of emitted tokens, so a draft that is rejected cannot shift what comes later: the same
+seed gives the same output whatever was drafted, by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from codespec.types import Logits, LogitsRows, Probs, SamplingParams
+
+_MASK64 = (1 << 64) - 1
+
+DRAW = 0
+"""Stream of the draw from the target."""
+ACCEPT = 1
+"""Stream of the acceptance test in rejection sampling."""
+RESIDUAL = 2
+"""Stream of the draw from the residual."""
+PROPOSE = 3
+"""Stream a draft model samples its proposals with."""
+
+
+def uniform(seed: int, position: int, stream: int) -> float:
+    """A number in [0, 1) that depends on its arguments alone.
+
+    Source: Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators" (the
+    finaliser of SplitMix64, applied to each argument in turn).
+    """
+    z = 0
+    for part in (seed, position, stream):
+        z = (z + (part & _MASK64) + 0x9E3779B97F4A7C15) & _MASK64
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK64
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK64
+        z ^= z >> 31
+    return (z >> 11) * 2.0**-53
+
+
+def draw(probs: Probs, u: float) -> int:
+    """The token at quantile `u` of `probs` (n,), which sums to 1 up to rounding."""
+    total = np.cumsum(probs)
+    # Scaling u by the last sum keeps rounding from ever selecting past the end; `right` never
+    # selects a token of probability zero.
+    i = int(np.searchsorted(total, u * total[-1], side="right"))
+    return min(i, int(np.flatnonzero(probs)[-1])) if i >= len(probs) else i
+
+
+class TokenMask(Protocol):
+    """Restricts what may come next; None: anything may."""
+
+    def allowed(self, emitted: Sequence[int]) -> npt.NDArray[np.int32] | None:
+        """Ids that may follow `emitted`, ascending."""
+        ...
+
+
+class Sampler:
+    """The law of one request: logits and what was emitted so far -> next token.
+
+    Holds no random state; `emitted` is passed in by the caller and only read.
+    """
+
+    def __init__(self, params: SamplingParams, mask: TokenMask | None = None) -> None:
+        self.params = params
+        self.mask = mask
+        self.greedy = params.temperature == 0
+        self._plain_argmax = self.greedy and params.repetition_penalty == 1.0
+
+    def sample(self, rows: LogitsRows, i: int, emitted: Sequence[int]) -> int:
+        """The next token after `emitted`, from row `i`. Reads the row only as far as needed."""
+        allowed = self.mask.allowed(emitted) if self.mask else None
+        if self._plain_argmax and allowed is None:
+            return rows.argmax(i)
+        if self.greedy:
+            return int(self._penalised(rows.row(i), emitted, allowed).argmax())
+        probs = self.distribution(rows.row(i), emitted)
+        return draw(probs, uniform(self.params.seed, len(emitted), DRAW))
+
+    def distribution(self, logits: Logits, emitted: Sequence[int]) -> Probs:
+        """The law of the next token after `emitted`: (n_vocab,) float64, sums to 1."""
+        allowed = self.mask.allowed(emitted) if self.mask else None
+        x = self._penalised(logits, emitted, allowed)
+        if self.greedy:
+            one_hot = np.zeros(len(x))
+            one_hot[int(x.argmax())] = 1.0
+            return one_hot
+        p = self.params
+        x = x / p.temperature
+        x -= x.max()
+        if 0 < p.top_k < len(x):
+            kth = np.partition(x, -p.top_k)[-p.top_k]
+            x[x < kth] = -np.inf
+        probs = np.exp(x)
+        probs /= probs.sum()
+        if p.top_p < 1.0:
+            # Stable order: equal probabilities keep their ids' order, so the cut is deterministic.
+            order = np.argsort(-probs, kind="stable")
+            before = np.cumsum(probs[order]) - probs[order]
+            probs[order[before >= p.top_p]] = 0.0
+        if p.min_p > 0.0:
+            probs[probs < p.min_p * probs.max()] = 0.0
+        return probs / probs.sum()
+
+    def _penalised(
+        self, logits: Logits, emitted: Sequence[int], allowed: npt.NDArray[np.int32] | None
+    ) -> Probs:
+        x = logits.astype(np.float64)
+        if self.params.repetition_penalty != 1.0 and emitted:
+            ids = np.unique(np.asarray(emitted, np.int64))
+            seen = x[ids]
+            penalty = self.params.repetition_penalty
+            x[ids] = np.where(seen > 0, seen / penalty, seen * penalty)
+        if allowed is not None:
+            masked = np.full(len(x), -np.inf)
+            masked[allowed] = x[allowed]
+            x = masked
+        return x
+
+
+Uniform = Callable[[int, int], float]
+"""(position, stream) -> number in [0, 1)."""

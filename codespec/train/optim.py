@@ -1,0 +1,96 @@
+"""Optimisers: Muon for the weight matrices, AdamW for the embedding and the norms.
+
+Source: Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks" (momentum,
+then the nearest semi-orthogonal matrix by a quintic Newton-Schulz iteration); Loshchilov & Hutter
+2019 (AdamW).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+NEWTON_SCHULZ = (
+    3.4445,
+    -4.7750,
+    2.0315,
+)  # steepest slope at zero that still maps [0, 1] near 1; Jordan et al. 2024
+NEWTON_SCHULZ_STEPS = 5
+
+
+def orthogonalise(matrix: Tensor) -> Tensor:
+    """Roughly U V^T of matrix = U S V^T: (rows, columns) -> same shape, singular values in about
+    [0.7, 1.2].
+
+    bf16 is precise enough here and halves the time. Cost: 5 iterations of 3 products over the short
+    side.
+    """
+    a, b, c = NEWTON_SCHULZ
+    tall = matrix.size(0) > matrix.size(1)
+    x = matrix.bfloat16()
+    x = x.T if tall else x
+    x = x / (x.norm() + 1e-7)
+    for _ in range(NEWTON_SCHULZ_STEPS):
+        gram = x @ x.T
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return (x.T if tall else x).to(matrix.dtype)
+
+
+class Muon(torch.optim.Optimizer):
+    """Nesterov momentum whose update is orthogonalised, so that every direction of a matrix learns
+    at the same rate.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor],
+        lr: float = 0.02,
+        momentum: float = 0.95,
+        weight_decay: float = 0.01,
+        mapper: Callable[[Callable[[Any], None], Iterable[Any]], Iterable[None]] = map,
+    ) -> None:
+        """mapper applies the update to every matrix; a thread pool's map does it on all cores."""
+        super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+        self.mapper = mapper
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
+        if closure is not None:
+            raise ValueError("Muon takes no closure")
+        work = [(weight, group) for group in self.param_groups for weight in group["params"]]
+        # The longest updates first, so that no thread is left alone with one at the end.
+        for _ in self.mapper(self._update, sorted(work, key=lambda item: -item[0].numel())):
+            pass
+
+    @torch.no_grad()
+    def _update(self, item: tuple[Tensor, dict[str, Any]]) -> None:
+        weight, group = item
+        if weight.grad is None:
+            return
+        buffer = self.state[weight].setdefault("momentum", torch.zeros_like(weight))
+        buffer.lerp_(weight.grad, 1 - group["momentum"])
+        update = orthogonalise(torch.lerp(weight.grad, buffer, group["momentum"]))
+        weight.mul_(1 - group["lr"] * group["weight_decay"])
+        # A tall matrix gets longer steps, so that the change of its output keeps the same size.
+        scale = max(1.0, weight.size(0) / weight.size(1)) ** 0.5
+        weight.add_(update, alpha=-group["lr"] * scale)
+
+
+def make_optimisers(
+    model: nn.Module, matrix_lr: float, other_lr: float
+) -> tuple[Muon, torch.optim.AdamW]:
+    """One optimiser for the matrices inside the blocks and one for everything else."""
+    matrices = [
+        w for name, w in model.named_parameters() if w.dim() == 2 and name.startswith("blocks.")
+    ]
+    others = [
+        w
+        for name, w in model.named_parameters()
+        if not (w.dim() == 2 and name.startswith("blocks."))
+    ]
+    return Muon(matrices, lr=matrix_lr), torch.optim.AdamW(
+        others, lr=other_lr, betas=(0.9, 0.95), weight_decay=0.0, fused=True
+    )

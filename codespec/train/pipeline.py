@@ -1,0 +1,169 @@
+"""The stages from source on disk to two GGUF files. Each skips itself when its result is there, so
+a run can go on.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from tokenizers import Tokenizer
+
+from codespec.errors import InputError
+from codespec.train import agreement, corpus, evaluate, export, tokenizer
+from codespec.train.corpus import Corpus
+from codespec.train.recipe import Recipe
+from codespec.train.sources import Source
+from codespec.train.train import Budget, State, Trainer, load_model
+
+LINE_EVERY_S = 30.0  # a log line's interval where no terminal shows the bar
+
+console = Console(stderr=True)
+
+
+def progress_bar() -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        console=console,
+        disable=not sys.stderr.isatty(),
+    )
+
+
+def build_corpus(sources: Iterable[Source], out: Path) -> Corpus:
+    """out/corpus. Raises: InputError if no source is admitted."""
+    folder = out / "corpus"
+    if not (folder / "manifest.json").exists():
+        listed = list(sources)
+        with progress_bar() as bar:
+            task = bar.add_task("corpus", total=len(listed))
+
+            def report(line: str) -> None:
+                bar.update(task, advance=1, description=f"corpus  {line}")
+
+            corpus.build(listed, folder, report)
+    result = Corpus(folder)
+    if not len(result.documents("train")):
+        raise InputError(
+            f"{folder} has nothing to train on: no source of known permissive licence was found",
+            "Name more with --env, --npm or --extra.",
+        )
+    return result
+
+
+def make_tokenizer(data: Corpus, out: Path) -> Tokenizer:
+    """out/tokenizer.json."""
+    path = out / "tokenizer.json"
+    if not path.exists():
+        with progress_bar() as bar:
+            bar.add_task("tokenizer: learning the merges", total=None)
+            tokenizer.train(tokenizer.sample(data)).save(str(path))
+    return tokenizer.load(path)
+
+
+def train_model(
+    recipe: Recipe, data: Corpus, out: Path, budget: Budget, device: str, n_workers: int
+) -> State | None:
+    """out/<recipe name>/final.pt; None if it was there already."""
+    folder = out / recipe.name
+    if (folder / "final.pt").exists():
+        return None
+    trainer = Trainer(
+        recipe, data, tokenizer.load(out / "tokenizer.json"), folder, device, n_workers
+    )
+    console.print(
+        f"{recipe.name}: {recipe.model.n_params:,} parameters, from step {trainer.state.step}"
+    )
+    with progress_bar() as bar:
+        task = bar.add_task(recipe.name, total=1.0)
+        last_line = time.monotonic()
+
+        def on_step(state: State, progress: float) -> None:
+            nonlocal last_line
+            speed = state.tokens / max(state.seconds, 1e-9)
+            line = f"{recipe.name}  step {state.step}  loss {state.loss:.3f}  {speed:,.0f} tokens/s"
+            bar.update(task, completed=progress, description=line)
+            if bar.disable and time.monotonic() - last_line > LINE_EVERY_S:
+                last_line = time.monotonic()
+                console.print(f"{line}  {progress:.1%}", highlight=False)
+
+        return trainer.run(budget, on_step)
+
+
+def export_model(name: str, out: Path, quantisation: str = "q8_0", fim_order: str = "spm") -> Path:
+    """out/<name>.gguf from out/<name>/final.pt."""
+    path = out / f"{name}.gguf"
+    model = load_model(out / name / "final.pt")
+    export.write_gguf(
+        path, model, tokenizer.load(out / "tokenizer.json"), quantisation, name, fim_order
+    )
+    return path
+
+
+def measure(
+    path: Path, data: Corpus, n_files: int, n_lines: int, tick: Callable[[], None] = lambda: None
+) -> dict[str, object]:
+    """Bits per byte on n_files held-out Python files, and n_lines line completions in either order,
+    of a GGUF file.
+    """
+    model, words = export.read_gguf(path)
+    cases = evaluate.line_cases(evaluate.held_out_texts(data, sys.maxsize), n_lines)
+    texts = evaluate.held_out_texts(data, n_files)
+    return {
+        "model": path.name,
+        "n_params": model.config.n_params,
+        "file_bytes": path.stat().st_size,
+        "n_files": len(texts),
+        "n_bytes": sum(len(text.encode()) for text in texts),
+        "bits_per_byte": evaluate.bits_per_byte(model, words, texts, tick),
+        "psm": asdict(evaluate.line_completion(model, words, cases, psm=True, tick=tick)),
+        "spm": asdict(evaluate.line_completion(model, words, cases, psm=False, tick=tick)),
+    }
+
+
+def measure_pair(target: Path, draft: Path, data: Corpus, n_files: int) -> float:
+    """Share of held-out positions where both models' top tokens are equal."""
+    model, words = export.read_gguf(target)
+    return evaluate.greedy_agreement(
+        model, export.read_gguf(draft)[0], words, evaluate.held_out_texts(data, n_files)
+    )
+
+
+def measure_agreement(name: str, data: Corpus, out: Path, n_tokens: int = 512) -> dict[str, object]:
+    """torch against llama.cpp on the same held-out tokens, through files of f32 and q8_0 written
+    for the purpose.
+
+    The f32 file is compared with the trained weights, the q8_0 file with the trained weights and
+    with its own weights, dequantised: the former is what quantisation costs, the latter what
+    llama.cpp's arithmetic does.
+    """
+    words = tokenizer.load(out / "tokenizer.json")
+    model = load_model(out / name / "final.pt")
+    joined = "".join(evaluate.held_out_texts(data, 4))
+    chunk = next(evaluate.chunks(words, [joined], min(n_tokens, model.config.n_ctx)))
+    ids: list[int] = chunk[:-1].tolist()
+    result: dict[str, object] = {}
+    for quantisation in ("f32", "q8_0"):
+        path = out / f"{name}.{quantisation}.check.gguf"
+        export.write_gguf(path, model, words, quantisation, name)
+        result[quantisation] = asdict(agreement.compare(model, path, ids))
+        if quantisation == "q8_0":
+            own, _ = export.read_gguf(path)
+            result["q8_0_own_weights"] = asdict(agreement.compare(own, path, ids))
+        path.unlink()
+    return result
+
+
+def write_report(out: Path, report: dict[str, object]) -> None:
+    report["torch"] = torch.__version__
+    (out / "report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")

@@ -1,0 +1,226 @@
+"""The training loop: one process, CPU or CUDA, resumable at any checkpoint.
+
+The budget is minutes or tokens; progress through it, 0 to 1, drives the schedule and the batch
+shapes. With a budget of tokens a run is a function of recipe, corpus and seed, and a resumed run
+repeats an unbroken one; with minutes the same holds but for the clock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+
+from codespec.errors import InputError, ModelError
+from codespec.train.corpus import Corpus
+from codespec.train.data import Rows
+from codespec.train.model import Llama, ModelConfig
+from codespec.train.optim import Muon, make_optimisers
+from codespec.train.parallel import GradientPool
+from codespec.train.recipe import Recipe
+
+CHECKPOINT_SECONDS = 120.0
+VALIDATION_SECONDS = 300.0
+VALIDATION_ROWS, VALIDATION_TOKENS = 16, 512
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Exactly one of the two."""
+
+    minutes: float | None = None
+    tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.minutes is None) == (self.tokens is None):
+            raise ValueError("give the budget in minutes or in tokens, one of the two")
+
+    def progress(self, seconds: float, tokens: int) -> float:
+        return tokens / self.tokens if self.tokens else seconds / 60 / (self.minutes or 1)
+
+
+@dataclass(slots=True)
+class State:
+    """Where a run stands; all of it goes into the checkpoint."""
+
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    phase: int = 0
+    window: int = 0
+    loss: float = 0.0
+    validation: float | None = None
+
+
+class Trainer:
+    """One run. folder receives checkpoint.pt (to resume), log.jsonl and, at the end, final.pt
+    (weights alone).
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        corpus: Corpus,
+        tokenizer: Tokenizer,
+        folder: Path,
+        device: str = "cpu",
+        n_workers: int = 2,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        torch.manual_seed(recipe.seed)
+        if device == "cpu":
+            torch.set_num_threads(1)  # the pool is the parallelism
+        self.recipe, self.corpus, self.tokenizer, self.folder = recipe, corpus, tokenizer, folder
+        self.device = torch.device(device)
+        self.state = State()
+        self.model = Llama(recipe.model).to(self.device)
+        self.muon, self.adamw = make_optimisers(self.model, recipe.matrix_lr, recipe.other_lr)
+        self._n_workers = n_workers
+        self._clock = clock
+        folder.mkdir(parents=True, exist_ok=True)
+        if (folder / "checkpoint.pt").exists():
+            self._restore(read_torch(folder / "checkpoint.pt", self.device))
+
+    def run(
+        self,
+        budget: Budget,
+        on_step: Callable[[State, float], None] = lambda _state, _progress: None,
+    ) -> State:
+        """Trains until the budget is spent; on_step gets state and progress after every step."""
+        with GradientPool(self.model, self._n_workers) as pool:
+            self.muon.mapper = pool.map
+            self._run(budget, pool, on_step)
+        self.state.validation = self.validate()
+        self._log()
+        self.save()
+        weights = {
+            "config": asdict(self.recipe.model),
+            "weights": self.model.state_dict(),
+            "state": asdict(self.state),
+        }
+        write_atomically(self.folder / "final.pt", weights)
+        return self.state
+
+    def _run(
+        self, budget: Budget, pool: GradientPool, on_step: Callable[[State, float], None]
+    ) -> None:
+        state, started = self.state, self._clock() - self.state.seconds
+        saved = validated = state.seconds
+        rows = self._rows(state.phase)
+        while (progress := budget.progress(state.seconds, state.tokens)) < 1:
+            if (phase := self.recipe.phase_at(progress)) != state.phase:
+                state.phase, state.window = phase, 0
+                rows = self._rows(phase)
+            self._step(pool, rows, self.recipe.lr_scale(state.step, progress))
+            state.seconds = self._clock() - started
+            if state.seconds - validated > VALIDATION_SECONDS:
+                validated = state.seconds
+                state.validation = self.validate()
+            self._log()
+            if state.seconds - saved > CHECKPOINT_SECONDS:
+                saved = state.seconds
+                self.save()
+            on_step(state, min(1.0, budget.progress(state.seconds, state.tokens)))
+
+    def _step(self, pool: GradientPool, rows: Rows, lr_scale: float) -> None:
+        recipe, state = self.recipe, self.state
+        shape = recipe.phases[state.phase]
+        batch, state.window = rows.batch(state.window, shape.n_rows)
+        weights = rows.weights(batch, shape.context_weight)
+        loss = pool.backward(
+            batch.to(self.device).split(shape.n_micro_rows),
+            weights.to(self.device).split(shape.n_micro_rows),
+        )
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        set_lr(self.muon, recipe.matrix_lr * lr_scale, momentum=recipe.momentum(state.step))
+        set_lr(self.adamw, recipe.other_lr * lr_scale)
+        for optimiser in (self.muon, self.adamw):
+            optimiser.step()
+            optimiser.zero_grad(set_to_none=True)
+        state.step += 1
+        state.tokens += shape.n_rows * shape.n_tokens
+        state.loss = loss if state.step == 1 else 0.98 * state.loss + 0.02 * loss
+
+    @torch.no_grad()
+    def validate(self) -> float:
+        """Loss in nats a token on fixed rows (half of them FIM) of the validation files."""
+        n_tokens = min(VALIDATION_TOKENS, self.recipe.model.n_ctx)
+        rows = Rows(self.corpus, self.tokenizer, n_tokens, seed=1, split="validation")
+        batch, _ = rows.batch(0, VALIDATION_ROWS)
+        with torch.autocast(self.device.type, torch.bfloat16):
+            losses = [self.model.loss(part).item() for part in batch.to(self.device).split(4)]
+        return sum(losses) / len(losses)
+
+    def save(self) -> None:
+        """Writes checkpoint.pt; a crash in the middle leaves the previous one."""
+        content = {
+            "recipe": recipe_key(self.recipe),
+            "state": asdict(self.state),
+            "model": self.model.state_dict(),
+            "muon": self.muon.state_dict(),
+            "adamw": self.adamw.state_dict(),
+            "rng": torch.get_rng_state(),
+        }
+        write_atomically(self.folder / "checkpoint.pt", content)
+
+    def _restore(self, content: dict[str, Any]) -> None:
+        if content["recipe"] != recipe_key(self.recipe):
+            raise InputError(
+                f"{self.folder} holds a run of another recipe", "Give another folder, or remove it."
+            )
+        self.state = State(**content["state"])
+        self.model.load_state_dict(content["model"])
+        self.muon.load_state_dict(content["muon"])
+        self.adamw.load_state_dict(content["adamw"])
+        torch.set_rng_state(content["rng"].cpu())
+
+    def _rows(self, phase: int) -> Rows:
+        shape = self.recipe.phases[phase]
+        seed = self.recipe.seed + 1000 * phase
+        return Rows(self.corpus, self.tokenizer, shape.n_tokens, seed=seed, fim_rate=shape.fim_rate)
+
+    def _log(self) -> None:
+        with (self.folder / "log.jsonl").open("a", encoding="utf-8") as log:
+            log.write(json.dumps(asdict(self.state)) + "\n")
+
+
+def recipe_key(recipe: Recipe) -> str:
+    """The recipe as text: two runs may continue each other only if it is equal."""
+    return json.dumps(asdict(recipe), sort_keys=True)
+
+
+def set_lr(optimiser: Muon | torch.optim.AdamW, lr: float, **options: float) -> None:
+    for group in optimiser.param_groups:
+        group.update(options, lr=lr)
+
+
+def write_atomically(path: Path, content: object) -> None:
+    temporary = path.with_suffix(".tmp")
+    torch.save(content, temporary)
+    os.replace(temporary, path)
+
+
+def read_torch(path: Path, device: torch.device) -> dict[str, Any]:
+    """A file that `write_atomically` wrote; tensors and plain data only, no code."""
+    try:
+        return torch.load(path, weights_only=True, map_location=device)
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise ModelError(f"{path} cannot be read: {error}", "Train it first, or again.") from error
+
+
+def load_model(path: Path) -> Llama:
+    """The trained model of a final.pt, on the CPU. Raises: ModelError if the file is none."""
+    content = read_torch(path, torch.device("cpu"))
+    if "weights" not in content:
+        raise ModelError(f"{path} holds no finished model", "Train it to its end first.")
+    model = Llama(ModelConfig(**content["config"]))
+    model.load_state_dict(content["weights"])
+    return model.eval()

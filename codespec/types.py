@@ -1,0 +1,340 @@
+"""Data that crosses rooms, and the Protocols the rooms meet through.
+
+Frozen dataclasses only: no behaviour beyond construction and validation. Arrays are
+C-contiguous numpy arrays; `Tokens` is int32 of shape (n,).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Tokens: TypeAlias = npt.NDArray[np.int32]
+Logits: TypeAlias = npt.NDArray[np.float32]
+Probs: TypeAlias = npt.NDArray[np.float64]
+
+NO_TOKENS: Tokens = np.zeros(0, np.int32)
+NO_TOKENS.flags.writeable = False
+
+
+class Source(IntEnum):
+    """Where a drafted token came from."""
+
+    PREFIX = 0  # the document, before the cursor
+    SUFFIX = 1  # the document, after the cursor
+    REPOSITORY = 2  # other files of the workspace
+    DRAFT_MODEL = 3  # the small model
+    OTHER = 4  # drafters outside the project
+    EDITS = 5  # lines that the user changed or deleted lately
+    BUFFERS = 6  # other open documents of the workspace
+
+    @property
+    def label(self) -> str:
+        return self.name.lower().replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A proposed token tree, in topological order: parents come before their children.
+
+    tokens:  (k,) int32.
+    parents: (k,) int32, index of the parent node, -1 for a child of the last committed token.
+    probs:   (k,) float32, estimated P(node accepted | parent accepted).
+    sources: (k,) int8, values of `Source`.
+    q:       None for a deterministic draft (chosen by rank, no randomness of its own); otherwise
+             (k, n_vocab) float32, the distribution node i was truly sampled from. Such drafts are
+             chains and are verified by rejection, see `verify.accept_sampled`.
+    """
+
+    tokens: Tokens
+    parents: Tokens
+    probs: npt.NDArray[np.float32]
+    sources: npt.NDArray[np.int8]
+    q: npt.NDArray[np.float32] | None = None
+
+    @classmethod
+    def chain(
+        cls,
+        tokens: Tokens | Sequence[int],
+        source: Source = Source.OTHER,
+        probs: npt.NDArray[np.float32] | None = None,
+        q: npt.NDArray[np.float32] | None = None,
+    ) -> Draft:
+        """A draft without branches: node i is the child of node i - 1."""
+        toks = np.ascontiguousarray(tokens, np.int32)
+        k = len(toks)
+        return cls(
+            toks,
+            np.arange(-1, k - 1, dtype=np.int32),
+            np.ones(k, np.float32) if probs is None else probs,
+            np.full(k, source, np.int8),
+            q,
+        )
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def is_chain(self) -> bool:
+        return bool((self.parents == np.arange(-1, len(self.parents) - 1)).all())
+
+
+NO_DRAFT = Draft.chain(NO_TOKENS)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one verification pass decided.
+
+    emitted: tokens to append to the output, always at least one.
+    path:    indices of the accepted draft nodes, root first; emitted[:len(path)] are their tokens.
+    """
+
+    emitted: tuple[int, ...]
+    path: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """The law of the output. Temperature 0 is greedy: argmax, lowest id on ties."""
+
+    temperature: float = 0.0
+    top_k: int = 0  # 0: off
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0  # CTRL (Keskar et al. 2019), over emitted tokens
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (self.temperature >= 0 and 0 < self.top_p <= 1 and 0 <= self.min_p <= 1):
+            raise ValueError("need temperature >= 0, 0 < top_p <= 1, 0 <= min_p <= 1")
+        if self.top_k < 0 or not self.repetition_penalty > 0:
+            raise ValueError("need top_k >= 0 and repetition_penalty > 0")
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionRequest:
+    """One place in one document. `prefix` and `suffix` are the text around the cursor, \\n line
+    ends, as much of it as the client cares to send; the engine cuts them to its windows."""
+
+    prefix: str
+    suffix: str = ""
+    path: str = ""  # absolute, "" for an untitled document
+    workspace: str = ""  # absolute folder, "" for none
+    language_id: str = ""
+    doc_version: int = 0
+    request_id: str = ""
+    max_tokens: int = 64
+    deadline_ms: float = 0.0  # counted from the engine's receipt; 0: none
+    sampling: SamplingParams = SamplingParams()
+    drafters: tuple[str, ...] | None = None  # None: as configured; (): plain decoding
+    multiline: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A request turned into tokens.
+
+    prompt: (n,) what the model reads, special tokens included.
+    left:   (m,) the document's own tokens before the cursor (or before the healed piece):
+            what lookups match against.
+    right:  (s,) the document's own tokens after the cursor.
+    healed: bytes that stand before the cursor but were held back from the prompt because they
+            may be part of a longer token; the output must start with them.
+    """
+
+    prompt: Tokens
+    left: Tokens = field(default_factory=lambda: NO_TOKENS)
+    right: Tokens = field(default_factory=lambda: NO_TOKENS)
+    healed: bytes = b""
+    fim: bool = False
+    path: str = ""
+    workspace: str = ""
+    sampling: SamplingParams = SamplingParams()
+
+
+@dataclass(slots=True)
+class SourceStats:
+    n_drafted: int = 0
+    n_accepted: int = 0
+
+
+@dataclass(slots=True)
+class Trace:
+    """What happened to one request; every time in milliseconds."""
+
+    n_tokens: int = 0
+    n_target_passes: int = 0
+    n_drafted: int = 0
+    n_accepted: int = 0
+    n_prompt_tokens: int = 0
+    n_prompt_cached: int = 0
+    by_source: dict[str, SourceStats] = field(default_factory=dict[str, SourceStats])
+    ms: float = 0.0
+    context_ms: float = 0.0
+    draft_ms: float = 0.0
+    target_ms: float = 0.0
+    first_token_ms: float = 0.0
+    model: str = ""
+    backend: str = ""
+
+
+Finish: TypeAlias = Literal["stop", "length", "deadline", "cancelled", "empty"]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Text to insert at the cursor. `reason` says in words why it is empty or short."""
+
+    text: str = ""
+    finish: Finish = "empty"
+    doc_version: int = 0
+    request_id: str = ""
+    reason: str = ""
+    trace: Trace = field(default_factory=Trace)
+
+
+FimOrder: TypeAlias = Literal["psm", "spm"]
+
+
+@dataclass(frozen=True, slots=True)
+class FimTokens:
+    """Ids of a model's fill-in-the-middle markers, and the order it was trained with."""
+
+    prefix: int
+    suffix: int
+    middle: int
+    order: FimOrder = "psm"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    name: str
+    path: str
+    architecture: str
+    n_vocab: int
+    n_ctx: int
+    n_params: int
+    file_bytes: int
+    fim: FimTokens | None
+    eog: frozenset[int]  # end-of-generation ids: the output stops before them
+    bos: int | None  # id to put first, None where the model wants none
+    tokenizer_hash: str  # equal hashes: the same text gives the same ids
+    backend: str  # "cpu", "cuda", "metal", "fake"
+
+
+class Tokenizer(Protocol):
+    """Text to ids and back. Not thread-safe."""
+
+    @property
+    def n_vocab(self) -> int: ...
+    @property
+    def hash(self) -> str:
+        """Identity of the vocabulary; names index segments."""
+        ...
+
+    def encode(self, text: str | bytes) -> Tokens:
+        """Ids of plain text: special tokens in it are read as text, nothing is added."""
+        ...
+
+    def piece(self, token: int) -> bytes:
+        """The bytes of one token; b"" for special tokens and ids out of range."""
+        ...
+
+    def decode(self, tokens: Tokens | Sequence[int]) -> bytes: ...
+
+
+class LogitsRows(Protocol):
+    """Logits of one pass: row 0 follows the committed tokens, row i + 1 follows draft node i.
+    Rows are read lazily and are valid until the model's next pass."""
+
+    def row(self, i: int) -> Logits:
+        """(n_vocab,) float32; do not write."""
+        ...
+
+    def argmax(self, i: int) -> int: ...
+
+
+class TargetModel(Protocol):
+    """A language model that owns its KV cache. One thread only.
+
+    The cache always holds a prefix of the committed tokens, plus, between `decode` and `keep`,
+    the drafted nodes.
+    """
+
+    @property
+    def info(self) -> ModelInfo: ...
+    @property
+    def n_cached(self) -> int:
+        """Number of committed tokens in the KV cache."""
+        ...
+
+    @property
+    def max_draft(self) -> int:
+        """Most drafted nodes one pass can take."""
+        ...
+
+    @property
+    def max_leaves(self) -> int:
+        """Most branches a drafted tree may have; 1: chains only."""
+        ...
+
+    def prefill(self, tokens: Tokens, cancelled: Callable[[], bool]) -> int:
+        """Make the cache a prefix of `tokens`, reusing the longest common prefix, and decode all
+        but the last few. Afterwards 1 <= len(tokens) - n_cached <= a batch.
+
+        Returns: how many tokens were reused.
+
+        Raises: CancelledError of this module when `cancelled` turns true on the way.
+        """
+        ...
+
+    def decode(self, tokens: Tokens, draft: Draft) -> LogitsRows:
+        """One pass over the uncached committed `tokens` (at least 1) and a draft after them."""
+        ...
+
+    def keep(self, path: Sequence[int]) -> None:
+        """Commit these nodes of the last draft, drop the others from the cache."""
+        ...
+
+
+class CancelledError(Exception):
+    """A newer request took this one's place. Never shown to users."""
+
+
+class Drafter(Protocol):
+    """Proposes continuations. May be wrong in any way: verification keeps the output exact."""
+
+    @property
+    def name(self) -> str: ...
+
+    def begin(self, context: Context) -> None:
+        """A new request starts."""
+        ...
+
+    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+        """Draft at most `n_max` nodes after context.left + emitted. May return NO_DRAFT."""
+        ...
+
+    def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
+        """The outcome of a pass; drafters whose proposal was not used learn from it, too.
+        `emitted` is the whole output so far, the verdict's tokens included."""
+        ...
+
+
+class Engine(Protocol):
+    """Answers requests: in this process (`LocalEngine`) or through the daemon."""
+
+    def complete(
+        self, request: CompletionRequest, cancelled: Callable[[], bool] = ...
+    ) -> Completion: ...
+
+    def close(self) -> None: ...
+
+
+JsonDict: TypeAlias = Mapping[str, object]

@@ -1,0 +1,143 @@
+"""Acceptance: the one place that decides which tokens are emitted.
+
+Two rules, both exact. For a deterministic draft (any tree chosen by rank) the target draws as it
+would have drawn alone, and the draft is believed for as long as it contains the drawn token. For
+a chain truly sampled from a draft model, the rejection rule of Leviathan et al. 2023 and Chen et
+al. 2023 keeps the target's law while accepting as often as any rule can.
+
+Everything here is pure: rows of logits in, tokens out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from codespec import sampling
+from codespec.sampling import Sampler
+from codespec.types import Draft, Logits, LogitsRows, Probs, Verdict
+
+
+def accept(
+    draft: Draft,
+    rows: LogitsRows,
+    sampler: Sampler,
+    emitted: Sequence[int],
+    eog: Collection[int],
+) -> Verdict:
+    """Verify a well-formed draft (see `wellformed`) that follows `emitted`.
+
+    Emits the accepted tokens and one more from the target; nothing follows an end-of-generation
+    token. Rows past the first mismatch are never read.
+    """
+    if draft.q is not None:
+        return accept_sampled(draft, rows, sampler, emitted, eog)
+    out: list[int] = []
+    path: list[int] = []
+    history = list(emitted)
+    node = -1
+    while True:
+        token = sampler.sample(rows, node + 1, history)
+        out.append(token)
+        if token in eog:
+            break
+        node = _child(draft, node, token)
+        if node < 0:
+            break
+        path.append(node)
+        history.append(token)
+    return Verdict(tuple(out), tuple(path))
+
+
+def _child(draft: Draft, parent: int, token: int) -> int:
+    """The child of `parent` that carries `token`, or -1. Parents precede their children."""
+    for i in range(parent + 1, len(draft.tokens)):
+        if draft.parents[i] == parent and draft.tokens[i] == token:
+            return i
+    return -1
+
+
+def accept_sampled(
+    draft: Draft,
+    rows: LogitsRows,
+    sampler: Sampler,
+    emitted: Sequence[int],
+    eog: Collection[int],
+) -> Verdict:
+    """Rejection sampling of a chain whose node i was drawn from draft.q[i].
+
+    Node i is kept with probability min(1, p/q); at the first rejection the target emits a draw
+    from norm(max(p - q, 0)) instead; after a fully accepted chain, a draw from p. The width of
+    the chain must have been fixed before it was drawn: to drop a token after seeing it would
+    bias the law.
+
+    Source: Leviathan, Kalman, Matias 2023, algorithm 1.
+    """
+    assert draft.q is not None
+    seed = sampler.params.seed
+    out: list[int] = []
+    path: list[int] = []
+    history = list(emitted)
+    for i, token in enumerate(draft.tokens.tolist()):
+        if token != propose(draft.q[i], sampler, len(history)):
+            # Not the draw it claims to be; the rule below would be biased by it.
+            out.append(sampler.sample(rows, i, history))
+            return Verdict(tuple(out), tuple(path))
+        p = sampler.distribution(rows.row(i), history)
+        q = draft.q[i].astype(np.float64)
+        position = len(history)
+        if sampling.uniform(seed, position, sampling.ACCEPT) * q[token] < p[token]:
+            out.append(token)
+            if token in eog:
+                return Verdict(tuple(out), tuple(path))
+            path.append(i)
+            history.append(token)
+            continue
+        residual = np.maximum(p - q, 0.0)
+        total = residual.sum()
+        # p == q up to rounding leaves no residual; then a rejection has probability zero, too,
+        # and p itself is the limit.
+        law = residual / total if total > 0 else p
+        u = sampling.uniform(seed, position, sampling.RESIDUAL)
+        out.append(sampling.draw(law, u))
+        return Verdict(tuple(out), tuple(path))
+    out.append(sampler.sample(rows, len(draft.tokens), history))
+    return Verdict(tuple(out), tuple(path))
+
+
+def propose(q: Logits | Probs, sampler: Sampler, position: int) -> int:
+    """The draw a draft model must make from its distribution `q` (n_vocab,) at this position."""
+    u = sampling.uniform(sampler.params.seed, position, sampling.PROPOSE)
+    return sampling.draw(q.astype(np.float64), u)
+
+
+def wellformed(draft: Draft, n_vocab: int, n_max: int) -> bool:
+    """Whether a draft can be handed to a target at all. Drafters are not trusted: arrays of other
+    lengths, ids outside the vocabulary, and parents that do not precede their children are
+    refused here, once, so that neither the target nor `accept` has to care."""
+    k = len(draft.tokens)
+    if not (len(draft.parents) == len(draft.probs) == len(draft.sources) == k <= n_max):
+        return False
+    if k == 0:
+        return True
+    if draft.tokens.dtype != np.int32 or draft.parents.dtype != np.int32:
+        return False
+    if draft.tokens.min() < 0 or draft.tokens.max() >= n_vocab:
+        return False
+    if not ((draft.parents >= -1) & (draft.parents < np.arange(k))).all():
+        return False
+    if draft.q is None:
+        return _siblings_differ(draft)
+    return (
+        draft.is_chain
+        and draft.q.shape == (k, n_vocab)
+        and bool(np.isfinite(draft.q).all())
+        and bool((draft.q >= 0).all())
+        and bool(np.allclose(draft.q.sum(axis=1), 1.0, atol=1e-3))
+    )
+
+
+def _siblings_differ(draft: Draft) -> bool:
+    pairs = set(zip(draft.parents.tolist(), draft.tokens.tolist(), strict=True))
+    return len(pairs) == len(draft.tokens)

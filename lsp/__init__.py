@@ -1,0 +1,21 @@
+"""The language server: codespec in editors, over LSP 3.18.
+
+    editor --stdio--> server (LSP types, pygls) -> session (none) -> daemon
+
+Rooms: positions (columns in the editor's units), documents (open texts), session (a completion
+in its time), indexer (a child process), status (words for states), protocol and server (pygls).
+Everything but pygls is imported after the reply to `initialize`: an editor is starting up.
+"""
+
+
+def run() -> None:
+    """Serve an editor over stdin and stdout until it says `exit`."""
+    import gc
+
+    # Importing pygls makes 10^5 objects that stay; looking for garbage in them costs 100 ms.
+    gc.disable()
+    from .server import serve_stdio
+
+    gc.freeze()
+    gc.enable()
+    serve_stdio()

@@ -1,0 +1,118 @@
+"""The open documents, kept in step with the editor edit by edit.
+
+A document is a list of lines: an edit replaces a few of them, so its cost hardly depends on the
+size of the document.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .positions import Encoding, split_lines, to_character, to_index, without_end
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Line from 0, column in the editor's units."""
+
+    line: int
+    character: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A document as it was when a request came: texts with \\n line ends around the cursor.
+
+    place:    the cursor, within the document even if the editor's was not.
+    line_end: what the document itself ends its lines with.
+    """
+
+    uri: str
+    language_id: str
+    version: int
+    prefix: str
+    suffix: str
+    place: Place
+    line_end: str
+
+
+class Document:
+    def __init__(self, uri: str, language_id: str, version: int, text: str) -> None:
+        self.uri = uri
+        self.language_id = language_id
+        self.version = version
+        self._lines = split_lines(_well_formed(text))
+
+    @property
+    def text(self) -> str:
+        return "".join(self._lines)
+
+    def replace_all(self, text: str) -> None:
+        self._lines = split_lines(_well_formed(text))
+
+    def replace(self, start: Place, end: Place, text: str, encoding: Encoding) -> None:
+        """Apply one edit. Places outside the document mean its nearest place."""
+        first, i = self._locate(start, encoding)
+        last, j = self._locate(end, encoding)
+        if (last, j) < (first, i):
+            last, j = first, i
+        changed = self._lines[first][:i] + _well_formed(text) + self._lines[last][j:]
+        if first > 0 and self._lines[first - 1].endswith("\r"):
+            # What is now a line end of its own may become half of one.
+            first -= 1
+            changed = self._lines[first] + changed
+        lines = split_lines(changed)
+        if last + 1 < len(self._lines):
+            lines.pop()  # `changed` ends with a line end, so the rest of it is empty
+        self._lines[first : last + 1] = lines
+
+    def snapshot(
+        self, place: Place, encoding: Encoding, max_prefix: int, max_suffix: int
+    ) -> Snapshot:
+        """Cost: linear in the text taken, at most about max_prefix + max_suffix characters.
+        Cut texts begin and end with whole lines where lines are not enormous."""
+        line, index = self._locate(place, encoding)
+        here = self._lines[line]
+        before, n_chars, at = [here[max(0, index - max_prefix) : index]], index, line
+        while at > 0 and n_chars + len(self._lines[at - 1]) <= max_prefix:
+            at -= 1
+            before.append(self._lines[at])
+            n_chars += len(self._lines[at])
+        after, n_chars, at = [here[index : index + max_suffix]], len(here) - index, line
+        while at + 1 < len(self._lines) and n_chars + len(self._lines[at + 1]) <= max_suffix:
+            at += 1
+            after.append(self._lines[at])
+            n_chars += len(self._lines[at])
+        return Snapshot(
+            uri=self.uri,
+            language_id=self.language_id,
+            version=self.version,
+            prefix=_newlines("".join(reversed(before))),
+            suffix=_newlines("".join(after)),
+            place=Place(line, to_character(here, index, encoding)),
+            line_end=self._line_end(),
+        )
+
+    def _locate(self, place: Place, encoding: Encoding) -> tuple[int, int]:
+        if place.line >= len(self._lines):
+            return len(self._lines) - 1, len(self._lines[-1])
+        line = max(0, place.line)
+        return line, to_index(without_end(self._lines[line]), place.character, encoding)
+
+    def _line_end(self) -> str:
+        first = self._lines[0]
+        return first[len(without_end(first)) :] or "\n"
+
+
+def _newlines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _well_formed(text: str) -> str:
+    """Lone surrogates, which JSON can spell and UTF-8 cannot, become U+FFFD: in every encoding
+    of positions that is as wide as what it stands for."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text

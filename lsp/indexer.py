@@ -1,0 +1,139 @@
+"""Keeps the indexes of the workspace folders fresh, each through a child process of low priority
+that may die: parsers and tokenizers are native code that reads whatever the repository holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from asyncio.subprocess import Process
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+
+log = logging.getLogger(__name__)
+
+_NICE = 10
+# Each file that ends a child costs one life, and one more where it is not the parser's fault.
+MAX_CRASHES = 50
+# What ends with an error of its own will do so again.
+MAX_FAILURES = 4
+_PAUSE_S = 1.0
+_PATIENCE_S = 1.0
+_MAX_UNREAD_BYTES = 1 << 16
+
+
+def watch_command(root: str, target: str = "") -> list[str]:
+    """`target`: the model whose tokenizer to index with; "" for the one of the settings files,
+    which the child reads itself."""
+    model = ["--model", target] if target else []
+    watch = ["index", root, "--watch", "--in-process", "--quiet"]
+    return [sys.executable, "-m", "codespec", *watch, *model]
+
+
+class Indexer:
+    """One child for each folder, started again when it dies. On one event loop.
+
+    folder: working folder of the children; with `-m`, Python imports from there first, so it must
+        not be a repository.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        command: Callable[[str], list[str]] = watch_command,
+        pause_s: float = _PAUSE_S,
+    ) -> None:
+        self._folder = folder
+        self._command = command
+        self._pause_s = pause_s
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._children: dict[str, Process] = {}
+        self._lives: dict[str, list[int]] = {}
+
+    def watch(self, root: str) -> None:
+        """Index the folder `root` (absolute), now and after every change."""
+        if _is_project(root) and root not in self._tasks:
+            self._tasks[root] = asyncio.ensure_future(self._keep(root))
+
+    def changed(self, root: str, path: str) -> None:
+        """A file of a watched folder was saved: said to its child, as not every file system tells
+        it. A child that was given up gets another life."""
+        child = self._children.get(root)
+        if root not in self._tasks:
+            self.watch(root)
+        elif child is not None and child.stdin is not None and "\n" not in path:
+            with contextlib.suppress(OSError, RuntimeError):
+                if child.stdin.transport.get_write_buffer_size() < _MAX_UNREAD_BYTES:
+                    child.stdin.write(f"{path}\n".encode("utf-8", "surrogateescape"))
+
+    async def unwatch(self, root: str) -> None:
+        """The folder was closed."""
+        task = self._tasks.get(root)
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def close(self) -> None:
+        await asyncio.gather(*map(self.unwatch, list(self._tasks)))
+
+    async def _keep(self, root: str) -> None:
+        lives = self._lives.setdefault(root, [MAX_CRASHES, MAX_FAILURES])
+        try:
+            while (status := await self._run(root)) != 0:
+                log.warning("indexing ended with status %d", status)
+                failed = status > 0
+                lives[failed] = max(0, lives[failed] - 1)
+                if not lives[failed]:
+                    return
+                tries = MAX_FAILURES - lives[True] if failed else 0
+                await asyncio.sleep(self._pause_s * 2**tries)
+        finally:
+            del self._tasks[root]
+
+    async def _run(self, root: str) -> int:
+        """Returns the child's exit status, negative for a signal."""
+        try:
+            child = await asyncio.create_subprocess_exec(
+                *self._command(root), stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL,
+                cwd=self._folder, start_new_session=True,
+            )  # fmt: skip
+        except OSError as e:
+            log.warning("cannot index: %s", e.strerror)
+            return 1
+        self._children[root] = child
+        try:
+            if hasattr(os, "setpriority"):
+                with contextlib.suppress(OSError):
+                    os.setpriority(os.PRIO_PROCESS, child.pid, _NICE)
+            return await child.wait()
+        finally:
+            del self._children[root]
+            if child.returncode is None:
+                await _end(child)
+
+
+async def _end(child: Process) -> None:
+    """It ends by itself when its standard input does; otherwise it is made to, with its group."""
+    for number in (None, "SIGTERM", "SIGKILL"):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if number is None:
+                if child.stdin is not None:
+                    child.stdin.close()
+            elif sys.platform == "win32":
+                child.terminate()
+            else:
+                os.killpg(child.pid, signal.Signals[number])
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(child.wait(), _PATIENCE_S)
+            return
+
+
+def _is_project(root: str) -> bool:
+    """Not the whole disk, nor the whole home folder: opened by accident, hours to index."""
+    path = Path(root)
+    return path.is_dir() and path != Path(path.anchor) and path != Path.home()

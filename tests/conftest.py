@@ -1,0 +1,42 @@
+"""No test reads or writes the user's own folders or settings."""
+
+from __future__ import annotations
+
+import os
+
+import hypothesis
+import pytest
+
+from codespec.config import Settings, load_settings
+
+# Machines are shared and noisy: no test may fail for being slow.
+hypothesis.settings.register_profile("codespec", deadline=None)
+hypothesis.settings.load_profile("codespec")
+
+
+@pytest.fixture(autouse=True)
+def _own_folders(tmp_path_factory, monkeypatch):
+    folder = tmp_path_factory.mktemp("user")
+    for name in list(os.environ):
+        if name.startswith("CODESPEC_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(folder / "cache"))
+    monkeypatch.setenv("CODESPEC_RUNTIME_DIR", str(folder / "run"))
+    monkeypatch.setenv("CODESPEC_CONFIG", "")
+    monkeypatch.setenv("HOME", str(folder))
+    for name in ("CONFIG", "CACHE", "STATE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(folder / name.lower()))
+    # Tests share the machine: two spinning threads on a busy core are slower than one.
+    monkeypatch.setenv("CODESPEC_MODEL_N_THREADS", "1")
+
+
+@pytest.fixture(scope="session")
+def model_options() -> Settings:
+    """The bundled pair with a small window: positions, not prompts, are what tests vary."""
+    return load_settings(
+        {
+            "model": {"n_threads": 1},
+            "completion": {"n_prefix_tokens": 192, "n_suffix_tokens": 64},
+        },
+        env={},
+    )

@@ -1,0 +1,44 @@
+"""Drafters for tests: scripted, wrong, and hostile ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from codespec.types import Context, Draft, Source, Tokens, Verdict
+
+
+class ScriptedDrafter:
+    """Proposes what `script` returns for the output so far; records what it is told."""
+
+    name = "scripted"
+
+    def __init__(self, script) -> None:
+        self._script = script
+        self.contexts: list[Context] = []
+        self.observed: list[tuple[list[int], Draft, Verdict]] = []
+
+    def begin(self, context: Context) -> None:
+        self.contexts.append(context)
+
+    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+        return self._script(emitted, n_max)
+
+    def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
+        self.observed.append((emitted.tolist(), draft, verdict))
+
+
+def tree(tokens, parents, probs=None) -> Draft:
+    k = len(tokens)
+    return Draft(
+        np.asarray(tokens, np.int32),
+        np.asarray(parents, np.int32),
+        np.ones(k, np.float32) if probs is None else np.asarray(probs, np.float32),
+        np.full(k, Source.OTHER, np.int8),
+    )
+
+
+class OracleDrafter(ScriptedDrafter):
+    """Knows the plain output and drafts it, as a chain."""
+
+    def __init__(self, plain: list[int]) -> None:
+        super().__init__(lambda emitted, n: Draft.chain(plain[len(emitted) : len(emitted) + n]))

@@ -1,0 +1,90 @@
+"""Folders of their own for each test, and no process left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from codespec.config import Settings, load_settings
+from codespec.daemon.lock import holder
+
+TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Home:
+    """A user's home. `settings`: what a process started here would load."""
+
+    path: Path
+    workspace: Path
+
+    @property
+    def settings(self) -> Settings:
+        return load_settings()
+
+    def daemon_pids(self) -> list[int]:
+        locks = (self.path / "run").glob("daemon-*.lock")
+        return [pid for pid in map(holder, locks) if pid is not None]
+
+
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The machine's measured costs stay valid from test to test."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def home(tmp_path: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """Environment of this process and its children. CODESPEC_MODEL_* stay as they are, to run
+    these tests with another model than the bundled one."""
+    for name in list(os.environ):
+        if name.startswith("CODESPEC_") and not name.startswith("CODESPEC_MODEL_"):
+            monkeypatch.delenv(name)
+    for name, folder in (
+        ("HOME", "home"),
+        ("XDG_CONFIG_HOME", "config"),
+        ("XDG_STATE_HOME", "state"),
+        ("XDG_CACHE_HOME", "xdg-cache"),
+        ("XDG_DATA_HOME", "data"),
+        ("CODESPEC_RUNTIME_DIR", "run"),
+    ):
+        (tmp_path / folder).mkdir(mode=0o700)
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(shared_cache))
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    found = Home(tmp_path, workspace)
+    yield found
+    pids = found.daemon_pids()
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    for pid in pids:
+        wait_until_gone(pid)
+
+
+def wait_until_gone(pid: int) -> None:
+    give_up_at = time.monotonic() + TIMEOUT_S
+    while is_alive(pid):
+        assert time.monotonic() < give_up_at, f"process {pid} does not end"
+        time.sleep(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    """A zombie, where nobody reaps orphans, is not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    if sys.platform != "linux":
+        return True
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

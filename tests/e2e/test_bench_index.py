@@ -1,0 +1,67 @@
+"""`codespec bench index` on a small corpus: the promised figures, and that they can be true."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+LIBRARY = Path(sysconfig.get_paths()["stdlib"])
+FIGURES = (
+    "n_tokens",
+    "bytes_per_token",
+    "build_mtok_per_s",
+    "lookup_us_p50",
+    "lookup_us_p99",
+    "lookup_cold_us_p50",
+    "lookup_cold_us_p99",
+    "open_ms",
+    "edit_ms",
+    "source_mb_per_s",
+)
+
+
+def bench(*args: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "codespec", "bench", "index", *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_one_line_of_json_has_all_figures(tmp_path: Path) -> None:
+    for path in sorted((LIBRARY / "json").glob("*.py")):
+        shutil.copy(path, tmp_path)
+    done = bench("--json", "--corpus", tmp_path, "--scale", 30_000)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert done.stdout.count("\n") == 1
+    for name in FIGURES:
+        assert result[name] > 0, name
+    assert result["lookup_us_p50"] <= result["lookup_us_p99"]
+    assert 5_000 < result["n_tokens"] < sum(p.stat().st_size for p in tmp_path.glob("*.py"))
+    # A token takes its own bits and those of a position, and little else.
+    assert 2 < result["bytes_per_token"] < 8
+    assert result["bytes_per_token"] < result["bytes_per_token_wide"] < 9
+    assert result["scale"]["n_tokens"] == 30_000
+    side = result["side_by_side"]
+    for name in ("segment", "automaton"):
+        assert 0 < side[name]["accepted"] < 16
+    assert {"cpu", "n_cores", "memory_gib", "os", "python", "codespec"} <= result["machine"].keys()
+
+
+@pytest.mark.parametrize("option", ["--corpus", "--peer"])
+def test_what_cannot_be_measured_is_said_plainly(tmp_path: Path, option: str) -> None:
+    (tmp_path / "one.py").write_text("x = 1\n")
+    value = tmp_path if option == "--corpus" else tmp_path / "one.py"
+    done = bench("--json", option, value)
+    assert done.returncode == 1
+    assert "error:" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,230 @@
+"""The command line as a user types it: the real program, the bundled model, real files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from codespec.backends.llama import LlamaTokenizer, load_model
+from codespec.models.registry import BUNDLED_TARGET, bundled
+
+LIBRARY = Path(sysconfig.get_paths()["stdlib"])
+
+
+def codespec(*args, check=True, **env):
+    """Run it; (stdout, stderr, exit code)."""
+    done = subprocess.run(
+        [sys.executable, "-m", "codespec", *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | env,
+        check=False,
+    )
+    if check:
+        assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr, done.returncode
+
+
+def error(*args, **env):
+    """What a user reads of a failure; tracebacks are none."""
+    _, stderr, code = codespec(*args, check=False, **env)
+    assert code != 0
+    assert "Traceback" not in stderr
+    return stderr
+
+
+@pytest.fixture
+def repository(tmp_path):
+    root = tmp_path / "repository"
+    root.mkdir()
+    (root / ".git").mkdir()
+    for name in ("decoder.py", "encoder.py", "scanner.py"):
+        (root / name).write_text((LIBRARY / "json" / name).read_text())
+    half = (root / "encoder.py").read_text().splitlines(keepends=True)
+    (root / "new.py").write_text("".join(half[:40]))
+    return root
+
+
+def test_help_teaches():
+    stdout, _, _ = codespec("--help")
+    for word in ("complete", "index", "daemon", "lsp", "FILE:LINE:COL"):
+        assert word in stdout
+    for command in (["complete"], ["index"], ["daemon"], ["daemon", "start"], ["lsp"]):
+        assert "Usage:" in codespec(*command, "--help")[0]
+    assert codespec("--version")[0].startswith("codespec, version ")
+
+
+def test_complete_json(repository):
+    codespec("index", repository)
+    place = f"{repository / 'new.py'}:41:1"
+    stdout, _, _ = codespec("complete", place, "--json", "--max-tokens", 24)
+    result = json.loads(stdout)
+    assert result["text"]
+    assert 0 < result["n_tokens"] <= 24
+    assert result["backend"] == "cpu"
+    assert result["model"]
+    assert result["ms"] > 0
+    assert result["n_drafted"] == sum(s["n_drafted"] for s in result["by_source"].values())
+    assert result["n_accepted"] == sum(s["n_accepted"] for s in result["by_source"].values())
+    assert result["n_tokens"] <= result["n_target_passes"] + result["n_accepted"]
+    plain = json.loads(codespec("complete", place, "--json", "--max-tokens", 24, "--no-draft")[0])
+    assert plain["text"] == result["text"]
+    assert plain["n_drafted"] == 0
+    lookup = json.loads(
+        codespec("complete", place, "--json", "--max-tokens", 24, "--drafters", "lookup")[0]
+    )
+    assert lookup["text"] == result["text"]
+    assert "draft-model" not in lookup["by_source"]
+
+
+def test_the_repository_drafts(repository):
+    """Text that stands in another file only is drafted from there once it is indexed."""
+    (repository / "new.py").write_text('"""Implementation of JSONEncoder\n"""\nimport re\n\ntry:\n')
+    place = f"{repository / 'new.py'}:6:1"
+    before = json.loads(codespec("complete", place, "--json")[0])
+    assert "repository" not in before["by_source"]
+    codespec("index", repository)
+    after = json.loads(codespec("complete", place, "--json")[0])
+    assert after["text"] == before["text"]
+    assert after["by_source"]["repository"]["n_drafted"] > 0
+
+
+def test_complete_for_people(repository):
+    stdout, _, _ = codespec("complete", f"{repository / 'new.py'}:41:1", "--max-tokens", 8)
+    for word in ("model", "tokens", "target passes", "ms"):
+        assert word in stdout
+
+
+def test_sampling_is_repeatable(repository):
+    args = ["complete", f"{repository / 'new.py'}:41:1", "--json", "--max-tokens", 16]
+    args += ["--temperature", 0.9, "--drafters", "lookup"]
+    texts = [json.loads(codespec(*args, "--seed", seed)[0])["text"] for seed in (1, 1, 2)]
+    assert texts[0] == texts[1]
+    assert texts[0] != texts[2]
+
+
+def test_columns_are_characters(tmp_path):
+    file = tmp_path / "a.py"
+    file.write_text('name = "𝒳é"  # x\nprint(na')
+    codespec("complete", f"{file}:1:12", "--json", "--max-tokens", 2)
+    assert "columns 1 to 17" in error("complete", f"{file}:1:18")
+
+
+def test_an_empty_file_is_completed(tmp_path):
+    (tmp_path / "a.py").write_text("")
+    result = json.loads(codespec("complete", f"{tmp_path / 'a.py'}:1:1", "--json")[0])
+    assert result["finish"] in ("stop", "length")
+
+
+def test_index_reports_and_is_incremental(repository):
+    first = json.loads(codespec("index", repository, "--json")[0])
+    assert first["n_files"] == 4
+    assert first["n_tokenised"] == 4
+    assert first["n_tokens"] > 3000
+    (repository / "scanner.py").write_text("def scan():\n    return 1\n")
+    (repository / "decoder.py").unlink()
+    (repository / ".gitignore").write_text("encoder.py\n")
+    second = json.loads(codespec("index", repository, "--json")[0])
+    assert second["n_files"] == 3  # new.py, scanner.py, .gitignore
+    assert second["n_tokenised"] == 2
+    assert codespec("index", repository, "--quiet")[0] == ""
+    assert "files" in codespec("index", repository)[0]
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("missing.py:1:1", ["missing.py", "no such file"]),
+        ("a.py:9:1", ["line 9", "2 lines"]),
+        ("a.py:1:9", ["column 9", "columns 1 to 6"]),
+        ("a.py:0:1", ["line 0"]),
+        ("a.py", ["FILE:LINE:COL"]),
+        ("b.bin:1:1", ["binary"]),
+        ("c.txt:1:1", ["UTF-8"]),
+        (".:1:1", ["directory"]),
+    ],
+)
+def test_impossible_places(tmp_path, monkeypatch, place, words):
+    monkeypatch.chdir(tmp_path)
+    Path("a.py").write_text("x = 1\n")
+    Path("b.bin").write_bytes(b"\0\1")
+    Path("c.txt").write_bytes(b"\xff\xfe\xfd")
+    message = error("complete", place)
+    assert all(word in message for word in words), message
+
+
+@pytest.fixture(scope="module")
+def gguf():
+    return bundled(BUNDLED_TARGET).read_bytes()
+
+
+def test_unusable_models(tmp_path, gguf, repository):
+    place = f"{repository / 'new.py'}:2:1"
+    (tmp_path / "empty.gguf").write_bytes(b"")
+    (tmp_path / "text.gguf").write_text("hello, this is not a model")
+    (tmp_path / "half.gguf").write_bytes(gguf[: len(gguf) // 2])
+    (tmp_path / "header.gguf").write_bytes(gguf[:2000])
+    for name, word in [
+        ("none.gguf", "no such model file"),
+        ("empty.gguf", "an empty file"),
+        ("text.gguf", "not a GGUF file"),
+        ("half.gguf", "cannot load"),
+        ("header.gguf", "cannot load"),
+    ]:
+        message = error("complete", place, "--model", tmp_path / name)
+        assert name in message
+        assert word in message
+
+
+def test_a_draft_model_with_other_tokens_is_refused(tmp_path, gguf, repository):
+    other = tmp_path / "other.gguf"
+    other.write_bytes(gguf.replace("Ġreturn".encode(), "Ġretirn".encode()))
+    args = ["complete", f"{repository / 'new.py'}:2:1", "--draft-model", other]
+    assert "share the target's tokenizer" in error(*args, "--model", bundled(BUNDLED_TARGET))
+
+
+def test_a_model_without_fim_completes_from_the_prefix(tmp_path, gguf, repository):
+    """The ids are renamed in the metadata and the tokens in the vocabulary."""
+    raw = gguf.replace(b"tokenizer.ggml.fim_", b"tokenizer.ggml.xim_").replace(b"<|fim_", b"<|xim_")
+    file = tmp_path / "plain.gguf"
+    file.write_bytes(raw)
+    model = load_model(file, vocab_only=True)
+    assert model.info.fim is None
+    assert len(LlamaTokenizer(model).encode("def f(x):")) > 2
+    model.close()
+    args = ["complete", f"{repository / 'new.py'}:20:1", "--model", file, "--json"]
+    assert json.loads(codespec(*args)[0])["n_tokens"] > 0
+
+
+def test_mistaken_settings(tmp_path, repository):
+    place = f"{repository / 'new.py'}:2:1"
+    config = tmp_path / "config.toml"
+    config.write_text("[completion]\nmax_token = 3\n")
+    message = error("complete", place, CODESPEC_CONFIG=str(config))
+    assert "max_token" in message
+    assert 'Did you mean "completion.max_tokens"?' in message
+    assert "CODESPEC_MODELS_TARGET" in error("index", repository, CODESPEC_MODELS_TARGET="x")
+    assert "unknown drafter" in error("complete", place, "--drafters", "lokup")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes")
+def test_an_unwritable_cache_folder_is_named(tmp_path, repository):
+    (tmp_path / "file").write_text("")
+    cache = str(tmp_path / "file" / "cache")
+    for args in (["index", repository], ["complete", f"{repository / 'new.py'}:2:1"]):
+        message = error(*args, CODESPEC_CACHE_DIR=cache)
+        assert cache in message
+        assert "CODESPEC_CACHE_DIR" in message
+
+
+def test_index_of_nothing(tmp_path):
+    assert "no such folder" in error("index", tmp_path / "none")
+    (tmp_path / "empty").mkdir()
+    assert json.loads(codespec("index", tmp_path / "empty", "--json")[0])["n_files"] == 0

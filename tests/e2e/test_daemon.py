@@ -1,0 +1,276 @@
+"""The daemon as it runs: its own process, a real worker, a real model."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from codespec.config import DaemonSettings, Settings
+from codespec.daemon import control
+from codespec.daemon.address import address_of
+from codespec.daemon.client import DaemonEngine
+from codespec.engine.local import LocalEngine
+from codespec.errors import ModelError
+from codespec.models.registry import target_path
+from codespec.types import CompletionRequest
+from tests.e2e.conftest import TIMEOUT_S, Home, is_alive, wait_until_gone
+
+REQUEST = CompletionRequest(
+    "import os\n\n\ndef read_file(path):\n    with open(",
+    "\n\n\ndef main():\n    pass\n",
+    path="/project/a.py",
+    doc_version=3,
+    request_id="r1",
+    max_tokens=16,
+)
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """The process is frozen, as if it hung."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        if is_alive(pid):
+            os.kill(pid, signal.SIGCONT)
+
+
+def kill_once(pid: int) -> Callable[[], bool]:
+    """A `cancelled` that never is, but kills a process as soon as the engine waits."""
+    done: list[bool] = []
+
+    def cancelled() -> bool:
+        if not done:
+            done.append(True)
+            os.kill(pid, signal.SIGKILL)
+        return False
+
+    return cancelled
+
+
+def until(condition: Callable[[], bool]) -> None:
+    give_up_at = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.01)
+
+
+def test_it_says_what_the_engine_says(home: Home) -> None:
+    local = LocalEngine(home.settings)
+    expected = local.complete(REQUEST)
+    local.close()
+    assert expected.text
+    with DaemonEngine(home.settings) as engine:
+        found = engine.complete(REQUEST)
+        assert found.text == expected.text
+        assert found.finish == expected.finish
+        assert (found.doc_version, found.request_id) == (3, "r1")
+        assert found.trace.n_tokens == expected.trace.n_tokens
+        report = engine.status()
+    assert report.state == "ready"
+    assert report.model == found.trace.model == local.info.name
+    assert report.backend == local.info.backend
+    assert report.memory_bytes > local.info.file_bytes
+    assert is_alive(report.pid)
+    assert is_alive(report.worker_pid)
+
+
+def test_a_worker_killed_during_a_completion(home: Home) -> None:
+    with DaemonEngine(home.settings) as engine:
+        expected = engine.complete(REQUEST).text
+        first = engine.status()
+        with stopped(first.worker_pid):  # so that it cannot finish before it is killed
+            answer = engine.complete(REQUEST, kill_once(first.worker_pid))
+        assert (answer.text, answer.finish) == ("", "empty")
+        assert "SIGKILL" in answer.reason
+        assert engine.complete(REQUEST).text == expected
+        second = engine.status()
+        assert (second.pid, second.n_respawns) == (first.pid, 1)
+        assert second.worker_pid != first.worker_pid
+
+
+def test_a_worker_that_hangs(home: Home) -> None:
+    with DaemonEngine(home.settings) as engine:
+        expected = engine.complete(REQUEST).text
+        pid = engine.status().worker_pid
+        with stopped(pid):
+            started = time.monotonic()
+            answer = engine.complete(with_deadline(REQUEST, 100))
+            assert (answer.text, answer.finish) == ("", "deadline")
+            assert time.monotonic() - started < TIMEOUT_S / 4
+            wait_until_gone(pid)
+        assert engine.complete(REQUEST).text == expected
+
+
+def with_deadline(request: CompletionRequest, deadline_ms: float) -> CompletionRequest:
+    return replace(request, deadline_ms=deadline_ms)
+
+
+def test_a_killed_daemon_takes_its_worker_along_and_is_started_again(home: Home) -> None:
+    with DaemonEngine(home.settings) as engine:
+        expected = engine.complete(REQUEST).text
+        first = engine.status()
+        os.kill(first.pid, signal.SIGKILL)
+        wait_until_gone(first.pid)
+        wait_until_gone(first.worker_pid)
+        assert engine.complete(REQUEST).text == expected
+        assert engine.status().pid != first.pid
+
+
+def test_a_daemon_killed_during_a_completion(home: Home) -> None:
+    with DaemonEngine(home.settings) as engine:
+        expected = engine.complete(REQUEST).text
+        first = engine.status()
+        with stopped(first.worker_pid):
+            answer = engine.complete(REQUEST, kill_once(first.pid))
+        assert (answer.text, answer.finish) == ("", "empty")
+        assert "daemon ended" in answer.reason
+        wait_until_gone(first.worker_pid)
+        assert engine.complete(REQUEST).text == expected
+
+
+def test_clients_that_come_at_once_share_one_daemon(home: Home) -> None:
+    settings = home.settings
+    barrier = threading.Barrier(4)
+
+    def ask(_: int) -> tuple[int, str]:
+        barrier.wait()
+        with DaemonEngine(settings) as engine:
+            text = engine.complete(REQUEST).text
+            return engine.status().pid, text
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = set(pool.map(ask, range(4)))
+    assert len(answers) == 1
+    assert home.daemon_pids() == [next(iter(answers))[0]]
+
+
+def test_a_cancelled_request_ends_soon(home: Home) -> None:
+    with DaemonEngine(home.settings) as engine:
+        engine.complete(REQUEST)
+        with stopped(engine.status().worker_pid):
+            answer = engine.complete(REQUEST, lambda: True)
+            assert (answer.text, answer.finish) == ("", "cancelled")
+        assert engine.complete(REQUEST).text
+
+
+def test_without_clients_it_ends(home: Home) -> None:
+    settings = with_idle(home.settings, minutes=0.002)
+    with DaemonEngine(settings) as engine:
+        assert engine.complete(REQUEST).text
+        report = engine.status()
+    wait_until_gone(report.pid)
+    wait_until_gone(report.worker_pid)
+    assert not Path(report.address).exists()
+    assert control.status(settings) is None
+
+
+def with_idle(settings: Settings, minutes: float) -> Settings:
+    return msgspec.structs.replace(settings, daemon=DaemonSettings(idle_minutes=minutes))
+
+
+def test_start_status_restart_stop(home: Home) -> None:
+    settings = home.settings
+    assert control.status(settings) is None
+    assert control.stop(settings) is False
+    started = control.start(settings)
+    assert started.state == "ready"
+    assert control.start(settings).pid == started.pid
+    status = control.status(settings)
+    assert status is not None
+    assert status.worker_pid == started.worker_pid
+    restarted = control.restart(settings)
+    assert restarted.state == "ready"
+    assert restarted.pid != started.pid
+    wait_until_gone(started.worker_pid)
+    assert control.stop(settings) is True
+    wait_until_gone(restarted.pid)
+    wait_until_gone(restarted.worker_pid)
+    assert control.status(settings) is None
+    path, lines = control.logs(settings)
+    assert path.is_file()
+    assert "daemon ends" in lines[-1]
+
+
+def test_a_daemon_that_hangs_is_stopped_all_the_same(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "_STOP_S", 0.3)
+    report = control.start(home.settings)
+    with stopped(report.pid):
+        assert control.stop(home.settings) is True
+    wait_until_gone(report.worker_pid)
+
+
+def test_the_model_can_be_switched(home: Home, tmp_path: Path) -> None:
+    settings = home.settings
+    copy = tmp_path / "copy.gguf"
+    copy.symlink_to(target_path(settings.model).resolve())
+    before = control.start(settings)
+    with DaemonEngine(settings) as engine:
+        expected = engine.complete(REQUEST).text
+        switched = control.switch_model(settings, str(copy), draft="")
+        assert switched.state == "ready"
+        assert switched.pid == before.pid
+        assert switched.worker_pid != before.worker_pid
+        assert Path(switched.model_path) == copy
+        assert engine.complete(REQUEST).text == expected
+
+        broken = control.switch_model(settings, str(tmp_path / "missing.gguf"), draft="")
+        assert broken.state == "failed"
+        assert "missing.gguf" in broken.reason
+        with pytest.raises(ModelError, match=r"missing\.gguf"):
+            engine.complete(REQUEST)
+        assert control.switch_model(settings, str(copy), draft="").state == "ready"
+        assert engine.complete(REQUEST).text == expected
+
+
+def test_a_damaged_model_is_a_clear_failure(home: Home, tmp_path: Path) -> None:
+    whole = target_path(home.settings.model).read_bytes()
+    cut = tmp_path / "cut.gguf"
+    cut.write_bytes(whole[: len(whole) // 2])
+    model = msgspec.structs.replace(home.settings.model, target=str(cut), draft="")
+    settings = msgspec.structs.replace(home.settings, model=model)
+    report = control.start(settings)
+    assert report.state == "failed"
+    assert report.reason
+    assert report.hint
+    assert is_alive(report.pid)
+
+
+def test_over_tcp_with_a_key(home: Home) -> None:
+    settings = home.settings
+    with DaemonEngine(settings, transport="tcp") as engine:
+        assert engine.complete(REQUEST).text
+        report = engine.status()
+        assert report.address == str(address_of(settings, "tcp").port_file)
+    assert control.stop(settings, transport="tcp")
+    wait_until_gone(report.pid)
+
+
+def test_no_source_text_in_the_log(home: Home) -> None:
+    settings = msgspec.structs.replace(home.settings, daemon=DaemonSettings(log_level="debug"))
+    marked = CompletionRequest("def SECRET_NAME(x):\n    return ", "\nSECRET_NAME(1)\n")
+    with DaemonEngine(settings) as engine:
+        completion = engine.complete(marked)
+        pid = engine.status().worker_pid
+        with stopped(pid):
+            engine.complete(marked, kill_once(pid))
+        engine.complete(marked)
+    control.stop(settings)
+    text = "".join(p.read_text("utf-8") for p in control.logs(settings)[0].parent.iterdir())
+    assert "killed by SIGKILL" in text
+    assert "SECRET_NAME" not in text
+    words = completion.text.strip()
+    assert not words or len(words) < 8 or words not in text

@@ -1,0 +1,115 @@
+"""The real watcher, as an editor starts it: files change, and drafts follow."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from codespec.backends.llama import LlamaTokenizer, load_model
+from codespec.config import load_settings
+from codespec.index.reader import WorkspaceIndex
+from codespec.models.registry import target_path
+from codespec_lsp.indexer import watch_command
+
+from .conftest import TIMEOUT_S, Home, wait_until_gone
+
+ALPHA = "def alpha_one(value):\n    return value + alpha_constant\n"
+BETA = "class BetaTwo:\n    beta_field = gamma_function(beta_input)\n"
+
+
+class Drafts:
+    """What a reader of the index, in this process, drafts."""
+
+    def __init__(self, root: Path) -> None:
+        vocabulary = load_model(target_path(load_settings().model), vocab_only=True)
+        self.tokenizer = LlamaTokenizer(vocabulary)
+        self.root = root
+        self.index: WorkspaceIndex | None = None
+
+    def after(self, text: str) -> str:
+        if self.index is None:
+            self.index = WorkspaceIndex.open(self.root, self.tokenizer.hash)
+        if self.index is None:
+            return ""
+        self.index.refresh()
+        proposal = self.index.draft(self.tokenizer.encode(text), 16)
+        return self.tokenizer.decode(proposal.tokens).decode("utf-8", "replace")
+
+
+def until(condition: Callable[[], bool]) -> None:
+    give_up_at = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def watcher(home: Home) -> Iterator[subprocess.Popen[bytes]]:
+    child = start(home)
+    yield child
+    child.kill()
+    child.wait()
+    assert child.stdin is not None
+    child.stdin.close()
+
+
+def start(home: Home) -> subprocess.Popen[bytes]:
+    command = watch_command(str(home.workspace))
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+
+
+def test_drafts_follow_the_files(home: Home, watcher: subprocess.Popen[bytes]) -> None:
+    drafts = Drafts(home.workspace)
+
+    def has_alpha() -> bool:
+        return drafts.after("    return value +").startswith(" alpha_constant")
+
+    def has_beta() -> bool:
+        return drafts.after("    beta_field =").startswith(" gamma_function")
+
+    (home.workspace / "alpha.py").write_text(ALPHA)
+    until(has_alpha)
+    (home.workspace / "new" / "folder").mkdir(parents=True)
+    (home.workspace / "new" / "folder" / "beta.py").write_text(BETA)
+    until(has_beta)
+    assert has_alpha()
+    (home.workspace / "new").rename(home.workspace / "node_modules")
+    until(lambda: not has_beta())
+    (home.workspace / "node_modules").rename(home.workspace / "src")
+    until(has_beta)
+    (home.workspace / "alpha.py").unlink()
+    until(lambda: not has_alpha())
+    (home.workspace / ".gitignore").write_text("beta.py\n")
+    until(lambda: not has_beta())
+    (home.workspace / ".gitignore").unlink()
+    until(has_beta)
+
+    # A second editor's watcher waits, and takes over when the first one dies.
+    second = start(home)
+    watcher.kill()
+    (home.workspace / "alpha.py").write_text(ALPHA)
+    until(has_alpha)
+    assert second.stdin is not None
+    second.stdin.close()
+    assert second.wait(TIMEOUT_S) == 0
+
+
+def test_the_watcher_ends_with_the_process_that_started_it(home: Home, tmp_path: Path) -> None:
+    """However that ends: the pipe closes."""
+    command = watch_command(str(home.workspace))
+    parent = (
+        "import json, os, signal, subprocess, sys\n"
+        f"child = subprocess.Popen({command!r}, stdin=subprocess.PIPE)\n"
+        "print(json.dumps(child.pid), flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", parent], capture_output=True, check=False, timeout=TIMEOUT_S
+    )
+    wait_until_gone(json.loads(done.stdout))

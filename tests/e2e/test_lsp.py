@@ -1,0 +1,339 @@
+"""The language server over stdio, as editors speak to it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from codespec.daemon import control
+from codespec.daemon.address import address_of
+from codespec.daemon.client import try_connect
+from codespec.engine.local import LocalEngine
+from codespec.index.reader import WorkspaceIndex
+from codespec.types import CompletionRequest
+from tests import scripted_daemon
+from tests.e2e.conftest import TIMEOUT_S, Home, wait_until_gone
+from tests.e2e.test_daemon import stopped, until
+from tests.rpc import LspClient
+
+URI = "file:///project/a.py"
+CODE = "import os\n\n\ndef read_file(path):\n    with open(\n\n\ndef main():\n    pass\n"
+CURSOR = (4, 14)
+PATIENT = {"completion": {"deadline_invoked_ms": 30_000}, "index": {"enabled": False}}
+
+Spawn = Callable[[], LspClient]
+
+
+@pytest.fixture
+def spawn(home: Home) -> Iterator[Spawn]:
+    clients: list[LspClient] = []
+
+    def start() -> LspClient:
+        clients.append(LspClient(os.environ, home.workspace))
+        return clients[-1]
+
+    yield start
+    for client in clients:
+        client.kill()
+
+
+@pytest.fixture
+def scripted(home: Home, spawn: Spawn) -> Iterator[LspClient]:
+    """An editor on a daemon whose engine does what the text before the cursor says."""
+    daemon = subprocess.Popen([sys.executable, scripted_daemon.SCRIPT, "ok"], cwd=home.path)
+    address = address_of(home.settings)
+
+    def listens() -> bool:
+        connection = try_connect(address)
+        if connection is not None:
+            connection.close()
+        return connection is not None
+
+    until(listens)
+    client = spawn()
+    client.initialize(home.workspace, options=PATIENT)
+    client.wait_for_status("Normal", "ready")
+    yield client
+    assert client.close() == 0
+    daemon.terminate()
+    daemon.wait(TIMEOUT_S)
+
+
+def status_of(home: Home) -> tuple[int, int]:
+    report = control.status(home.settings)
+    assert report is not None
+    return report.pid, report.worker_pid
+
+
+# --- with the real model --------------------------------------------------------------------
+
+
+def test_an_editor_gets_what_the_engine_says(home: Home, spawn: Spawn) -> None:
+    local = LocalEngine(home.settings)
+    lines = CODE.split("\n")
+    prefix = "\n".join([*lines[: CURSOR[0]], lines[CURSOR[0]][: CURSOR[1]]])
+    expected = local.complete(CompletionRequest(prefix, CODE[len(prefix) :])).text
+    local.close()
+    assert expected
+
+    client = spawn()
+    capabilities = client.initialize(home.workspace, options=PATIENT)["capabilities"]
+    assert capabilities["inlineCompletionProvider"] == {}
+    assert capabilities["positionEncoding"] == "utf-16"
+    client.open(URI, CODE)
+    # At once: the daemon is not even started.
+    (item,) = client.complete(URI, *CURSOR)
+    place = {"line": CURSOR[0], "character": CURSOR[1]}
+    assert item == {"insertText": expected, "range": {"start": place, "end": place}}
+    states = [n["params"] for n in client.notifications if n["method"] == "didChangeStatus"]
+    assert [s["busy"] for s in states] == [True, True, False]
+    assert "starting" in states[0]["message"]
+    assert "loading" in states[1]["message"]
+    assert "ready" in states[2]["message"]
+
+    # Typing on, in small edits, gives what the changed text gives.
+    edit = {"start": place, "end": place}
+    client.change(URI, 2, {"range": edit, "text": "p"}, {"range": edit, "text": ""})
+    (again,) = client.complete(URI, CURSOR[0], CURSOR[1] + 1)
+    with_p = spawn_text(home, prefix + "p", CODE[len(prefix) :])
+    assert again["insertText"] == with_p
+    assert client.close() == 0
+    assert client.stderr == b""
+
+
+def spawn_text(home: Home, prefix: str, suffix: str) -> str:
+    local = LocalEngine(home.settings)
+    try:
+        return local.complete(CompletionRequest(prefix, suffix)).text
+    finally:
+        local.close()
+
+
+def test_two_editors_share_one_daemon_and_leave_it_running(home: Home, spawn: Spawn) -> None:
+    texts: list[str] = []
+    for client in [spawn(), spawn()]:
+        client.initialize(home.workspace, options=PATIENT)
+        client.open(URI, CODE)
+        (item,) = client.complete(URI, *CURSOR)
+        texts.append(item["insertText"])
+        assert client.close() == 0
+    assert texts[0] == texts[1]
+    assert len(home.daemon_pids()) == 1
+
+
+def test_a_worker_killed_during_a_completion(home: Home, spawn: Spawn) -> None:
+    client = spawn()
+    client.initialize(home.workspace, options=PATIENT)
+    client.open(URI, CODE)
+    expected = client.complete(URI, *CURSOR)
+    pid, worker_pid = status_of(home)
+    with stopped(worker_pid):
+        request = client.post_completion(URI, *CURSOR)
+        # The daemon has the request when it answers a question that came after it.
+        until(lambda: n_requests(home) == 2)
+        os.kill(worker_pid, signal.SIGKILL)
+        assert client.reply(request)["result"] == {"items": []}
+    client.wait_for_status("Warning", "SIGKILL")
+    assert client.complete(URI, *CURSOR) == expected
+    assert status_of(home)[0] == pid
+    assert client.close() == 0
+
+
+def n_requests(home: Home) -> int:
+    report = control.status(home.settings)
+    return report.n_requests if report else 0
+
+
+def test_a_killed_daemon_is_started_again(home: Home, spawn: Spawn) -> None:
+    client = spawn()
+    client.initialize(home.workspace, options=PATIENT)
+    client.open(URI, CODE)
+    expected = client.complete(URI, *CURSOR)
+    pid, _ = status_of(home)
+    os.kill(pid, signal.SIGKILL)
+    wait_until_gone(pid)
+    assert client.complete(URI, *CURSOR) == expected
+    assert status_of(home)[0] != pid
+    assert client.close() == 0
+
+
+def test_a_stopped_daemon_comes_back_when_it_is_needed(home: Home, spawn: Spawn) -> None:
+    client = spawn()
+    client.initialize(home.workspace, options=PATIENT)
+    client.open(URI, CODE)
+    expected = client.complete(URI, *CURSOR)
+    assert control.stop(home.settings)
+    client.wait_for_status("Inactive", "stopped")
+    assert control.status(home.settings) is None
+    assert client.complete(URI, *CURSOR) == expected
+    assert client.close() == 0
+
+
+def test_a_missing_model_is_an_error_status_and_empty_answers(home: Home, spawn: Spawn) -> None:
+    client = spawn()
+    missing = {"target": str(home.path / "missing.gguf"), "draft": ""}
+    client.initialize(home.workspace, options={**PATIENT, "model": missing})
+    client.open(URI, CODE)
+    assert client.complete(URI, *CURSOR) == []
+    client.wait_for_status("Error", "missing.gguf")
+    assert client.close() == 0
+
+
+def test_an_unknown_setting_is_an_error_status(home: Home, spawn: Spawn) -> None:
+    client = spawn()
+    client.initialize(home.workspace, options={"completion": {"max_token": 5}})
+    client.wait_for_status("Error", "max_token")
+    client.open(URI, CODE)
+    assert client.complete(URI, *CURSOR) == []
+    assert client.close() == 0
+
+
+def test_the_deadline_holds_while_the_model_loads(home: Home, spawn: Spawn) -> None:
+    client = spawn()
+    options = {**PATIENT, "completion": {"deadline_auto_ms": 1}}
+    client.initialize(home.workspace, options=options)
+    client.open(URI, CODE)
+    client.wait_for_status("Normal", "starting")
+    assert client.complete(URI, *CURSOR, invoked=False) == []
+    client.wait_for_status("Normal", "loading")  # else the daemon may outlive the test
+    assert client.close() == 0
+
+
+def test_the_workspace_is_indexed_in_the_background(home: Home, spawn: Spawn) -> None:
+    (home.workspace / "a.py").write_text("def in_the_workspace():\n    return 1\n" * 20)
+    client = spawn()
+    client.initialize(home.workspace, options={"index": {"enabled": True}})
+    local = LocalEngine(home.settings)
+    token_hash = local.tokenizer.hash
+    local.close()
+
+    def is_indexed() -> bool:
+        index = WorkspaceIndex.open(home.workspace, token_hash)
+        return index is not None and index.n_tokens > 0
+
+    until(is_indexed)
+    assert client.close() == 0
+
+
+# --- with a scripted engine -----------------------------------------------------------------
+
+
+def test_a_superseded_request_is_answered_with_nothing(scripted: LspClient) -> None:
+    scripted.open(URI, "until cancelled")
+    old = scripted.post_completion(URI, 0, 15)
+    scripted.change(URI, 2, {"text": "new"})
+    new = scripted.post_completion(URI, 0, 3)
+    assert scripted.reply(old)["result"] == {"items": []}
+    (item,) = scripted.reply(new)["result"]["items"]
+    assert item["insertText"] == "[new|]"
+
+
+def test_a_cancelled_request_is_answered_with_the_error_of_the_protocol(
+    scripted: LspClient,
+) -> None:
+    scripted.open(URI, "until cancelled")
+    request = scripted.post_completion(URI, 0, 15)
+    scripted.notify("$/cancelRequest", {"id": request})
+    assert scripted.reply(request)["error"]["code"] == -32800
+    scripted.change(URI, 2, {"text": "next"})
+    (item,) = scripted.complete(URI, 0, 4)
+    assert item["insertText"] == "[next|]"
+
+
+def test_a_request_sees_the_document_as_it_was(scripted: LspClient) -> None:
+    scripted.open(URI, "v0")
+    # In one write, so that all are read before any is answered.
+    pairs = [(scripted.post_completion(f"{URI}?", 0, 1), "")]
+    for version in range(1, 6):
+        uri = f"{URI}/{version}"
+        scripted.open(uri, f"before {version}")
+        pairs.append((scripted.post_completion(uri, 0, 6), f"[before| {version}]"))
+        scripted.change(uri, 2, {"text": f"after {version}"})
+    for request, text in pairs:
+        items = scripted.reply(request)["result"]["items"]
+        assert [item["insertText"] for item in items] == ([text] if text else [])
+
+
+def test_line_ends_of_the_document_are_kept(scripted: LspClient) -> None:
+    scripted.open(URI, "one\r\ntwo\r\nthree")
+    (item,) = scripted.complete(URI, 1, 1)
+    assert item["insertText"] == "[one\r\nt|wo\r\nthree]"
+    assert item["range"]["start"] == item["range"]["end"] == {"line": 1, "character": 1}
+
+
+@pytest.mark.parametrize(
+    ("encodings", "chosen", "column"),
+    [
+        (["utf-8", "utf-16"], "utf-8", 5),
+        (["utf-32"], "utf-32", 2),
+        (["utf-16"], "utf-16", 3),
+        (["utf-7"], "utf-16", 3),
+    ],
+)
+def test_positions_are_in_the_units_agreed_on(
+    scripted: LspClient, spawn: Spawn, encodings: list[str], chosen: str, column: int
+) -> None:
+    client = spawn()
+    assert client.initialize(None, encodings, PATIENT)["capabilities"]["positionEncoding"] == chosen
+    client.open(URI, "😀a\u2028b\x0c😀")
+    (item,) = client.complete(URI, 0, column)
+    assert item["insertText"] == "[😀a|\u2028b\x0c😀]"
+    assert item["range"]["start"] == {"line": 0, "character": column}
+    edit = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": column}}
+    client.change(URI, 2, {"range": edit, "text": "é"})
+    (item,) = client.complete(URI, 9, 9)
+    assert item["insertText"] == "[é\u2028b\x0c😀|]"
+    assert client.close() == 0
+
+
+def test_documents_that_are_not_open_get_nothing(scripted: LspClient) -> None:
+    assert scripted.complete("file:///never/opened.py", 0, 0) == []
+    scripted.open(URI, "x")
+    assert len(scripted.complete(URI, 0, 1)) == 1
+    scripted.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+    assert scripted.complete(URI, 0, 1) == []
+
+
+def test_untitled_documents_are_completed_too(scripted: LspClient) -> None:
+    scripted.open("untitled:Untitled-1", "x")
+    (item,) = scripted.complete("untitled:Untitled-1", 0, 1)
+    assert item["insertText"] == "[x|]"
+
+
+def test_many_requests_are_each_answered_once(scripted: LspClient) -> None:
+    scripted.open(URI, "x")
+    requests = [scripted.post_completion(URI, 0, 1) for _ in range(300)]
+    for request in requests[::3]:
+        scripted.notify("$/cancelRequest", {"id": request})
+    replies = [scripted.reply(request) for request in requests]
+    assert replies[-1]["result"]["items"]
+    for reply in replies:
+        assert ("result" in reply) != ("error" in reply)
+
+
+def test_text_never_appears_on_stderr(scripted: LspClient) -> None:
+    scripted.open(URI, "SECRET")
+    scripted.notify("textDocument/didOpen", {"text": "SECRET"})
+    scripted.notify("textDocument/didChange", {"textDocument": "SECRET"})
+    bad = scripted.post("textDocument/inlineCompletion", {"position": "SECRET"})
+    assert len(scripted.complete(URI, 0, 6)) == 1
+    assert b"SECRET" not in scripted.stderr
+    del bad
+
+
+def test_an_editor_that_vanishes_takes_the_server_along(scripted: LspClient, spawn: Spawn) -> None:
+    client = spawn()
+    client.initialize(None, options=PATIENT)
+    assert client.hang_up() == 0
+
+
+def test_exit_without_shutdown_is_an_error(scripted: LspClient, spawn: Spawn) -> None:
+    client = spawn()
+    client.initialize(None, options=PATIENT)
+    client.notify("exit", None)
+    assert client.wait() == 1

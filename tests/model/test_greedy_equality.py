@@ -1,0 +1,179 @@
+"""Greedy output with drafters is greedy output without, on a real model and real files.
+
+Floating point: a pass over several tokens may use other kernels than a pass over one, so logits can
+differ in the last digits. Where two outputs part, the two best logits must have been as close as
+twice the difference measured between the widths at that very place; everything else is a fault.
+"""
+
+from __future__ import annotations
+
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from codespec.engine.local import LocalEngine
+from codespec.types import NO_DRAFT, CancelledError, CompletionRequest, Draft
+from tests.drafters import tree
+
+N_POSITIONS = 200
+N_TOKENS = 24
+CONFIGURATIONS = [("lookup",), ("model",), ("lookup", "model"), ("model", "lookup")]
+FILES = ("argparse.py", "tarfile.py", "asyncio/base_events.py", "json/decoder.py", "statistics.py")
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory, model_options):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CODESPEC_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        engine = LocalEngine(model_options)
+        yield engine
+        engine.close()
+
+
+def positions():
+    rng = np.random.default_rng(11)
+    library = Path(sysconfig.get_paths()["stdlib"])
+    texts = [(library / name).read_text() for name in FILES]
+    for i in range(N_POSITIONS):
+        text = texts[i % len(texts)]
+        at = int(rng.integers(1000, len(text) - 500))
+        yield text[max(0, at - 6000) : at], text[at : at + 1500], FILES[i % len(texts)]
+
+
+def test_every_combination_of_drafters_gives_the_plain_output(engine):
+    n_equal = n_drafted = n_accepted = 0
+    differences = []
+    for prefix, suffix, path in positions():
+        outputs = {}
+        for drafters in [(), *CONFIGURATIONS]:
+            request = CompletionRequest(
+                prefix, suffix, path=path, max_tokens=N_TOKENS, drafters=drafters
+            )
+            made = engine.generate(request)
+            outputs[drafters] = made.tokens
+            n_drafted += made.trace.n_drafted
+            n_accepted += made.trace.n_accepted
+        plain = outputs[()]
+        for drafters in CONFIGURATIONS:
+            if outputs[drafters] == plain:
+                n_equal += 1
+            else:
+                margin, noise = examine(engine, made.context.prompt, plain, outputs[drafters])
+                differences.append((path, drafters, margin, noise))
+    for path, drafters, margin, noise in differences:
+        print(f"{path} {'+'.join(drafters)}: margin {margin:.2e}, difference {noise:.2e}")
+        assert margin <= 2 * noise
+    print(f"{n_equal} equal, {len(differences)} at a tie; {n_accepted}/{n_drafted} accepted")
+    assert n_equal + len(differences) == N_POSITIONS * len(CONFIGURATIONS)
+    assert len(differences) <= 0.05 * N_POSITIONS * len(CONFIGURATIONS)
+    assert n_accepted > N_POSITIONS  # the drafts were put to the test
+
+
+def examine(engine, prompt, plain, other):
+    """(top-two margin, largest logit difference between widths) where two outputs part.
+
+    The difference is taken over the whole output so far: keys and values that were computed at
+    another width carry it on.
+    """
+    n_same = next(i for i, (a, b) in enumerate(zip(plain, other, strict=False)) if a != b)
+    tokens = np.concatenate([prompt, np.array(plain[:n_same], np.int32)])
+    single = logits_of_output(engine._target, tokens, len(prompt), 1)
+    noise = max(
+        float(np.abs(single - logits_of_output(engine._target, tokens, len(prompt), width)).max())
+        for width in (2, 3, 4, 5, 8, 16)
+    )
+    best, second = np.sort(single[-1])[::-1][:2]
+    return float(best - second), noise
+
+
+def logits_of_output(target, tokens, n_prompt, width):
+    """(n, n_vocab) logits from the prompt's last token on, in passes over `width` tokens."""
+    fresh(target, tokens[:n_prompt])
+    rows = []
+    for start in range(n_prompt - 1, len(tokens), width):
+        part = tokens[start : start + width]
+        draft = Draft.chain(part[1:])
+        result = target.decode(part[:1], draft)
+        rows += [result.row(i).copy() for i in range(len(part))]
+        target.keep(range(len(draft)))
+    return np.stack(rows)
+
+
+def fresh(target, tokens):
+    """The cache holds all of `tokens` but the last, decoded in passes of the same widths."""
+    target.prefill(np.array([1, 1], np.int32), lambda: False)
+    target.prefill(tokens, lambda: False)
+    target.decode(tokens[target.n_cached : -1], NO_DRAFT)
+    target.keep([])
+
+
+def test_a_tree_gives_the_logits_of_its_branches(engine):
+    """Attention sees a node's ancestors and nothing else, and keeping a branch keeps its KV."""
+    target, tokenizer = engine._target, engine.tokenizer
+    text = (Path(sysconfig.get_paths()["stdlib"]) / "argparse.py").read_text()
+    tokens = tokenizer.encode(text)[:300]
+    prompt, (a, b, c) = tokens[:-3], tokens[-3:].tolist()
+    # Two wrong roots, the right path, and a second child at its end.
+    draft = tree([7, a, 9, b, c, 11, 12], [-1, -1, 0, 1, 3, 3, 2])
+    branches = {4: [1, 3, 4], 5: [1, 3, 5], 6: [0, 2, 6]}
+    for leaf, path in branches.items():
+        fresh(target, prompt)
+        tree_rows = target.decode(prompt[-1:], draft)
+        in_tree = np.stack([tree_rows.row(node + 1) for node in path])
+        target.keep([])
+        assert target.n_cached == len(prompt)
+        fresh(target, prompt)
+        chain_rows = target.decode(prompt[-1:], Draft.chain(draft.tokens[path]))
+        alone = np.stack([chain_rows.row(i + 1) for i in range(len(path))])
+        target.keep([])
+        np.testing.assert_allclose(in_tree, alone, atol=1e-4)
+        # Keep the first two nodes of the branch; the third then sees what it would have seen.
+        fresh(target, prompt)
+        target.decode(prompt[-1:], draft)
+        target.keep(path[:2])
+        assert target.cached.tolist() == [*prompt.tolist(), *draft.tokens[path[:2]].tolist()]
+        follow = np.array([draft.tokens[leaf], 5], np.int32)
+        kept = target.decode(follow[:1], Draft.chain(follow[1:])).row(0).copy()
+        target.keep([])
+        np.testing.assert_allclose(kept, alone[2], atol=1e-4)
+
+
+def test_a_second_request_reuses_the_prompt(engine):
+    prefix = "def add(a, b):\n    " * 20
+    request = CompletionRequest(prefix + "return", "\n", max_tokens=4)
+    engine.complete(request)
+    again = engine.complete(request)
+    assert again.trace.n_prompt_cached >= again.trace.n_prompt_tokens - 2
+
+
+def test_a_cancelled_prompt_leaves_the_cache_consistent(engine):
+    target, tokenizer = engine._target, engine.tokenizer
+    text = (Path(sysconfig.get_paths()["stdlib"]) / "argparse.py").read_text()
+    tokens = tokenizer.encode(text)[:1900]
+    fresh(target, tokens)
+    expected = target.decode(tokens[-1:], NO_DRAFT).row(0).copy()
+    target.keep([])
+    for n_calls in (1, 2, 5, 40):
+        target.prefill(np.array([1, 1], np.int32), lambda: False)
+        calls = iter(range(n_calls))
+        with pytest.raises(CancelledError):
+            # The abort callback asks between the operations of a pass, too.
+            target.prefill(tokens, lambda calls=calls: next(calls, None) is None)
+        assert target.cached.tolist() == tokens[: target.n_cached].tolist()
+    fresh(target, tokens)
+    again = target.decode(tokens[-1:], NO_DRAFT).row(0).copy()
+    target.keep([])
+    np.testing.assert_allclose(again, expected, atol=1e-4)
+
+
+def test_a_cancelled_request_says_so(engine):
+    completion = engine.complete(CompletionRequest("x = 1\n", max_tokens=8), lambda: True)
+    assert (completion.text, completion.finish) == ("", "cancelled")
+    assert completion.reason
+
+
+def test_an_empty_document_gets_an_answer(engine):
+    completion = engine.complete(CompletionRequest("", "", max_tokens=4))
+    assert completion.finish in ("stop", "length", "empty")

@@ -1,0 +1,54 @@
+"""Real source files, tokenised in pieces with the bundled model's tokenizer."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import inspect
+import json.decoder
+import logging.config
+
+import numpy as np
+import pytest
+
+from codespec.backends.llama import LlamaTokenizer, load_model
+from codespec.config import Settings
+from codespec.index.live import LiveDocument
+from codespec.index.text import encode, safe_cuts, split
+from codespec.index.words import WordEncoder
+from codespec.models.registry import target_path
+
+MODULES = [argparse, difflib, inspect, json.decoder, logging.config]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(model_options: Settings) -> LlamaTokenizer:
+    return LlamaTokenizer(load_model(target_path(model_options.model), vocab_only=True))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__)
+def test_pieces_tokenise_as_the_whole(tokenizer: LlamaTokenizer, module) -> None:
+    source = inspect.getsource(module)
+    cuts = safe_cuts(tokenizer)
+    whole = tokenizer.encode(source)
+    assert np.array_equal(encode(source, tokenizer, cuts), whole)
+    by_word = WordEncoder(tokenizer)
+    assert by_word.is_by_word
+    assert np.array_equal(by_word.encode(source), whole)
+    pieces = list(split(source, cuts, 1))
+    assert len(pieces) > source.count("\n") // 2
+    assert np.array_equal(np.concatenate([tokenizer.encode(p) for p in pieces]), whole)
+
+
+def test_a_live_document_has_the_tokens_of_its_text(tokenizer: LlamaTokenizer) -> None:
+    source = inspect.getsource(argparse)
+    document = LiveDocument(tokenizer)
+    rng = np.random.default_rng(0)
+    for at in rng.integers(0, len(source), 30):
+        start, end = sorted(rng.integers(0, len(source), 2))
+        prefix, suffix = source[:at], source[at:]
+        if end - start < 2000:
+            prefix = prefix[:start] + prefix[end:]
+        document.update(prefix + "x", suffix)
+        assert np.array_equal(document.left, tokenizer.encode(prefix + "x"))
+        assert np.array_equal(document.right, tokenizer.encode(suffix))

@@ -1,0 +1,163 @@
+"""Sampling with drafts follows the target's distribution: chi-square over short outputs.
+
+Every kind of draft is tried on a small vocabulary, where the law of a whole output can be written
+down exactly and compared with many seeds.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from codespec.backends.fake import FakeTarget, hashed_logits
+from codespec.drafters.chain import DraftChain
+from codespec.drafters.cost import FLAT, CostCurve
+from codespec.drafters.model import ModelDrafter
+from codespec.engine.completer import Completer, Limits
+from codespec.sampling import Sampler
+from codespec.types import Context, Draft, SamplingParams
+from codespec.verify import propose
+from tests.drafters import ScriptedDrafter, tree
+
+N_VOCAB = 4
+N_TOKENS = 3
+N_SEEDS = 6000
+PROMPT = [0, 1, 2]
+TARGET = hashed_logits(N_VOCAB, 1.2)
+# 63 degrees of freedom; the 0.9999 quantile, so that six runs fail by chance once in 1,600.
+CRITICAL = 113.5
+
+
+def exact_law(sampling: SamplingParams) -> np.ndarray:
+    """P(output) of plain decoding for every output of N_TOKENS tokens, in lexical order."""
+    sampler = Sampler(sampling)
+    law = []
+    for output in itertools.product(range(N_VOCAB), repeat=N_TOKENS):
+        p = 1.0
+        for i, token in enumerate(output):
+            context = tuple([*PROMPT, *output[:i]][-3:])
+            p *= sampler.distribution(TARGET(context), output[:i])[token]
+        law.append(p)
+    return np.array(law)
+
+
+def sampled(make_drafter, **options) -> np.ndarray:
+    """How often each output comes out over N_SEEDS seeds."""
+    counts = np.zeros(N_VOCAB**N_TOKENS)
+    for seed in range(N_SEEDS):
+        sampling = SamplingParams(seed=seed, **options)
+        target = FakeTarget(TARGET, N_VOCAB, eog=frozenset())
+        drafters = [make_drafter(seed, sampling)] if make_drafter else []
+        completer = Completer(target, DraftChain(drafters, N_VOCAB, 8))
+        context = Context(np.array(PROMPT, np.int32), sampling=sampling)
+        out, _ = completer.run(context, Sampler(sampling), Limits(N_TOKENS))
+        counts[np.ravel_multi_index(out, [N_VOCAB] * N_TOKENS)] += 1
+    return counts
+
+
+def chi_square(counts: np.ndarray, law: np.ndarray) -> float:
+    assert counts[law == 0].sum() == 0, "an output the target never gives"
+    expected = law[law > 0] * counts.sum()
+    return float(((counts[law > 0] - expected) ** 2 / expected).sum())
+
+
+def lookup_like(seed, sampling):
+    """Deterministic: a fixed chain, right now and then."""
+    return ScriptedDrafter(lambda emitted, n: Draft.chain([2, 1, 0][:n]))
+
+
+def random_tree(seed, sampling):
+    """Deterministic for the target: chosen without looking at its draw."""
+    rng = np.random.default_rng(seed)
+
+    def script(emitted, n):
+        k = min(n, 6)
+        return tree(rng.integers(0, N_VOCAB, k), [int(rng.integers(-1, i)) for i in range(k)])
+
+    return ScriptedDrafter(script)
+
+
+def true_sample(seed, sampling):
+    """A chain really sampled from a law of its own, far from the target's."""
+    sampler = Sampler(sampling)
+    q = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
+
+    def script(emitted, n):
+        tokens = [propose(q, sampler, len(emitted) + i) for i in range(n)]
+        return Draft.chain(tokens, q=np.tile(q, (n, 1)))
+
+    return ScriptedDrafter(script)
+
+
+def model_drafter(seed, sampling):
+    """The product's own draft-model drafter, over a model that is half right."""
+    other = hashed_logits(N_VOCAB, 0.6)
+
+    def logits(context):
+        return (0.5 * TARGET(context) + 0.5 * other(context)).astype(np.float32)
+
+    return ModelDrafter(FakeTarget(logits, N_VOCAB, eog=frozenset()), CostCurve({1: 1, 9: 1.01}))
+
+
+SAMPLING = {"temperature": 0.9}
+TRUNCATED = {"temperature": 1.1, "top_k": 3, "top_p": 0.95, "repetition_penalty": 1.2}
+
+
+@pytest.mark.parametrize("options", [SAMPLING, TRUNCATED], ids=["plain", "truncated"])
+@pytest.mark.parametrize(
+    "drafter",
+    [None, lookup_like, random_tree, true_sample, model_drafter],
+    ids=["none", "lookup", "tree", "sampled", "model"],
+)
+def test_the_output_follows_the_target(drafter, options):
+    law = exact_law(SamplingParams(**options))
+    assert chi_square(sampled(drafter, **options), law) < CRITICAL
+
+
+@pytest.mark.parametrize("drafter", [lookup_like, random_tree], ids=["lookup", "tree"])
+def test_deterministic_drafts_give_the_same_tokens_for_the_same_seed(drafter):
+    np.testing.assert_array_equal(sampled(None, **SAMPLING), sampled(drafter, **SAMPLING))
+
+
+def test_the_test_notices_a_biased_rule():
+    """Accepting every draft would pass no chi-square: the test can fail."""
+    law = exact_law(SamplingParams(**SAMPLING))
+    counts = np.zeros(len(law))
+    counts[np.ravel_multi_index([2, 1, 0], [N_VOCAB] * N_TOKENS)] = N_SEEDS
+    assert chi_square(counts, law) > 10 * CRITICAL
+
+
+def test_rejection_accepts_often_when_the_laws_agree():
+    """With q equal to p every token is accepted."""
+
+    def drafter(seed, sampling):
+        return ModelDrafter(FakeTarget(TARGET, N_VOCAB, eog=frozenset()), FLAT)
+
+    sampling = SamplingParams(temperature=1.0, seed=5)
+    target = FakeTarget(TARGET, N_VOCAB, eog=frozenset())
+    completer = Completer(target, DraftChain([drafter(0, sampling)], N_VOCAB))
+    context = Context(np.array(PROMPT, np.int32), sampling=sampling)
+    out, _ = completer.run(context, Sampler(sampling), Limits(40, max_width=7))
+    assert len(out) == 40
+    assert target.n_passes == 5
+
+
+def test_a_draft_that_was_not_sampled_is_not_believed():
+    """Tokens that are not the draw from the q they come with are refused."""
+    q = np.tile(np.full(N_VOCAB, 0.25, np.float32), (3, 1))
+    sampling = SamplingParams(temperature=0.9)
+    plain = sampled(None, **SAMPLING)
+
+    def liar(seed, sampling):
+        sampler = Sampler(sampling)
+
+        def script(emitted, n):
+            right = [propose(q[0], sampler, len(emitted) + i) for i in range(n)]
+            return Draft.chain([(t + 1) % N_VOCAB for t in right], q=q[:n])
+
+        return ScriptedDrafter(script)
+
+    np.testing.assert_array_equal(sampled(liar, **SAMPLING), plain)
+    assert sampling.temperature

@@ -1,0 +1,67 @@
+"""A model worker without a model, for fault injection: the real `codespec.daemon.worker`, and an
+engine that does what the text before the cursor says. Run as a script by the supervisor.
+
+    scripted_worker.py LOAD [FILE]     how loading goes: ok, refuse, die, garbage, wait (for FILE)
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from codespec.config import Settings
+from codespec.daemon import wire, worker
+from codespec.errors import ModelError
+from codespec.types import Completion, CompletionRequest
+
+SCRIPT = str(Path(__file__))
+
+
+class ScriptedEngine:
+    def complete(
+        self, request: CompletionRequest, cancelled: Callable[[], bool] = lambda: False
+    ) -> Completion:
+        never = threading.Event()
+        if request.prefix == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif request.prefix == "hang":
+            never.wait()
+        elif request.prefix == "until cancelled":
+            while not cancelled():
+                never.wait(0.001)
+            return Completion("too late", "cancelled")
+        elif request.prefix == "print":
+            os.write(1, b"native chatter on stdout\n")
+            print("chatter of Python on stdout", flush=True)
+        elif request.prefix.startswith("raise"):
+            raise ValueError(request.prefix)
+        return Completion(f"[{request.prefix}|{request.suffix}]", "stop")
+
+    def close(self) -> None:
+        pass
+
+
+def load(settings: Settings) -> tuple[ScriptedEngine, wire.Ready]:
+    how = sys.argv[1]
+    if how == "refuse":
+        raise ModelError("no such model", "Choose another one.")
+    if how == "die":
+        print("last words", file=sys.stderr, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "wait":
+        while not Path(sys.argv[2]).exists():
+            threading.Event().wait(0.005)
+    return ScriptedEngine(), wire.Ready(
+        model=settings.model.target or "scripted", model_path="", backend="none"
+    )
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "garbage":
+        os.write(1, b"\xff" * 64)
+        threading.Event().wait()
+    os._exit(worker.main(load))

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from codespec import config
+from codespec.config import load_settings
+from codespec.errors import ConfigError
+
+
+def load(tmp_path, toml="", env=None, options=None):
+    file = tmp_path / "config.toml"
+    file.write_text(toml)
+    return load_settings(options, env=env or {}, config_file=file)
+
+
+def test_defaults_need_no_file(tmp_path):
+    settings = load_settings(env={}, config_file=tmp_path / "none.toml")
+    assert settings.model.target == ""
+    assert settings.drafting.drafters == ("lookup", "model")
+
+
+def test_later_sources_win(tmp_path):
+    toml = "[completion]\nmax_tokens = 10\ntemperature = 0.5\n"
+    env = {"CODESPEC_COMPLETION_MAX_TOKENS": "20", "CODESPEC_DRAFTING_DRAFTERS": "lookup"}
+    settings = load(tmp_path, toml, env)
+    assert settings.completion.max_tokens == 20
+    assert settings.completion.temperature == 0.5
+    assert settings.drafting.drafters == ("lookup",)
+    options = {"completion": {"max_tokens": 30}}
+    assert load(tmp_path, toml, env, options).completion.max_tokens == 30
+    assert load(tmp_path, env={"CODESPEC_DRAFTING_DRAFTERS": ""}).drafting.drafters == ()
+
+
+@pytest.mark.parametrize(
+    ("toml", "env", "words"),
+    [
+        ("[completion]\nmax_token = 1", {}, ["completion.max_token", "completion.max_tokens"]),
+        ("[complete]\n", {}, ["complete", "completion"]),
+        ("[model]\ntarget = 3", {}, ["model.target", "str"]),
+        ("max_tokens = 3", {}, ["max_tokens"]),
+        ("completion = 3", {}, ["table"]),
+        ("[completion", {}, ["config.toml", "Mend"]),
+        ("", {"CODESPEC_COMPLETION_MAX_TOKENS": "many"}, ["max_tokens", "many"]),
+        ("", {"CODESPEC_INDEXX_ENABLED": "1"}, ["CODESPEC_INDEXX_ENABLED", "index"]),
+        ("", {"CODESPEC_MODEL_TARGETS": "x"}, ["model.targets", "model.target"]),
+    ],
+)
+def test_mistakes_are_named_with_the_nearest_key(tmp_path, toml, env, words):
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, toml, env)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_an_unreadable_file_is_an_error_not_a_default(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match=r"config\.toml"):
+        load_settings(env={}, config_file=file)
+
+
+def test_a_named_file_must_exist(tmp_path):
+    with pytest.raises(ConfigError, match="CODESPEC_CONFIG"):
+        load_settings(env={"CODESPEC_CONFIG": str(tmp_path / "none.toml")})
+
+
+def test_folders_follow_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "a" / "b"))
+    assert config.cache_dir() == tmp_path / "a" / "b"
+    assert config.cache_dir().is_dir()
+    monkeypatch.setenv("CODESPEC_RUNTIME_DIR", str(tmp_path / "run"))
+    assert config.runtime_dir() == tmp_path / "run"
+    if os.name == "posix":
+        assert config.runtime_dir().stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the fallback is for Linux without a login")
+def test_without_a_login_session_sockets_stay_out_of_tmp(tmp_path, monkeypatch):
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("CODESPEC_RUNTIME_DIR")
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    assert config.runtime_dir() == tmp_path / "run"
+
+
+def test_an_unusable_cache_folder_names_the_variable(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    with pytest.raises(ConfigError, match="CODESPEC_CACHE_DIR"):
+        config.cache_dir()
+
+
+def test_every_setting_has_an_environment_variable(tmp_path):
+    """No key holds an underscore ambiguity: each can be set from the environment."""
+    import msgspec
+
+    samples = {str: "x", int: "3", float: "2.5", bool: "false"}
+    for section, kind in config._SECTIONS.items():
+        for f in msgspec.structs.fields(kind):
+            value = samples.get(f.type, "lookup" if f.name == "drafters" else "info")
+            env = {f"CODESPEC_{section}_{f.name}".upper(): value}
+            changed = getattr(getattr(load(tmp_path, env=env), section), f.name)
+            assert changed == msgspec.convert(
+                ("lookup",) if f.name == "drafters" else value, f.type, strict=False
+            )

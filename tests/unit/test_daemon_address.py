@@ -1,0 +1,171 @@
+"""Names, folders and keys of a daemon."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from codespec.config import Settings, load_settings
+from codespec.daemon import address as address_module
+from codespec.daemon.address import (
+    PortFile,
+    address_of,
+    check_private,
+    new_key,
+    read_port_file,
+    resolved,
+    same_key,
+    write_port_file,
+)
+from codespec.daemon.lock import FileLock, holder
+from codespec.errors import DaemonError
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CODESPEC_RUNTIME_DIR", str(tmp_path / "run"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+def with_options(**sections: dict[str, object]) -> Settings:
+    return load_settings(sections, env={}, config_file=Path("/nonexistent/config.toml"))
+
+
+def test_equal_settings_share_a_daemon() -> None:
+    assert address_of(Settings()) == address_of(with_options(model={"n_ctx": 0}))
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"model": {"target": "/models/a.gguf"}},
+        {"model": {"n_ctx": 512}},
+        {"drafting": {"drafters": ["lookup"]}},
+        {"completion": {"n_prefix_tokens": 100}},
+    ],
+)
+def test_another_engine_is_another_daemon(sections: dict[str, dict[str, object]]) -> None:
+    assert address_of(Settings()).socket != address_of(with_options(**sections)).socket
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"daemon": {"idle_minutes": 5, "log_level": "debug"}, "index": {"enabled": False}},
+        {"completion": {"max_tokens": 8, "temperature": 0.5, "deadline_auto_ms": 100}},
+    ],
+)
+def test_what_each_request_brings_along_shares_a_daemon(
+    sections: dict[str, dict[str, object]],
+) -> None:
+    assert address_of(Settings()) == address_of(with_options(**sections))
+
+
+def test_another_version_is_another_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = address_of(Settings())
+    monkeypatch.setattr(address_module, "__version__", "9.9.9")
+    there = address_of(Settings())
+    assert here.socket != there.socket
+    assert here.lock != there.lock
+    assert "9.9.9" in there.socket.name
+
+
+def test_relative_model_files_mean_the_same_from_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    relative = with_options(model={"target": "a.gguf"})
+    absolute = with_options(model={"target": str(tmp_path / "a.gguf")})
+    assert resolved(relative) == absolute
+    assert address_of(relative) == address_of(absolute)
+    assert resolved(Settings()) == Settings()
+
+
+def test_the_folder_is_private() -> None:
+    folder = address_of(Settings()).socket.parent
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_long_paths_fall_back_to_a_short_private_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(address_module.tempfile, "tempdir", None)
+    sockets: set[Path] = set()
+    for name in ("a" * 120, "b" * 120):
+        monkeypatch.setenv("CODESPEC_RUNTIME_DIR", str(tmp_path / name))
+        socket = address_of(Settings()).socket
+        assert len(os.fsencode(socket)) < 104
+        assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
+        sockets.add(socket)
+    assert len(sockets) == 2
+
+
+def test_folders_that_others_can_touch_are_refused(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o700)
+    check_private(shared)
+    shared.chmod(0o750)
+    with pytest.raises(DaemonError, match="open to other users"):
+        check_private(shared)
+
+    inside = tmp_path / "anyone" / "mine"
+    inside.mkdir(parents=True, mode=0o700)
+    inside.parent.chmod(0o777)
+    with pytest.raises(DaemonError, match="anyone can rename"):
+        check_private(inside)
+    inside.parent.chmod(0o1777)
+    check_private(inside)
+
+    link = tmp_path / "link"
+    link.symlink_to(inside)
+    with pytest.raises(DaemonError, match="link"):
+        check_private(link)
+
+
+def test_folders_of_another_user_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    with pytest.raises(DaemonError, match="belongs to another user") as caught:
+        check_private(folder)
+    assert "CODESPEC_RUNTIME_DIR" in caught.value.hint
+
+
+def test_port_files_are_for_the_user_alone() -> None:
+    address = address_of(Settings(), "tcp")
+    assert read_port_file(address) is None
+    write_port_file(address, PortFile(4711, "key"))
+    write_port_file(address, PortFile(4712, "other key"))
+    assert stat.S_IMODE(address.port_file.stat().st_mode) == 0o600
+    assert read_port_file(address) == PortFile(4712, "other key")
+    address.port_file.write_text('{"port": "x"')
+    assert read_port_file(address) is None
+
+
+def test_keys() -> None:
+    key = new_key()
+    assert len(key) == 64
+    assert key != new_key()
+    assert same_key(key, key)
+    assert not same_key("", key)
+    assert not same_key(key[:-1] + "é", key)
+
+
+def test_a_lock_has_one_holder(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    first, second = FileLock(path), FileLock(path)
+    assert holder(path) is None
+    assert first.acquire()
+    first.sign()
+    assert not second.acquire()
+    assert holder(path) == os.getpid()
+    first.release()
+    assert second.acquire()
+    second.release()

@@ -1,0 +1,233 @@
+"""Drafters on known text: what they propose, from where, and what they learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
+from codespec.drafters.calibrate import AcceptanceTable
+from codespec.drafters.chain import DraftChain
+from codespec.drafters.cost import CostCurve
+from codespec.drafters.lookup import LookupDrafter
+from codespec.drafters.model import ModelDrafter, check_pair
+from codespec.errors import ModelError
+from codespec.index.live import LiveDocument
+from codespec.native import SuffixAutomaton
+from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Verdict
+from tests.drafters import ScriptedDrafter
+
+TOKENIZER = ByteTokenizer()
+
+
+class OneFile:
+    """A repository of one text."""
+
+    def __init__(self, text: str) -> None:
+        self._automaton = SuffixAutomaton()
+        self._automaton.extend(TOKENIZER.encode(text))
+        self.skipped: list[str] = []
+
+    def draft(self, context, n_max, skip_path=""):
+        self.skipped.append(skip_path)
+        return self._automaton.draft(np.ascontiguousarray(context), n_max)
+
+
+def drafter_for(prefix: str, suffix: str = "", repository: OneFile | None = None):
+    document = LiveDocument(TOKENIZER)
+    document.update(prefix, suffix)
+    drafter = LookupDrafter(lambda path: document, lambda workspace: repository)
+    context = Context(
+        NO_TOKENS, document.left, document.right, path="/w/a.py", workspace="/w" * bool(repository)
+    )
+    drafter.begin(context)
+    return drafter
+
+
+def propose(drafter, emitted="", n=8):
+    draft = drafter.propose(TOKENIZER.encode(emitted), n)
+    source = Source(int(draft.sources[0])) if len(draft) else None
+    return TOKENIZER.decode(draft.tokens).decode(), source
+
+
+def test_the_text_before_the_cursor():
+    drafter = drafter_for("alpha(beta, gamma)\nalpha(be")
+    assert propose(drafter) == ("ta, gamm", Source.PREFIX)
+
+
+def test_the_text_after_the_cursor():
+    drafter = drafter_for("first = ", "second\nfirst = third\n")
+    assert propose(drafter, n=5) == ("third", Source.SUFFIX)
+
+
+def test_other_files():
+    repository = OneFile("def function(argument):")
+    drafter = drafter_for("def func", repository=repository)
+    assert propose(drafter, n=4) == ("tion", Source.REPOSITORY)
+    assert repository.skipped == ["/w/a.py"]
+
+
+def test_the_longer_match_wins():
+    drafter = drafter_for("xab1 ... ab", repository=OneFile("...... ab2"))
+    assert propose(drafter, n=1) == ("2", Source.REPOSITORY)
+
+
+def test_output_counts_as_context():
+    drafter = drafter_for("key: value; other: thing; ")
+    assert propose(drafter, "key", n=7) == (": value", Source.PREFIX)
+    # And output itself can be repeated.
+    assert propose(drafter, "zq1zq", n=1) == ("1", Source.PREFIX)
+
+
+def test_nothing_matches():
+    assert drafter_for("abc").propose(TOKENIZER.encode("Z"), 4) is NO_DRAFT
+
+
+def test_a_draft_is_never_longer_than_asked():
+    drafter = drafter_for("abcabcabcabc")
+    for n in range(1, 9):
+        assert len(drafter.propose(NO_TOKENS, n)) <= n
+
+
+def counts(*pairs):
+    return (
+        np.array([c for c, _ in pairs], np.int32),
+        np.array([t for _, t in pairs], np.int32),
+    )
+
+
+def test_prior_rises_with_match_length_and_agreement():
+    table = AcceptanceTable()
+    lengths = np.array([1, 3, 8, 40], np.int32)
+    p = table.probs(Source.PREFIX, lengths, *counts(*[(4, 4)] * 4))
+    assert (np.diff(p) > 0).all()
+    assert (p > 0).all()
+    assert (p < 1).all()
+    split = table.probs(Source.PREFIX, lengths, *counts(*[(1, 4)] * 4))
+    assert (split < p).all()
+    other = table.probs(Source.REPOSITORY, lengths, *counts(*[(4, 4)] * 4))
+    assert (other <= p).all()
+    assert (other[:3] < p[:3]).all()
+
+
+def test_the_table_follows_what_it_sees():
+    table = AcceptanceTable()
+    lengths = np.array([5, 6, 7], np.int32)
+    proposal = (lengths, *counts((2, 2), (2, 2), (2, 2)))
+    before = table.probs(Source.PREFIX, *proposal)[0]
+    for _ in range(300):
+        table.learn(Source.PREFIX, *proposal, n_accepted=3)
+    high = table.probs(Source.PREFIX, *proposal)[0]
+    for _ in range(600):
+        table.learn(Source.PREFIX, *proposal, n_accepted=0)
+    low = table.probs(Source.PREFIX, *proposal)[0]
+    assert low < before < high
+    untouched = AcceptanceTable().probs(Source.SUFFIX, *proposal)
+    np.testing.assert_array_equal(table.probs(Source.SUFFIX, *proposal), untouched)
+
+
+def test_losing_sources_learn_too():
+    table = AcceptanceTable()
+    document = LiveDocument(TOKENIZER)
+    document.update("alpha beta alpha ", "")
+    drafter = LookupDrafter(lambda path: document, table=table)
+    drafter.begin(Context(NO_TOKENS, document.left))
+    lengths = np.array([6], np.int32)
+    before = table.probs(Source.PREFIX, lengths, *counts((1, 1)))[0]
+    for _ in range(50):
+        drafter.propose(NO_TOKENS, 4)
+        verdict = Verdict(tuple(b"beta!"), ())
+        drafter.observe(TOKENIZER.encode("beta!"), Draft.chain([1]), verdict)
+    assert table.probs(Source.PREFIX, lengths, *counts((1, 1)))[0] > before
+
+
+CHEAP = CostCurve({1: 1.0, 17: 1.1})
+DEAR = CostCurve({1: 1.0, 2: 2.0, 16: 16.0})
+
+
+def test_the_model_drafts_what_it_would_say():
+    logits = hashed_logits(20)
+    model = FakeTarget(logits, 20, eog=frozenset())
+    drafter = ModelDrafter(model, CHEAP)
+    drafter.begin(Context(np.array([1, 2, 3], np.int32)))
+    draft = drafter.propose(np.array([4], np.int32), 5)
+    context = [1, 2, 3, 4]
+    for token in draft.tokens.tolist():
+        assert token == int(logits(tuple(context[-3:])).argmax())
+        context.append(token)
+    assert len(draft) >= 1
+    assert draft.sources.tolist() == [Source.DRAFT_MODEL] * len(draft)
+
+
+def test_the_model_stops_drafting_where_it_does_not_pay():
+    drafter = ModelDrafter(FakeTarget(hashed_logits(20), 20), DEAR)
+    drafter.begin(Context(np.array([1], np.int32)))
+    drafts = [len(drafter.propose(NO_TOKENS, 8)) for _ in range(100)]
+    # But it tries again now and then: a drafter that never drafts never learns.
+    assert set(drafts) == {0, 1}
+    assert sum(drafts) <= 4
+
+
+def test_a_hit_rate_changes_the_depth():
+    drafter = ModelDrafter(FakeTarget(hashed_logits(20), 20), CostCurve({1: 1.0, 2: 1.3, 9: 3.4}))
+    drafter.begin(Context(np.array([1], np.int32)))
+    start = drafter.plan(8)[0]
+    draft = Draft.chain([3, 4, 5, 6], Source.DRAFT_MODEL)
+    for _ in range(40):
+        drafter.observe(NO_TOKENS, draft, Verdict((3, 4, 5, 6, 7), (0, 1, 2, 3)))
+    assert drafter.plan(8)[0] > start
+    for _ in range(80):
+        drafter.observe(NO_TOKENS, draft, Verdict((9,), ()))
+    assert drafter.plan(8)[0] == 0
+
+
+def test_a_model_with_other_tokens_is_refused():
+    from dataclasses import replace
+
+    info = FakeTarget().info
+    check_pair(info, info)
+    with pytest.raises(ModelError, match="vocabulary has 7 tokens"):
+        check_pair(info, replace(info, n_vocab=7, path="d.gguf"))
+    with pytest.raises(ModelError, match=r"d\.gguf.*not those"):
+        check_pair(info, replace(info, tokenizer_hash="x", path="d.gguf"))
+
+
+def chain_of(*scripts, curve=CHEAP):
+    chain = DraftChain([ScriptedDrafter(s) for s in scripts], 10, 2, curve)
+    chain.begin(Context(NO_TOKENS))
+    return chain
+
+
+def test_the_first_with_something_worth_while_wins():
+    weak = Draft.chain([1, 2], probs=np.array([0.01, 0.01], np.float32))
+    strong = Draft.chain([3, 4], probs=np.array([0.99, 0.99], np.float32))
+    chain = chain_of(lambda e, n: weak, lambda e, n: strong, curve=DEAR)
+    assert len(chain.propose(NO_TOKENS, 4)) == 0
+    middling = CostCurve({1: 1.0, 2: 1.2, 3: 1.4})
+    chain = chain_of(lambda e, n: weak, lambda e, n: strong, curve=middling)
+    assert chain.propose(NO_TOKENS, 4).tokens.tolist() == [3, 4]
+
+
+def test_a_raising_member_is_left_out_until_the_next_request():
+    calls = []
+
+    def bad(emitted, n):
+        calls.append(n)
+        raise ZeroDivisionError
+
+    chain = chain_of(bad, lambda e, n: Draft.chain([5]))
+    assert chain.propose(NO_TOKENS, 4).tokens.tolist() == [5]
+    assert chain.propose(NO_TOKENS, 4).tokens.tolist() == [5]
+    assert len(calls) == 1
+    chain.begin(Context(NO_TOKENS))
+    chain.propose(NO_TOKENS, 4)
+    assert len(calls) == 2
+
+
+def test_logs_of_a_failure_hold_no_source_text(caplog):
+    def bad(emitted, n):
+        raise ValueError("password = hunter2")
+
+    chain_of(bad).propose(NO_TOKENS, 4)
+    assert "left out" in caplog.text
+    assert "hunter2" not in caplog.text

@@ -1,0 +1,292 @@
+"""Recent edits: what of a document counts as lost, and for how long it is remembered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from codespec.backends.fake import ByteTokenizer
+from codespec.engine.documents import MAX_DOCUMENTS, OpenDocuments
+from codespec.index.edits import MAX_CHARS, MAX_TOKENS, RecentEdits
+from codespec.index.live import LiveDocument
+from codespec.index.openfiles import OpenFileRules
+from codespec.index.text import safe_cuts
+from codespec.types import CompletionRequest, Context, Source
+from tests.index_support import isolate
+
+TOKENIZER = ByteTokenizer()
+BODY = "def first(a):\n    return old_name(a)\n\n\ndef second(b):\n    return 2\n"
+
+
+class Editor:
+    """Types into one document; every change is an update, as in an editor."""
+
+    def __init__(self, text: str = BODY, edits: RecentEdits | None = None, path: str = "a") -> None:
+        self.edits = edits or RecentEdits()
+        self.document = LiveDocument(TOKENIZER, edits=self.edits, path=path)
+        self.text = text
+        self.at = 0
+        self._update()
+
+    def _update(self) -> None:
+        self.document.update(self.text[: self.at], self.text[self.at :])
+
+    def go(self, before: str) -> None:
+        self.at = self.text.index(before)
+        self._update()
+
+    def delete(self, n: int) -> None:
+        self.text = self.text[: self.at] + self.text[self.at + n :]
+        self._update()
+
+    def backspace(self, n: int) -> None:
+        for _ in range(n):
+            self.at -= 1
+            self.delete(1)
+
+    def type(self, text: str) -> None:
+        for c in text:
+            self.text = self.text[: self.at] + c + self.text[self.at :]
+            self.at += 1
+            self._update()
+
+    @property
+    def lost(self) -> list[str]:
+        """Text between breaks, oldest first."""
+        ids = self.edits.automaton.text
+        parts = np.split(ids, np.flatnonzero(ids < 0) + 1)
+        return [t for p in parts if (t := TOKENIZER.decode(p[p >= 0]).decode())]
+
+
+def test_typing_loses_nothing() -> None:
+    editor = Editor()
+    editor.go("\n\n\ndef second")
+    editor.type("\n    x = old_")
+    editor.backspace(3)
+    editor.type("new\n    y")
+    editor.go("(a):")
+    editor.type("_more")
+    assert editor.lost == []
+
+
+def test_deleted_lines_are_drafted_from_elsewhere() -> None:
+    editor = Editor()
+    editor.go("    return old")
+    editor.delete(len("    return old_name(a)\n"))
+    assert editor.lost == ["    return old_name(a)\n"]
+    editor.go("    return 2")
+    editor.type("    return old")
+    proposal = editor.edits.automaton.draft(TOKENIZER.encode("    return old"), 8)
+    assert TOKENIZER.decode(proposal.tokens) == b"_name(a)"
+    assert editor.lost == ["    return old_name(a)\n"]
+
+
+def test_a_line_changed_key_by_key_is_remembered_whole() -> None:
+    editor = Editor()
+    editor.go("(a)\n\n")
+    editor.backspace(len("old_name"))
+    editor.type("new_name")
+    assert editor.lost == ["    return old_name(a)\n"]
+    editor.go("return 2")
+    editor.type("# ")
+    editor.go("return old" if "return old" in editor.text else "return new")
+    editor.backspace(1)
+    assert editor.lost[0] == "    return old_name(a)\n"
+
+
+def test_what_is_typed_and_taken_back_was_never_there() -> None:
+    editor = Editor()
+    editor.go("    return 2")
+    editor.type("    tpyo = 1\n")
+    editor.backspace(len("    tpyo = 1\n"))
+    assert editor.lost == []
+    editor.go("2\n")
+    editor.type("3")
+    editor.backspace(1)
+    assert editor.lost == []
+
+
+def test_an_undo_takes_it_back() -> None:
+    editor = Editor()
+    editor.go("    return old")
+    editor.delete(len("    return old_name(a)\n"))
+    assert editor.lost
+    editor.type("    return old_name(a)\n")
+    assert editor.lost == []
+
+
+def test_edits_of_several_places_and_documents_are_kept_apart() -> None:
+    edits = RecentEdits()
+    one, two = Editor(edits=edits), Editor("x = 1\ny = 2\n", edits, "b")
+    one.go("def first")
+    one.delete(len("def first(a):\n"))
+    two.go("x = 1")
+    two.delete(len("x = 1\n"))
+    one.go("    return 2")
+    one.delete(len("    return 2\n"))
+    assert sorted(one.lost) == ["    return 2\n", "def first(a):\n", "x = 1\n"]
+    assert edits.paths == {"a", "b"}
+    edits.forget("a")
+    assert one.lost == ["x = 1\n"]
+
+
+def test_bounds() -> None:
+    edits = RecentEdits()
+    for i in range(100):
+        editor = Editor(f"line {i:04} " + "x" * 100 + "\nlast\n", edits)
+        editor.delete(111)
+        editor.go("last")
+        editor.type("\n\n\n")
+        editor.go("last")
+        editor.type("z")
+    assert len(edits.automaton) <= MAX_TOKENS + 200
+    assert "line 0099" in editor.lost[-1]
+    assert "line 0000" not in "".join(editor.lost)
+    window = Editor("a line of it\n" * (MAX_CHARS // 10))
+    window.document.update("", "another part of the file\n" * 900)
+    assert window.lost == []
+
+
+def test_secrets_are_not_remembered() -> None:
+    secret = "token = ghp_" + "x" * 36 + "\n"
+    editor = Editor(secret + BODY)
+    editor.delete(len(secret))
+    assert editor.lost == []
+
+
+def test_after_any_edits_the_lost_lines_were_once_there() -> None:
+    rng = np.random.default_rng(3)
+    text = "".join(f"value_{i} = make({i})\n" for i in range(40))
+    editor = Editor(text)
+    ever = set(text.splitlines())
+    for _ in range(400):
+        editor.at = int(rng.integers(0, len(editor.text) + 1))
+        if rng.random() < 0.5:
+            editor.delete(int(rng.integers(1, 40)))
+        else:
+            editor.type(str(rng.choice(["\n", "x", "new_line = 1\n"])))
+        ever |= set(editor.text.splitlines())
+        for part in editor.lost:
+            assert set(part.splitlines()) <= ever
+
+
+# The engine's side: which document lends what to which.
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    isolate(monkeypatch, tmp_path)
+    root = tmp_path / "w"
+    root.mkdir()
+    return root
+
+
+class Engine:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.documents = OpenDocuments(TOKENIZER, safe_cuts(TOKENIZER))
+
+    def see(self, name: str, text: str, workspace: str | None = None) -> str:
+        where = str(self.root) if workspace is None else workspace
+        path = str(self.root / name) if name else ""
+        request = CompletionRequest(prefix=text, suffix="", path=path, workspace=where)
+        why = self.documents.why_excluded(request)
+        if not why:
+            self.documents.update(request)
+        return why
+
+    def drafts(self, name: str, context: str) -> dict[Source, str]:
+        found = {}
+        path = str(self.root / name)
+        where = Context(TOKENIZER.encode(""), path=path, workspace=str(self.root))
+        for source, automaton in self.documents.neighbours(where):
+            proposal = automaton.draft(TOKENIZER.encode(context), 12, 4)
+            if len(proposal):
+                found[source] = TOKENIZER.decode(proposal.tokens).decode()
+        return found
+
+
+def test_open_documents_draft_for_one_another(home: Path) -> None:
+    engine = Engine(home)
+    (home / "a.py").write_text("old text on disk\n")
+    engine.see("a.py", "buffer_name = unsaved(value)\n")
+    engine.see("b.py", "")
+    assert engine.drafts("b.py", "buffer_name =") == {Source.BUFFERS: " unsaved(val"}
+    assert engine.drafts("a.py", "buffer_name =") == {}
+    engine.see("a.py", "other\n")
+    assert engine.drafts("b.py", "buffer_name =") == {Source.EDITS: " unsaved(val"}
+
+
+def test_a_file_changed_on_disk_since_is_no_buffer(home: Path) -> None:
+    engine = Engine(home)
+    (home / "a.py").write_text("x")
+    engine.see("a.py", "buffer_name = unsaved(value)\n")
+    engine.see("b.py", "")
+    (home / "a.py").unlink()
+    assert engine.drafts("b.py", "buffer_name =") == {}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_excluded_documents_lend_nothing(home: Path, when: str) -> None:
+    engine = Engine(home)
+    rules = home / ".gitignore"
+    if when == "before":
+        rules.write_text("a.py\n")
+    text = "buffer_name = unsaved(value)\nlast\n"
+    assert bool(engine.see("a.py", text)) == (when == "before")
+    engine.see("a.py", "last\n")
+    engine.see("b.py", "")
+    assert bool(engine.drafts("b.py", "buffer_name =")) == (when == "after")
+    rules.write_text("a.py\n\n")
+    assert engine.drafts("b.py", "buffer_name =") == {}
+    assert engine.see("a.py", text) == "ignored by .gitignore: a.py"
+    rules.unlink()
+    assert engine.drafts("b.py", "buffer_name =") == {}
+    assert engine.see("a.py", text) == ""
+
+
+def test_secrets_workspaces_and_nameless_documents_are_kept_apart(home: Path) -> None:
+    engine = Engine(home)
+    assert engine.see(".env", "SECRET_NAME = secret_value\n") != ""
+    engine.see("key.py", "SECRET_NAME = secret_value\ntoken = ghp_" + "x" * 36 + "\n")
+    engine.see("other.py", "SECRET_NAME = secret_value\n", workspace="")
+    engine.see("", "SECRET_NAME = secret_value\n")
+    engine.see("b.py", "")
+    assert engine.drafts("b.py", "SECRET_NAME =") == {}
+
+
+def test_only_so_many_documents_are_kept(home: Path) -> None:
+    engine = Engine(home)
+    for i in range(MAX_DOCUMENTS + 1):
+        engine.see(f"{i}.py", f"buffer_{i} = unsaved_{i}(value)\n")
+    assert engine.drafts("b.py", "buffer_0 = unsaved_0") == {}
+    assert Source.BUFFERS in engine.drafts("b.py", "buffer_1 = unsaved_1")
+
+
+def test_rules_for_open_files(home: Path) -> None:
+    rules = OpenFileRules()
+    workspace = str(home)
+
+    def why(path: str) -> str:
+        return rules.why_excluded(path, workspace)
+
+    assert why("") == ""
+    assert why(str(home / "new.py")) == ""
+    assert "secrets" in why(str(home / ".env"))
+    assert "secrets" in why(str(home / ".ssh" / "config"))
+    assert "secrets" in why("/elsewhere/.aws/config")
+    assert "never indexed" in why(str(home / "node_modules" / "a.js"))
+    assert why("/elsewhere/a.py") == ""
+    (home / "d").mkdir()
+    for _ in range(2):
+        (home / "d" / ".codespecignore").write_text("*.py\n")
+        assert "ignored" in why(str(home / "d" / "a.py"))
+        (home / "d" / ".codespecignore").unlink()
+        assert why(str(home / "d" / "a.py")) == ""
+    outside = home.parent / "repository"
+    (outside / ".git").mkdir(parents=True)
+    (outside / ".gitignore").write_text("out/\n")
+    assert "ignored" in why(str(outside / "out" / "a.py"))
+    assert why(str(outside / "a.py")) == ""

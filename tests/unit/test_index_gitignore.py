@@ -1,0 +1,78 @@
+"""Single patterns of ignore files; `tests/property` compares whole files with git."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from codespec.index.gitignore import MAX_PATTERNS, RuleSet
+
+
+def excluded(lines: list[str], path: str) -> bool:
+    is_dir = path.endswith("/")
+    rule = RuleSet(lines).decide(path.strip("/").split("/"), is_dir)
+    return rule is not None and not rule.negated
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "expected"),
+    [
+        ("*.log", "a/b.log", True),
+        ("*.log", "a/b.logs", False),
+        ("/x", "x", True),
+        ("/x", "a/x", False),
+        ("a/x", "a/x", True),
+        ("a/x", "b/a/x", False),
+        ("x/", "x/", True),
+        ("x/", "x", False),
+        ("**/x", "a/b/x", True),
+        ("a/**", "a/b/c", True),
+        ("a/**", "a/", False),
+        ("a/**/b", "a/b", True),
+        ("a/**/b", "a/x/y/b", True),
+        ("a/*/b", "a/x/y/b", False),
+        ("[ab]?[!c]", "bxd", True),
+        ("[ab]?[!c]", "bxc", False),
+        ("[[:digit:]]", "7", True),
+        ("[[:digit:]]", "x", False),
+        ("[]x]", "]", True),
+        ("[x", "[x", False),
+        ("\\#x", "#x", True),
+        ("# x", "# x", False),
+        ("\\!x", "!x", True),
+        ("x\\ ", "x ", True),
+        ("x ", "x", True),
+        ("a\\*", "a*", True),
+        ("a\\*", "ab", False),
+        ("x\r\n", "x", True),
+        ("\ufeffx", "x", True),
+        ("!x", "x", False),
+        ("/", "x", False),
+        ("a//b", "a/b", False),
+    ],
+)
+def test_one_pattern(pattern: str, path: str, expected: bool) -> None:
+    assert excluded([pattern], path) is expected
+
+
+def test_the_last_match_decides() -> None:
+    lines = ["*.py", "!keep.py", "keep.*"]
+    assert not excluded(lines[:2], "keep.py")
+    assert excluded(lines, "keep.py")
+    assert not excluded(lines[:2], "keep.pyc")
+
+
+def test_time_is_bounded_on_patterns_made_to_backtrack() -> None:
+    rules = RuleSet(["*a" * 100 + "b", "**/a/" * 50 + "b", "?*" * 60 + "[!a]"])
+    start = time.process_time()
+    rules.decide(["a" * 255], False)
+    rules.decide(["a"] * 100, False)
+    # A backtracking matcher needs longer than the universe is old; the margin is for slow machines.
+    assert time.process_time() - start < 5
+
+
+def test_a_huge_file_of_patterns_is_cut() -> None:
+    rules = RuleSet(f"x{i}" for i in range(MAX_PATTERNS + 1))
+    assert rules.decide([f"x{MAX_PATTERNS - 1}"], False) is not None
+    assert rules.decide([f"x{MAX_PATTERNS}"], False) is None

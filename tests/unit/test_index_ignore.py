@@ -1,0 +1,192 @@
+"""Why files are excluded: tools' folders, secrets, ignore files, links, and hostile trees."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from codespec.index.ignore import MAX_DEPTH, IgnoreRules, secret_in, secret_name
+from tests.index_support import git, isolate
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    isolate(monkeypatch, tmp_path)
+    (tmp_path / "w").mkdir()
+    return tmp_path / "w"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".env",
+        ".env.local",
+        ".ENV",
+        "prod.env",
+        "server.pem",
+        "tls.key",
+        "id_rsa",
+        "id_ed25519.pub",
+        "credentials",
+        "credentials.json",
+        ".credentials.yml",
+        ".netrc",
+        ".npmrc",
+        ".pypirc",
+        "secrets.yaml",
+        "terraform.tfstate",
+        "prod.tfvars",
+        "service-account-x.json",
+        "a.kdbx",
+    ],
+)
+def test_secret_names(name: str, root: Path) -> None:
+    assert secret_name(name)
+    assert "secret" in IgnoreRules(root).why_excluded(f"a/{name}")
+
+
+@pytest.mark.parametrize(
+    "name", ["main.py", "environment.py", "keys.py", "credentials.py", "credentials_test.go", "env"]
+)
+def test_names_of_source_files(name: str, root: Path) -> None:
+    assert not secret_name(name)
+    assert IgnoreRules(root).why_excluded(name) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-----BEGIN " + "RSA PRIVATE KEY-----",
+        "-----BEGIN " + "PGP PRIVATE KEY BLOCK-----",
+        "id = 'AKIA" + "ABCDEFGHIJKLMNOP'",
+        "token: ghp_" + "a" * 36,
+        "AWS_SECRET_ACCESS_KEY = '" + "a" * 40 + "'",
+    ],
+)
+def test_secret_content(text: str) -> None:
+    assert secret_in(b"x = 1\n" + text.encode() + b"\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["AKIA is a prefix", "PRIVATE KEY of the house", "sk-learn and ghp_", "risk-" + "a" * 50],
+)
+def test_words_that_look_like_secrets(text: str) -> None:
+    assert secret_in(text.encode()) == ""
+
+
+@pytest.mark.parametrize("folder", [".git", "node_modules", "__pycache__", ".venv", ".ssh"])
+def test_folders_never_indexed_even_when_asked_for(folder: str, root: Path) -> None:
+    (root / ".gitignore").write_text(f"!{folder}/\n!{folder}/**\n")
+    (root / ".codespecignore").write_text(f"!{folder}/\n")
+    assert folder in IgnoreRules(root).why_excluded(f"a/{folder}/b/x.py")
+
+
+@pytest.mark.parametrize("marker", ["pyvenv.cfg", "CACHEDIR.TAG"])
+def test_folders_marked_as_a_tools(marker: str, root: Path) -> None:
+    (root / "mine").mkdir()
+    assert IgnoreRules(root).why_excluded("mine/x.py") == ""
+    (root / "mine" / marker).touch()
+    assert "mine" in IgnoreRules(root).why_excluded("mine/x.py")
+
+
+def test_own_ignore_files_come_before_gits(root: Path) -> None:
+    (root / ".gitignore").write_text("*.gen\n")
+    (root / ".ignore").write_text("!keep.gen\ndocs/\n")
+    (root / ".codespecignore").write_text("!docs/\n")
+    rules = IgnoreRules(root)
+    assert rules.why_excluded("a.gen") == "ignored by .gitignore: *.gen"
+    assert rules.why_excluded("keep.gen") == ""
+    assert rules.why_excluded("docs/x.md") == ""
+
+
+def test_nearest_file_decides_and_excluded_parents_stay_excluded(root: Path) -> None:
+    (root / "a/b").mkdir(parents=True)
+    (root / ".gitignore").write_text("*.txt\n/c/\n")
+    (root / "a/b/.gitignore").write_text("!x.txt\n")
+    (root / "c").mkdir()
+    (root / "c/.gitignore").write_text("!*\n")
+    rules = IgnoreRules(root)
+    assert rules.why_excluded("a/b/x.txt") == ""
+    assert rules.why_excluded("a/x.txt")
+    assert rules.why_excluded("c/y.py")
+    assert rules.why_excluded(root / "a/b/x.txt") == ""
+
+
+def test_rules_above_a_root_inside_a_repository(root: Path) -> None:
+    git(root, "init", "-q")
+    (root / "pkg/src").mkdir(parents=True)
+    (root / ".gitignore").write_text("*.tmp\n/pkg/src/out.py\n")
+    (root / ".git/info/exclude").write_text("mine.py\n")
+    rules = IgnoreRules(root / "pkg/src")
+    assert rules.why_excluded("a.tmp")
+    assert rules.why_excluded("out.py")
+    assert rules.why_excluded("mine.py")
+    assert rules.why_excluded("main.py") == ""
+
+
+def test_linked_work_tree(root: Path) -> None:
+    git(root, "init", "-q")
+    git(root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-mx")
+    git(root, "worktree", "add", "-q", str(root.parent / "other"))
+    (root / ".git/info/exclude").write_text("mine.py\n")
+    assert IgnoreRules(root.parent / "other").why_excluded("mine.py")
+
+
+@pytest.mark.parametrize("configured", [False, True])
+def test_the_users_global_file(root: Path, configured: bool) -> None:
+    home = Path(os.environ["HOME"])
+    file = home / "excludes" if configured else home / ".config/git/ignore"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("*.bak\n")
+    if configured:
+        (home / ".gitconfig").write_text('[core]\n\texcludesFile = "~/excludes"\n')
+    assert IgnoreRules(root).why_excluded("x.bak")
+
+
+def test_outside_and_links(root: Path) -> None:
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (outside / "x.py").touch()
+    (root / "link").symlink_to(outside)
+    (root / ".hidden").mkdir()
+    (root / ".hidden/y.py").touch()
+    (root / "alias.py").symlink_to(root / ".hidden/y.py")
+    (root / ".gitignore").write_text("/.hidden/\n")
+    (root / "safe.txt").symlink_to(root.parent / "key.pem")
+    rules = IgnoreRules(root)
+    assert rules.why_excluded("../x.py") == "outside the workspace"
+    assert rules.why_excluded("link/x.py") == "outside the workspace"
+    assert "ignored by .gitignore" in rules.why_excluded("alias.py")
+    assert "secret" in rules.why_excluded("safe.txt")
+    assert "secret" in rules.why_excluded("/elsewhere/.env")
+
+
+def test_a_root_reached_through_a_link(root: Path) -> None:
+    (root / "x.py").touch()
+    (root.parent / "l").symlink_to(root)
+    rules = IgnoreRules(root.parent / "l")
+    assert rules.why_excluded(root.parent / "l" / "x.py") == ""
+    assert rules.why_excluded(root / "x.py") == ""
+
+
+def test_ignore_files_that_are_no_files(root: Path) -> None:
+    (root / ".ignore").mkdir()
+    os.mkfifo(root / ".gitignore")  # opening it in the usual way would wait for ever
+    (root.parent / "elsewhere").write_text("*.py\n")
+    (root / ".codespecignore").symlink_to(root.parent / "elsewhere")
+    assert IgnoreRules(root).why_excluded("x.py") == ""
+
+
+def test_undecodable_patterns_and_names(root: Path) -> None:
+    (root / ".gitignore").write_bytes(b"\xff*.py\n")
+    rules = IgnoreRules(root)
+    assert rules.why_excluded(os.fsdecode(b"\xffx.py"))
+    assert rules.why_excluded("x.py") == ""
+
+
+def test_depth_is_limited(root: Path) -> None:
+    deep = "/".join(["d"] * MAX_DEPTH)
+    assert "deep" in IgnoreRules(root).why_excluded(f"{deep}/x.py")

@@ -1,0 +1,149 @@
+"""An indexer process that is killed at any moment, or by a file made for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from codespec.index.build import BuildProgress
+from codespec.index.indexer import EMIT_INTERVAL_S, throttled
+from tests.index_support import Workspace, isolate
+
+if os.name != "posix":
+    pytest.skip("kills by signal and limits memory", allow_module_level=True)
+
+BUILD = """
+import sys
+from codespec.backends.fake import ByteTokenizer
+from codespec.config import IndexSettings
+from codespec.index import compact
+from codespec.index.indexer import run_indexer
+compact.SEGMENT_TOKENS = int(sys.argv[2])
+report = run_indexer(
+    sys.argv[1],
+    ByteTokenizer(),
+    IndexSettings(),
+    lambda event: print(event.phase, flush=True),
+    max_memory_bytes=600 << 20,
+)
+print(report.n_files)
+"""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    isolate(monkeypatch, tmp_path)
+    return Workspace(tmp_path / "w")
+
+
+def run(workspace: Workspace, segment_tokens: int = 1 << 24) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", BUILD, str(workspace.root), str(segment_tokens)]
+    return subprocess.run(command, capture_output=True, check=False, timeout=120)
+
+
+# Calls of the operating system after which a build is ended, by number.
+KILLING = """
+import os, signal, sys
+left = int(sys.argv[3])
+
+def count(event, args):
+    global left
+    if armed and event in ("open", "os.rename", "os.remove", "os.mkdir", "os.scandir"):
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+armed = False
+sys.addaudithook(count)
+""" + BUILD.replace("report =", "armed = True\nreport =", 1)
+
+
+def test_sigkill_at_any_moment_leaves_a_whole_index(workspace: Workspace) -> None:
+    """The process kills itself after n calls that open, rename or remove something, for n up to
+    the end of the build: with every n, the index is one of the whole states on the way."""
+    old = {f"f{i}.zzz": f"old_{i} = before_{i}\n" * 9 for i in range(8)}
+    new = {f"f{i}.zzz": f"new_{i} = after_{i}\n" * 9 for i in range(8)}
+    for path, text in old.items():
+        workspace.write(path, text)
+    workspace.build()
+    for path, text in new.items():
+        workspace.write(path, text)
+    n_killed, n = 0, 0
+    while True:
+        command = [sys.executable, "-c", KILLING, str(workspace.root), "400", str(n)]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=120)
+        index = workspace.index()
+        assert index.paths == tuple(sorted(old))
+        for i in range(8):
+            was = workspace.draft(f"old_{i} =").startswith(f" before_{i}\n")
+            is_now = workspace.draft(f"new_{i} =").startswith(f" after_{i}\n")
+            assert was != is_now
+        if done.returncode == 0:
+            break
+        assert done.returncode == -9, done.stderr
+        n_killed += 1
+        n += 1 + n // 8
+    assert n_killed >= 10
+    assert workspace.build().n_tokenised == 0
+    assert not list(workspace.store.folder.glob("*.tmp"))
+    for i in range(8):
+        assert workspace.draft(f"new_{i} =").startswith(f" after_{i}\n")
+
+
+def test_sigkill_at_random_times(workspace: Workspace) -> None:
+    """From outside, at times nobody chose: in the parser, in native code, between two writes."""
+    rng = np.random.default_rng(7)
+    files = {f"f{i:02}.py": f"def f_{i}(x):\n    return x + {i}\n" * 400 for i in range(40)}
+    for path, text in files.items():
+        workspace.write(path, text)
+    command = [sys.executable, "-c", BUILD, str(workspace.root), "50000"]
+    for _ in range(8):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"scan\n"
+        try:
+            process.wait(float(rng.uniform(0, 0.3)))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+        index = workspace.open()
+        if index is not None:
+            assert set(index.paths) <= set(files)
+            tokens = workspace.tokenizer.encode(files["f07.py"])
+            index.draft(tokens[:50], 16)
+    assert run(workspace).returncode == 0
+    assert workspace.index().n_files == 40
+
+
+def test_a_file_that_kills_the_parser_is_indexed_without_it(workspace: Workspace) -> None:
+    # 40 kB that make this grammar take gigabytes at the end of the file, without a call back.
+    # In lines, as one line that long is taken for minified and not parsed.
+    workspace.write("good.py", "# Copyright A\n\ngood_name = good_value\n")
+    workspace.write("bomb.java", ("a<" * 200 + "\n") * 100)
+    first = run(workspace)
+    assert first.returncode < 0
+    assert workspace.open() is None
+    second = run(workspace)
+    assert second.returncode == 0, second.stderr
+    assert second.stdout.split() == [b"scan", b"index", b"merge", b"done", b"2"]
+    assert workspace.index().paths == ("bomb.java", "good.py")
+    assert workspace.draft("good_name =").startswith(" good_value")
+    assert run(workspace).returncode == 0
+
+
+def test_progress_is_thinned_out() -> None:
+    now = 0.0
+    passed: list[BuildProgress] = []
+    emit = throttled(passed.append, lambda: now)
+    for i in range(100):
+        emit(BuildProgress("index", 100, i))
+        now += EMIT_INTERVAL_S / 9.99  # ten of them are more than the interval, nine are less
+    emit(BuildProgress("merge", 100, 100))
+    emit(BuildProgress("done", 100, 100))
+    assert [e.n_files_done for e in passed] == [*range(0, 100, 10), 100, 100]

@@ -1,0 +1,314 @@
+"""Definitions: found in every language, kept with their content, listed by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from codespec.cli import main
+from codespec.errors import IndexCorruptError
+from codespec.index import compact, symbols
+from codespec.index.languages import LANGUAGES
+from codespec.index.parse import select
+from codespec.index.reader import Definition
+from codespec.index.symbol_file import SymbolFile, pack_symbols
+from codespec.index.symbols import Symbol
+from tests.index_support import Workspace, isolate
+
+# Source -> "name kind first-last signature" of each definition in it.
+SOURCES = {
+    "a.py": (
+        """\
+LIMIT = 10
+lower = 3
+
+
+@cached
+class Tree(Base):
+    FIELD = 1
+
+    def find(self, key: int,
+             default=None) -> int:
+        def inner(): return 1
+        return inner()
+
+    @property
+    def size(self): return 1
+
+
+async def walk(tree): ...
+""",
+        [
+            "LIMIT constant 1-1 LIMIT = 10",
+            "Tree class 6-15 class Tree(Base)",
+            "find method 9-12 def find(self, key: int, default=None) -> int",
+            "size method 15-15 def size(self)",
+            "walk function 18-18 async def walk(tree)",
+        ],
+    ),
+    "a.js": (
+        """\
+export const MAX = 3;
+const helper = (a, b) => { return a; };
+function* gen(x) { yield x; }
+export default class Box extends Base { open(lid) { return 1; } }
+""",
+        [
+            "MAX constant 1-1 MAX = 3",
+            "helper function 2-2 helper = (a, b)",
+            "gen function 3-3 function* gen(x)",
+            "Box class 4-4 class Box extends Base",
+            "open method 4-4 open(lid)",
+        ],
+    ),
+    "a.tsx": (
+        """\
+interface Props { title: string }
+type Id = string | number;
+export enum Mode { On, Off }
+abstract class Shape { abstract area(): number; }
+export const View = (p: Props): JSX.Element => { return <div/>; };
+""",
+        [
+            "Props interface 1-1 interface Props",
+            "Id type 2-2 type Id = string | number;",
+            "Mode enum 3-3 enum Mode",
+            "Shape class 4-4 abstract class Shape",
+            "area method 4-4 abstract area(): number",
+            "View function 5-5 View = (p: Props): JSX.Element",
+        ],
+    ),
+    "a.go": (
+        """\
+package a
+const Pi = 3
+type Point struct { X int }
+type Shape interface { Area() int }
+type ID = string
+func (p *Point) Move(dx int) error { return nil }
+func New() *Point { return nil }
+""",
+        [
+            "Pi constant 2-2 Pi = 3",
+            "Point struct 3-3 Point struct { X int }",
+            "Shape interface 4-4 Shape interface { Area() int }",
+            "ID type 5-5 ID = string",
+            "Move method 6-6 func (p *Point) Move(dx int) error",
+            "New function 7-7 func New() *Point",
+        ],
+    ),
+    "a.rs": (
+        """\
+pub const N: usize = 4;
+pub struct Point<T> { x: T }
+enum Kind { A, B }
+pub trait Area { fn area(&self) -> f64; }
+impl Area for Point<f64> { fn area(&self) -> f64 { 0.0 } }
+type Result<T> = std::result::Result<T, Error>;
+fn main() {}
+""",
+        [
+            "N constant 1-1 pub const N: usize = 4;",
+            "Point struct 2-2 pub struct Point<T>",
+            "Kind enum 3-3 enum Kind",
+            "Area trait 4-4 pub trait Area",
+            "area method 4-4 fn area(&self) -> f64;",
+            "area method 5-5 fn area(&self) -> f64",
+            "Result type 6-6 type Result<T> = std::result::Result<T, Error>;",
+            "main function 7-7 fn main()",
+        ],
+    ),
+    "a.c": (
+        """\
+#define SIZE 10
+struct node { int x; };
+typedef unsigned int uint;
+enum color { RED };
+static char *name(int a) { return 0; }
+int add(int a, int b);
+""",
+        [
+            "SIZE constant 1-2 #define SIZE 10",
+            "node struct 2-2 struct node",
+            "uint type 3-3 typedef unsigned int uint;",
+            "color enum 4-4 enum color",
+            "name function 5-5 static char *name(int a)",
+            "add function 6-6 int add(int a, int b);",
+        ],
+    ),
+    "a.cpp": (
+        """\
+class Box { public: int area() const { return 1; } void open(); };
+void Box::open() {}
+using Id = int;
+int main() {}
+""",
+        [
+            "Box class 1-1 class Box",
+            "area method 1-1 int area() const",
+            "open method 1-1 void open();",
+            "open method 2-2 void Box::open()",
+            "Id type 3-3 using Id = int;",
+            "main function 4-4 int main()",
+        ],
+    ),
+    "A.java": (
+        """\
+public class A extends B {
+    static final int MAX = 3;
+    private int lower;
+    public A(int x) {}
+    int size() { return 1; }
+}
+interface Shape { int area(); }
+enum Mode { ON }
+record P(int x) {}
+""",
+        [
+            "A class 1-6 public class A extends B",
+            "MAX constant 2-2 static final int MAX = 3;",
+            "A method 4-4 public A(int x)",
+            "size method 5-5 int size()",
+            "Shape interface 7-7 interface Shape",
+            "area method 7-7 int area();",
+            "Mode enum 8-8 enum Mode",
+            "P class 9-9 record P(int x)",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("path", SOURCES)
+def test_what_is_found(path: str) -> None:
+    source, expected = SOURCES[path]
+    found = select(path, source.encode()).symbols
+    shown = [f"{s.name} {s.kind} {s.first_line}-{s.last_line} {s.signature}" for s in found]
+    assert shown == expected
+
+
+def test_every_language_has_a_query() -> None:
+    assert symbols._QUERIES.keys() == set(LANGUAGES)
+    for language in LANGUAGES:
+        symbols._query(language)
+
+
+def test_files_left_out_define_nothing() -> None:
+    text = SOURCES["a.py"][0]
+    assert select("a.py", f"# @generated\n{text}".encode()).symbols == ()
+    assert select("a.txt", text.encode()).symbols == ()
+    assert select("a.py", text.encode(), parse=False).symbols == ()
+
+
+def test_bounds() -> None:
+    many = "".join(f"def f{i}(): pass\n" for i in range(symbols.MAX_PER_FILE + 50))
+    assert len(select("a.py", many.encode()).symbols) == symbols.MAX_PER_FILE
+    (long,) = select("a.py", ("def f(" + "ä, \n" * 400 + "): pass\n").encode()).symbols
+    assert len(long.signature) <= symbols.MAX_SIGNATURE_CHARS
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    isolate(monkeypatch, tmp_path)
+    return Workspace(tmp_path / "w")
+
+
+def test_definitions_follow_the_files(workspace: Workspace) -> None:
+    workspace.write("a.py", "def alpha(x):\n    return x\n")
+    workspace.write("b.py", "class alpha:\n    pass\n\n\ndef beta(): ...\n")
+    workspace.build()
+    index = workspace.index()
+    assert index.definitions(["beta", "none", "alpha"]) == [
+        Definition("beta", "function", "def beta()", "b.py", 5, 5),
+        Definition("alpha", "function", "def alpha(x)", "a.py", 1, 2),
+        Definition("alpha", "class", "class alpha", "b.py", 1, 2),
+    ]
+    (workspace.root / "a.py").rename(workspace.root / "c.py")
+    workspace.write("b.py", "def beta(changed): ...\n")
+    workspace.build()
+    index.refresh()
+    assert [d.path for d in index.definitions(["alpha"])] == ["c.py"]
+    assert [d.signature for d in index.definitions(["beta"])] == ["def beta(changed)"]
+
+
+def test_merged_segments_keep_their_symbols(workspace: Workspace) -> None:
+    n = 2 * compact.MAX_SEGMENTS + 3
+    for i in range(n):
+        workspace.write(f"f{i}.py", f"def name_{i}(): ...\n")
+        workspace.write("same.py", f"def same(v{i}): ...\n")
+        workspace.build()
+    index = workspace.index()
+    assert [d.path for d in index.definitions(f"name_{i}" for i in range(n))] == [
+        f"f{i}.py" for i in range(n)
+    ]
+    assert [d.signature for d in index.definitions(["same"])] == [f"def same(v{n - 1})"]
+    manifest = workspace.store.read_manifest()
+    assert manifest is not None
+    named = {f"{s.symbols}.sym" for s in manifest.segments if s.symbols}
+    assert {p.name for p in workspace.store.folder.glob("*.sym")} == named
+
+
+@pytest.mark.parametrize("damage", ["gone", "short", "blob"])
+def test_damaged_symbols_do_no_harm_and_are_built_again(workspace: Workspace, damage: str) -> None:
+    workspace.write("a.py", "def alpha(x):\n    return x\n" * 30)
+    workspace.build()
+    file = next(workspace.store.folder.glob("*.sym"))
+    data = file.read_bytes()
+    if damage == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(data[:-3] if damage == "short" else data[:-40] + b"\xc1" * 40)
+    index = workspace.index()
+    assert len(index.definitions(["alpha"])) < 30
+    assert workspace.draft("def al").startswith("pha")
+    workspace.build()
+    if damage != "blob":  # which only a look at every byte tells
+        assert len(workspace.index().definitions(["alpha"])) == 30
+
+
+def test_the_file_returns_what_was_put_in(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    contents = [
+        [
+            Symbol(f"n{rng.integers(0, 50)}", "type", f"s é {i} {j}", j, j + 1)
+            for j in range(int(rng.integers(0, 9)))
+        ]
+        for i in range(60)
+    ]
+    path = tmp_path / "symbols"
+    path.write_bytes(pack_symbols(contents))
+    file = SymbolFile(path)
+    assert file.is_sound()
+    everything = [(i, s) for i, content in enumerate(contents) for s in content]
+    assert sorted(file, key=repr) == sorted(everything, key=repr)
+    for n in range(55):
+        assert list(file.find(f"n{n}")) == [(i, s) for i, s in everything if s.name == f"n{n}"]
+    data = path.read_bytes()
+    for _ in range(300):  # no damage may raise anything but the one error
+        broken = bytearray(data)
+        broken[int(rng.integers(0, len(data)))] ^= int(rng.integers(1, 256))
+        path.write_bytes(broken)
+        try:
+            file = SymbolFile(path)
+        except IndexCorruptError:
+            continue
+        assert not file.is_sound() or broken == data
+        list(file)
+        for n in range(55):
+            list(file.find(f"n{n}"))
+
+
+def test_the_listing(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace.write("a.py", "def alpha(x):\n    return x\n")
+    workspace.build()
+
+    def run(*arguments: str):
+        return CliRunner().invoke(main, ["index", str(workspace.root), *arguments])
+
+    assert run("--symbols", "alpha").stdout == "a.py:1-2: function def alpha(x)\n"
+    (found,) = json.loads(run("--symbols", "alpha", "--json").stdout)
+    assert (found["path"], found["kind"]) == ("a.py", "function")
+    assert run("--symbols", "beta").exit_code == 1

@@ -1,0 +1,48 @@
+"""Where texts may be cut, for tokenizers of different families."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from codespec.backends.fake import ByteTokenizer
+from codespec.index.text import MAX_PIECE, encode, normalise, safe_cuts, split
+from tests.index_support import GPT2, QWEN2, SplitTokenizer
+
+
+def test_line_ends_and_byte_order_mark() -> None:
+    assert normalise("\ufeffa\r\nb\rc\n\r\n") == "a\nb\rc\n\n"
+
+
+@pytest.mark.parametrize(
+    ("expression", "pieces"),
+    [
+        (QWEN2, ["x:\n", "  y\n\n", "  z"]),
+        (GPT2, ["x:", "\n  y", "\n\n  z"]),
+        (r"x:\n|[\s\S]", ["x:\n", "  y\n\n", "  z"]),
+        (r"\s+\S+|\S+", ["x:", "\n  y", "\n\n  z"]),
+    ],
+)
+def test_cuts_are_found_by_asking(expression: str, pieces: list[str]) -> None:
+    cuts = safe_cuts(SplitTokenizer(expression))
+    assert list(split("x:\n  y\n\n  z", cuts, 1)) == pieces
+
+
+def test_a_tokenizer_that_merges_across_lines_is_cut_seldom() -> None:
+    cuts = safe_cuts(SplitTokenizer(r"[\s\S]{3}|[\s\S]+"))
+    assert list(split("a\n  b\n\nc\nd", cuts, 1)) == ["a\n  b\n\nc\n", "d"]
+
+
+def test_long_lines_are_cut_anyway() -> None:
+    text = "x" * (2 * MAX_PIECE + 5)
+    pieces = list(split(text, safe_cuts(ByteTokenizer()), 1))
+    assert [len(p) for p in pieces] == [MAX_PIECE, MAX_PIECE, 5]
+
+
+def test_encode_is_the_whole_in_pieces() -> None:
+    tokenizer = SplitTokenizer(QWEN2)
+    text = "def f(x):\n    return x\n\n\n" * 2000
+    tokens = encode(text, tokenizer, safe_cuts(tokenizer))
+    assert tokenizer.n_calls > 3
+    assert np.array_equal(tokens, SplitTokenizer(QWEN2).encode(text))
+    assert len(encode("", tokenizer, safe_cuts(tokenizer))) == 0

@@ -1,0 +1,182 @@
+"""Damage is found wherever it is; what nobody needs goes, and what is in use stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from codespec.cli import main
+from codespec.config import IndexSettings
+from codespec.index import check, upkeep
+from codespec.index.store import Store
+from tests.index_support import Workspace, isolate
+
+ALPHA = "def alpha_one(value):\n    return value + alpha_constant\n"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    isolate(monkeypatch, tmp_path)
+    return Workspace(tmp_path / "w")
+
+
+def files(store: Store) -> list[Path]:
+    return [store.manifest_path, *sorted(store.folder.glob("*.s*"))]
+
+
+def index_command(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["index", *arguments])
+
+
+def test_every_corrupted_byte_of_a_small_index_is_found(workspace: Workspace) -> None:
+    workspace.write("a.py", "def f(x): return x\n")
+    workspace.build()
+    store = workspace.store
+    assert check.find_damage(store) == []
+    rng = np.random.default_rng(5)
+    for file in files(store):
+        data = file.read_bytes()
+        assert len(data) < 20_000
+        for at in range(len(data)):
+            broken = bytearray(data)
+            broken[at] ^= int(rng.integers(1, 256))
+            file.write_bytes(broken)
+            assert check.find_damage(store), (file.name, at)
+        file.write_bytes(data)
+    assert check.find_damage(store) == []
+
+
+def test_corrupted_bytes_anywhere_in_a_larger_index_are_found(workspace: Workspace) -> None:
+    rng = np.random.default_rng(6)
+    for i in range(30):
+        text = "".join(f"def name_{j}(x):\n    return {j}\n" for j in rng.integers(0, 999, 150))
+        workspace.write(f"f{i}.py", text)
+    workspace.build()
+    for file in files(workspace.store):
+        data = file.read_bytes()
+        for at in rng.integers(0, len(data), 60):
+            broken = bytearray(data)
+            broken[at] ^= 1 << int(rng.integers(0, 8))
+            file.write_bytes(broken)
+            assert check.find_damage(workspace.store), (file.name, at)
+        for shorter in (0, 1, len(data) // 2, len(data) - 1):
+            file.write_bytes(data[:shorter])
+            assert check.find_damage(workspace.store), (file.name, shorter)
+        file.write_bytes(data)
+    assert check.find_damage(workspace.store) == []
+
+
+def test_what_is_damaged_is_taken_out_and_built_again(workspace: Workspace) -> None:
+    workspace.write("a.py", ALPHA * 20)
+    workspace.build()
+    workspace.write("b.py", "x = 1\n" * 20)
+    workspace.build()
+    for kind in ("*.seg", "*.sym", "manifest.json"):
+        file = next(workspace.store.folder.glob(kind))
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+        damages = check.find_damage(workspace.store)
+        assert len(damages) == 1
+        check.discard(workspace.store, damages)
+        assert workspace.build().changed
+        assert check.find_damage(workspace.store) == []
+        assert workspace.index().paths == ("a.py", "b.py")
+        assert workspace.draft("def alpha_").startswith("one")
+
+
+def test_verify_on_the_command_line(workspace: Workspace) -> None:
+    workspace.write("a.py", ALPHA * 20)
+    workspace.build()
+    root = str(workspace.root)
+    sound = index_command(root, "--verify", "--json")
+    assert sound.exit_code == 0
+    assert json.loads(sound.stdout)["damaged"] == []
+    segment = next(workspace.store.folder.glob("*.seg"))
+    data = bytearray(segment.read_bytes())
+    data[-1] ^= 1
+    segment.write_bytes(data)
+    found = index_command(root, "--verify", "--no-repair", "--json")
+    assert found.exit_code == 1
+    report = json.loads(found.stdout)
+    assert [d["file"] for d in report["damaged"]] == [str(segment)]
+    assert not report["repaired"]
+    assert segment.name in index_command(root, "--verify", "--no-repair").stdout
+
+
+def test_status(workspace: Workspace) -> None:
+    workspace.write("a.py", ALPHA)
+    workspace.write("b.bin", b"\0")
+    workspace.build()
+    (status,) = upkeep.all_status()
+    assert status.is_sound
+    assert (status.root, status.tokenizer) == (workspace.store.root, workspace.tokenizer.hash)
+    assert (status.n_files, status.n_tokens, status.n_segments) == (1, len(ALPHA), 1)
+    assert status.n_bytes > len(ALPHA)
+    assert 0 <= status.unused_s < 600
+    (listed,) = json.loads(index_command("--status", "--json").stdout)
+    assert listed["sound"]
+    assert listed["n_files"] == 1
+    assert workspace.store.root in index_command("--status").stdout
+    assert index_command(str(workspace.root.parent), "--status", "--json").stdout == "[]\n"
+    workspace.store.manifest_path.write_bytes(b"{")
+    (status,) = upkeep.all_status()
+    assert not status.is_sound
+
+
+def use(workspace: Workspace, when: float) -> None:
+    os.utime(workspace.store.folder / "used", (when, when))
+
+
+@pytest.fixture
+def three(workspace: Workspace) -> list[Workspace]:
+    """The one used longest ago first."""
+    found = [Workspace(workspace.root.parent / name) for name in ("one", "two", "three")]
+    for i, each in enumerate(found):
+        each.write("a.py", ALPHA * 50)
+        each.build()
+        use(each, 1e9 + i)
+    return found
+
+
+def test_pruning_takes_what_is_gone_or_broken(three: list[Workspace]) -> None:
+    shutil.rmtree(three[0].root)
+    three[1].store.manifest_path.write_bytes(b"{")
+    removed = upkeep.prune(1 << 40)
+    assert {Path(s.folder) for s in removed} == {three[0].store.folder, three[1].store.folder}
+    assert [s.root for s in upkeep.all_status()] == [three[2].store.root]
+    assert json.loads(index_command("--prune", "--json").stdout) == []
+
+
+def test_the_least_recently_used_go_first(three: list[Workspace]) -> None:
+    size = upkeep.n_bytes(three[0].store.folder)
+    assert upkeep.prune(3 * size + 999) == []
+    assert [s.root for s in upkeep.prune(2 * size + 999)] == [three[0].store.root]
+    three[1].index()  # using it counts
+    use(three[2], 1e9)
+    assert [s.root for s in upkeep.prune(size + 999)] == [three[2].store.root]
+    assert three[1].draft("def alpha_").startswith("one")
+    assert three[0].open() is None
+
+
+def test_a_build_makes_room_but_never_for_nothing(three: list[Workspace]) -> None:
+    three[2].write("b.py", ALPHA)
+    three[2].build(IndexSettings(max_cache_bytes=1))
+    assert [s.root for s in upkeep.all_status()] == [three[2].store.root]
+
+
+def test_what_a_process_writes_or_watches_stays(three: list[Workspace]) -> None:
+    with three[0].store.writing():
+        assert not upkeep.remove(three[0].store.folder)
+        upkeep.evict(0)
+        assert [s.root for s in upkeep.all_status()] == [three[0].store.root]
+    assert upkeep.remove(three[0].store.folder)
+    assert upkeep.all_status() == []
+    three[0].build()
+    assert three[0].draft("def alpha_").startswith("one")

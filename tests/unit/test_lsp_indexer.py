@@ -1,0 +1,149 @@
+"""The indexer child: one for each folder, how often it is started, and that it ends with us."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from codespec_lsp import indexer as indexer_module
+from codespec_lsp.indexer import Indexer, watch_command
+
+TIMEOUT_S = 30.0
+# Notes down its process id and what it is told, and does what a file says.
+CHILD = """
+import os, signal, sys
+root = sys.argv[1]
+with open(root + "/runs", "a") as runs:
+    runs.write(f"{os.getpid()} {os.getcwd()}\\n")
+for line in sys.stdin:
+    with open(root + "/heard", "a") as heard:
+        heard.write(line)
+    if line == "crash\\n":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if line == "fail\\n":
+        sys.exit(3)
+"""
+
+pytestmark = pytest.mark.asyncio
+
+
+def lines(file: Path) -> list[str]:
+    return file.read_text().splitlines() if file.exists() else []
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    give_up_at = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < give_up_at
+        await asyncio.sleep(0.005)
+
+
+async def until_runs(root: Path, n_runs: int) -> None:
+    await until(lambda: len(lines(root / "runs")) >= n_runs)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def indexer(tmp_path: Path) -> Indexer:
+    return Indexer(tmp_path, lambda root: [sys.executable, "-c", CHILD, root], pause_s=0.001)
+
+
+async def test_one_child_for_a_folder(indexer: Indexer, root: Path, tmp_path: Path) -> None:
+    indexer.watch(str(root))
+    indexer.watch(str(root))
+    await until_runs(root, 1)
+    indexer.watch(str(root))
+    indexer.changed(str(root), "/a b/é.py")
+    await until(lambda: lines(root / "heard") == ["/a b/é.py"])
+    await indexer.close()
+    assert len(lines(root / "runs")) == 1
+    # With -m, Python would import from the working folder: never from the repository.
+    assert Path(lines(root / "runs")[0].partition(" ")[2]) == tmp_path
+
+
+@pytest.mark.parametrize("how", ["crash", "fail"])
+async def test_a_child_that_dies_is_started_again(indexer: Indexer, root: Path, how: str) -> None:
+    indexer.watch(str(root))
+    for n in (1, 2, 3):
+        await until_runs(root, n)
+        indexer.changed(str(root), how)
+    await until_runs(root, 4)
+    await indexer.close()
+
+
+async def test_a_child_that_fails_again_and_again_is_given_up(
+    tmp_path: Path, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    script = CHILD + "\nsys.exit(3)"
+    command = [sys.executable, "-c", script.replace("for line in sys.stdin:", "for line in ():")]
+    indexer = Indexer(tmp_path, lambda root: [*command, root], pause_s=0.0)
+    indexer.watch(str(root))
+    await until(lambda: not indexer._tasks)
+    assert len(lines(root / "runs")) == indexer_module.MAX_FAILURES
+    assert "status 3" in caplog.text
+    indexer.changed(str(root), "a.py")  # the user goes on working: one more try
+    await until(lambda: not indexer._tasks)
+    assert len(lines(root / "runs")) == indexer_module.MAX_FAILURES + 1
+
+
+async def test_a_program_that_is_missing_does_no_harm(
+    tmp_path: Path, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    missing = Indexer(tmp_path, lambda _: [str(tmp_path / "missing")], pause_s=0.0)
+    missing.watch(str(root))
+    await until(lambda: not missing._tasks)
+    assert "cannot index" in caplog.text
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+async def test_the_child_ends_with_the_server_and_has_low_priority(
+    tmp_path: Path, root: Path, stubborn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer_module, "_PATIENCE_S", 0.2 if stubborn else TIMEOUT_S)
+    deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: signal.pause()\n"
+    script = CHILD.replace("for line", deaf + "for line") if stubborn else CHILD
+    indexer = Indexer(tmp_path, lambda root: [sys.executable, "-c", script, root])
+    indexer.watch(str(root))
+    await until_runs(root, 1)
+    pid = int(lines(root / "runs")[0].split()[0])
+    assert os.getpriority(os.PRIO_PROCESS, pid) >= 10
+    await indexer.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_a_closed_folder_is_watched_no_more(indexer: Indexer, root: Path) -> None:
+    indexer.watch(str(root))
+    await until_runs(root, 1)
+    pid = int(lines(root / "runs")[0].split()[0])
+    await indexer.unwatch(str(root))
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    await indexer.unwatch("never opened")
+
+
+async def test_the_whole_disk_and_the_home_folder_are_no_projects(
+    indexer: Indexer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for folder in (Path("/"), tmp_path, tmp_path / "missing"):
+        indexer.watch(str(folder))
+    assert not indexer._tasks
+
+
+async def test_the_command_names_the_model_only_if_it_is_not_the_configured_one() -> None:
+    command = ["-m", "codespec", "index", "/p", "--watch", "--in-process", "--quiet"]
+    assert watch_command("/p")[1:] == command
+    assert watch_command("/p", "/m.gguf")[-2:] == ["--model", "/m.gguf"]

@@ -1,0 +1,99 @@
+"""`python -m codespec.train`: the whole pipeline in miniature, and its complaints."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from codespec.errors import InputError
+from codespec.train import __main__ as cli
+from codespec.train import export, pipeline, sources, tokenizer
+from tests import training
+
+QUICK = ("--n-lines", 3, "--n-files", 2)
+
+
+@pytest.fixture
+def miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two tiny recipes in place of the real ones, and an environment with a held-out package."""
+    target = training.recipe("codespec-base", n_embd=64)
+    draft = training.recipe("codespec-draft", n_embd=32)
+    monkeypatch.setattr(cli, "TARGET", target)
+    monkeypatch.setattr(cli, "DRAFT", draft)
+    monkeypatch.setattr(cli, "RECIPES", {r.name: r for r in (target, draft)})
+    monkeypatch.setattr(tokenizer.train, "__defaults__", (training.N_VOCAB,))
+    empty = sources.Source("python-standard-library", "", "PSF-2.0", tmp_path, (), 0)
+    monkeypatch.setattr(sources, "standard_library", lambda _limit: empty)
+    training.install(tmp_path / "env", "ours", "MIT", 120, seed=1)
+    training.install(tmp_path / "env", "click", "BSD-3-Clause", 4, seed=2)
+    return tmp_path
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(
+        cli.main, [str(a) for a in arguments], standalone_mode=False, catch_exceptions=False
+    )
+    if result.exception is not None:
+        raise result.exception
+    return result.stdout
+
+
+def test_all_makes_a_pair_and_does_nothing_again(miniature: Path) -> None:
+    out = miniature / "run"
+    command = ("all", "--out", out, "--env", miniature / "env", "--tokens", 512, *QUICK)
+    report = json.loads(run(*command))
+    assert [m["model"] for m in report["models"]] == ["codespec-base.gguf", "codespec-draft.gguf"]
+    assert all(0 < m["bits_per_byte"] < 20 for m in report["models"])
+    agreement = report["torch_llama_cpp"]["codespec-base"]
+    assert agreement["f32"]["max_difference"] < 1e-3
+    assert json.loads((out / "report.json").read_text())["models"] == report["models"]
+    text = (out / "CARD.md").read_text()
+    assert "| codespec-base.gguf |" in text
+    assert "| ours | 1.0 | MIT |" in text
+    assert "click (BSD" not in text, "held-out packages are no training source"
+    assert re.search(r"validation loss \|\n.*\n\| codespec-base \| \d+ \| \d", text)
+    model, words = export.read_gguf(out / "codespec-base.gguf")
+    assert model.config.n_embd == 64
+    assert words.token_to_id(tokenizer.END) == 0
+
+    stamp = (out / "codespec-base/final.pt").stat().st_mtime_ns
+    assert json.loads(run(*command)) == report
+    assert (out / "codespec-base/final.pt").stat().st_mtime_ns == stamp
+
+
+def test_stages_one_by_one(miniature: Path) -> None:
+    out = miniature / "run"
+    split = json.loads(run("corpus", "--out", out, "--env", miniature / "env"))
+    assert split["train"] > 0
+    assert split["heldout"] > 0
+    run("tokenizer", "--out", out)
+    state = json.loads(run("model", "codespec-draft", "--out", out, "--tokens", 128))
+    assert state["tokens"] >= 128
+    run("export", "codespec-draft", "--out", out, "--quantisation", "f16", "--fim-order", "psm")
+    result = json.loads(run("evaluate", "--out", out, out / "codespec-draft.gguf", *QUICK))
+    assert result["models"][0]["psm"]["n"] == 3
+
+
+def test_an_empty_corpus_is_explained(miniature: Path) -> None:
+    with pytest.raises(InputError, match="nothing to train on"):
+        run("corpus", "--out", miniature / "run")
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--minutes", 1, "--tokens", 1), ("--tokens", 1, "--extra", "nowhere=MIT")]
+)
+def test_wrong_options_are_explained(miniature: Path, options: tuple[object, ...]) -> None:
+    with pytest.raises(click.UsageError, match=r"either --minutes|existing folder"):
+        run("all", "--out", miniature / "run", *options)
+
+
+def test_evaluation_leaves_no_files_behind(miniature: Path) -> None:
+    out = miniature / "run"
+    run("all", "--out", out, "--env", miniature / "env", "--tokens", 128, *QUICK)
+    assert not list(out.glob("*.check.gguf"))
+    assert pipeline.load_model(out / "codespec-base/final.pt").config.n_embd == 64

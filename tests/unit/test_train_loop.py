@@ -1,0 +1,142 @@
+"""The training loop: it learns, it resumes exactly, and it refuses to continue another run."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+
+from codespec.errors import InputError, ModelError
+from codespec.train import corpus
+from codespec.train.recipe import Phase, Recipe
+from codespec.train.train import Budget, State, Trainer, load_model
+from tests import training
+from tests.training import RECIPE, TINY
+
+TOKENS = 128 * 12  # 12 steps of the first phase, or of the second
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> corpus.Corpus:
+    return training.small_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def words(data: corpus.Corpus) -> Tokenizer:
+    return training.small_tokenizer(data)
+
+
+class StopHere(Exception):
+    pass
+
+
+def test_a_resumed_run_repeats_an_unbroken_one(
+    tmp_path: Path, data: corpus.Corpus, words: Tokenizer
+) -> None:
+    """Across the change of batch shape, and with other threads: bit for bit."""
+    whole = Trainer(RECIPE, data, words, tmp_path / "whole", n_workers=1)
+    whole.run(Budget(tokens=TOKENS))
+
+    def stop_at_five(state: State, _progress: float) -> None:
+        if state.step == 5:
+            broken.save()
+            raise StopHere
+
+    broken = Trainer(RECIPE, data, words, tmp_path / "broken", n_workers=2)
+    with pytest.raises(StopHere):
+        broken.run(Budget(tokens=TOKENS), stop_at_five)
+    resumed = Trainer(RECIPE, data, words, tmp_path / "broken", n_workers=2)
+    assert resumed.state.step == 5
+    end = resumed.run(Budget(tokens=TOKENS))
+    assert (end.step, end.tokens, end.phase, end.window) == (
+        whole.state.step,
+        TOKENS,
+        1,
+        whole.state.window,
+    )
+    a, b = load_model(tmp_path / "whole/final.pt"), load_model(tmp_path / "broken/final.pt")
+    for x, y in zip(a.parameters(), b.parameters(), strict=True):
+        assert torch.equal(x, y)
+
+
+def test_training_lowers_the_loss(tmp_path: Path, data: corpus.Corpus, words: Tokenizer) -> None:
+    recipe = Recipe("tiny", TINY, (Phase(1.0, 64, 8, 4),), warmup_steps=5, other_lr=1e-2)
+    trainer = Trainer(recipe, data, words, tmp_path)
+    before = trainer.validate()
+    trainer.run(Budget(tokens=512 * 50))
+    assert trainer.state.validation is not None
+    assert trainer.state.validation < before - 1.5
+    log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [entry["step"] for entry in log] == [*range(1, 51), 50]
+
+
+def test_another_recipe_does_not_continue_the_run(
+    tmp_path: Path, data: corpus.Corpus, words: Tokenizer
+) -> None:
+    Trainer(RECIPE, data, words, tmp_path).save()
+    other = dataclasses.replace(RECIPE, matrix_lr=0.5)
+    with pytest.raises(InputError, match="another recipe"):
+        Trainer(other, data, words, tmp_path)
+
+
+def test_missing_and_damaged_models_are_explained(
+    tmp_path: Path, data: corpus.Corpus, words: Tokenizer
+) -> None:
+    with pytest.raises(ModelError, match="Train it first"):
+        load_model(tmp_path / "final.pt")
+    Trainer(RECIPE, data, words, tmp_path).save()
+    with pytest.raises(ModelError, match="no finished model"):
+        load_model(tmp_path / "checkpoint.pt")
+    whole = (tmp_path / "checkpoint.pt").read_bytes()
+    (tmp_path / "checkpoint.pt").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ModelError, match="cannot be read"):
+        Trainer(RECIPE, data, words, tmp_path)
+
+
+def test_a_budget_of_minutes_follows_the_clock(
+    tmp_path: Path, data: corpus.Corpus, words: Tokenizer
+) -> None:
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 10.0  # seconds a step
+        return now
+
+    seen: list[int] = []
+    trainer = Trainer(RECIPE, data, words, tmp_path, clock=clock)
+    trainer.run(Budget(minutes=1), lambda state, _progress: seen.append(state.phase))
+    assert trainer.state.step == 6
+    assert seen == [0, 0, 0, 1, 1, 1]
+
+
+def test_schedule() -> None:
+    recipe = dataclasses.replace(RECIPE, warmup_steps=4, decay_from=0.5)
+    assert [recipe.lr_scale(step, 0.0) for step in range(5)] == [0.25, 0.5, 0.75, 1.0, 1.0]
+    assert recipe.lr_scale(100, 0.75) == pytest.approx(0.5)
+    assert recipe.lr_scale(100, 1.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    "phases", [(), (Phase(0.5, 32, 4, 2),), (Phase(1.0, 32, 4, 2), Phase(0.5, 32, 4, 2))]
+)
+def test_phases_must_cover_the_run(phases: tuple[Phase, ...]) -> None:
+    with pytest.raises(ValueError, match="phases"):
+        Recipe("bad", TINY, phases)
+
+
+def test_rows_must_fit_the_context_and_the_micro_batches() -> None:
+    with pytest.raises(ValueError, match="context"):
+        Recipe("bad", TINY, (Phase(1.0, 256, 4, 2),))
+    with pytest.raises(ValueError, match="multiple"):
+        Phase(1.0, 32, 5, 2)
+
+
+@pytest.mark.parametrize(("minutes", "tokens"), [(None, None), (1.0, 1)])
+def test_a_budget_is_minutes_or_tokens(minutes: float | None, tokens: int | None) -> None:
+    with pytest.raises(ValueError, match="one of the two"):
+        Budget(minutes, tokens)
