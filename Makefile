@@ -44,10 +44,10 @@ soak: dev  ## the native tests under address and undefined-behaviour sanitizers 
 	    tests/property/test_automaton.py tests/property/test_segment.py tests/unit/test_native_api.py
 
 env:  # the environment of users
-	@$(PYTHON) codespec/bootstrap.py
+	@$(PYTHON) .ci/bootstrap.py
 
 dev:  # and of developers
-	@$(PYTHON) codespec/bootstrap.py --dev
+	@$(PYTHON) .ci/bootstrap.py --dev
 
 clean:  ## remove the environment and all build output
 	rm -rf .venv build .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -42,7 +42,8 @@ SOURCE_BYTES = 24_000_000
 N_LOOKUPS = 20_000
 N_COLD = 300
 N_COLD_SMALL = 20  # in a corpus that caches hold anyway
-ACCEPTANCE_TOKENS = 20_000
+ACCEPTANCE_TOKENS = 100_000
+ACCEPTANCE_DOC_TOKENS = 2000  # of each file: files differ more than places in them
 EDITED_LINES = 2000
 
 Starts = npt.NDArray[np.int64]
@@ -251,7 +252,8 @@ def side_by_side(
 def accepted(ask: Ask, docs: Sequence[Tokens]) -> float:
     """Mean number of drafted tokens that the true text follows; each pass adds one of its own."""
     n_passes = n_accepted = n_tokens = 0
-    for doc in docs:
+    for whole in docs:
+        doc = whole[:ACCEPTANCE_DOC_TOKENS]
         at = 1
         while at < len(doc):
             draft = np.asarray(ask(doc[max(0, at - CONTEXT) : at]), np.int32)

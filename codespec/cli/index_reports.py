@@ -105,7 +105,7 @@ def print_symbols(path: Path, name: str, as_json: bool) -> int:
     else:
         for d in found:
             lines = f"{d.first_line}-{d.last_line}"
-            click.echo(f"{d.path}:{lines}: {d.kind} {d.signature}")
+            click.echo(f"{d.path}:{lines}: {d.signature} ({d.kind})")
         if not found:
             click.echo(f"{path}: no definition of {name} in the index", err=True)
     return 0 if found else 1

@@ -55,11 +55,12 @@ class SegmentWriter:
 def compact(
     store: Store, segments: Sequence[SegmentEntry], live: Collection[str]
 ) -> list[SegmentEntry]:
-    """Drop dead segments; rewrite those that are mostly dead, and, when there are more than
+    """Drop dead segments; rewrite those that are nearly all dead, and, when there are more than
     `MAX_SEGMENTS`, merge the smallest. Large ones are left: their number grows with the workspace,
-    by one for each 60 MB of source."""
+    by one for each 60 MB of source. What is dead in the others costs disk, and is there again at
+    once after a switch back to another branch."""
     kept = [s for s in segments if _n_live(s, live)]
-    goes = {id(s) for s in kept if 2 * _n_live(s, live) < sum(c.n_tokens for c in s.contents)}
+    goes = {id(s) for s in kept if 4 * _n_live(s, live) < sum(c.n_tokens for c in s.contents)}
     if len(kept) > MAX_SEGMENTS:
         goes |= {id(s) for s in _smallest(kept, live)}
     to_rewrite = [s for s in kept if id(s) in goes]

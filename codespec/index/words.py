@@ -2,8 +2,8 @@
 
 BPE models split text into words with a regular expression before any merge, and source code uses
 few words often: of those in a megabyte, nine of ten were seen before. So where the tokenizer is
-known to split as one of the common expressions does, a table answers in its place, three times as
-fast. Which one fits is found by asking the tokenizer; where none does, it tokenises everything.
+known to split as one of the common expressions does, a table answers in its place, twice as fast.
+Which one fits is found by asking the tokenizer; where none does, it tokenises everything.
 """
 
 from __future__ import annotations

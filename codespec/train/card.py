@@ -104,7 +104,7 @@ def render(out: Path, recipes: Sequence[Recipe]) -> str:
     by_name = {Path(entry["model"]).stem: entry for entry in report["models"]}
     entries = [by_name[recipe.name] for recipe in recipes]
     packages: dict[str, dict[str, Any]] = {
-        name: p for name, p in manifest["packages"].items() if p["n_bytes"] and name not in HELD_OUT
+        name: p for name, p in manifest["packages"].items() if p["n_bytes"] and not p["held_out"]
     }
     listed = sorted(packages.items(), key=lambda item: -item[1]["n_bytes"])
     small = [f"{name} ({p['licence']})" for name, p in listed if p["n_bytes"] < LISTED_BYTES]
@@ -114,7 +114,7 @@ def render(out: Path, recipes: Sequence[Recipe]) -> str:
         names=" and ".join(recipe.name for recipe in recipes),
         models=models_table(recipes, entries),
         n_vocab=recipes[0].model.n_vocab,
-        held_out=", ".join(sorted(HELD_OUT & set(manifest["packages"]))),
+        held_out=", ".join(sorted(n for n, p in manifest["packages"].items() if p["held_out"])),
         held_out_names=" ".join(sorted(HELD_OUT)),
         results=results_table(entries),
         n_files=first["n_files"],

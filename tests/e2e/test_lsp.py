@@ -157,7 +157,10 @@ def test_a_killed_daemon_is_started_again(home: Home, spawn: Spawn) -> None:
     pid, _ = status_of(home)
     os.kill(pid, signal.SIGKILL)
     wait_until_gone(pid)
-    assert client.complete(URI, *CURSOR) == expected
+    # A request that is sent before the server has noticed gets an empty answer, not an error.
+    first = client.complete(URI, *CURSOR)
+    assert first in ([], expected)
+    assert first == expected or client.complete(URI, *CURSOR) == expected
     assert status_of(home)[0] != pid
     assert client.close() == 0
 

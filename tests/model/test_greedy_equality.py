@@ -7,6 +7,7 @@ twice the difference measured between the widths at that very place; everything 
 
 from __future__ import annotations
 
+import itertools
 import sysconfig
 from pathlib import Path
 
@@ -81,23 +82,34 @@ def examine(engine, prompt, plain, other):
     tokens = np.concatenate([prompt, np.array(plain[:n_same], np.int32)])
     single = logits_of_output(engine._target, tokens, len(prompt), 1)
     noise = max(
-        float(np.abs(single - logits_of_output(engine._target, tokens, len(prompt), width)).max())
-        for width in (2, 3, 4, 5, 8, 16)
+        float(np.abs(single - logits_of_output(engine._target, tokens, *how)).max())
+        for how in itertools.product([len(prompt)], (1, 2, 3, 4, 5, 8, 16), (False, True))
     )
     best, second = np.sort(single[-1])[::-1][:2]
     return float(best - second), noise
 
 
-def logits_of_output(target, tokens, n_prompt, width):
-    """(n, n_vocab) logits from the prompt's last token on, in passes over `width` tokens."""
-    fresh(target, tokens[:n_prompt])
+def logits_of_output(target, tokens, n_prompt, width, together=False):
+    """(n, n_vocab) logits from the prompt's last token on, in passes over `width` tokens.
+
+    together: the prompt's last token comes in one pass with the prompt, as where nothing of it was
+    cached; else alone, as where the same prompt came before.
+    """
+    target.prefill(np.array([1, 1], np.int32), lambda: False)
+    head = tokens[:n_prompt]
+    target.prefill(head, lambda: False)
+    if not together:
+        target.decode(head[target.n_cached : -1], NO_DRAFT)
+        target.keep([])
     rows = []
-    for start in range(n_prompt - 1, len(tokens), width):
+    start = n_prompt - 1
+    while start < len(tokens):
         part = tokens[start : start + width]
         draft = Draft.chain(part[1:])
-        result = target.decode(part[:1], draft)
+        result = target.decode(tokens[target.n_cached : start + 1], draft)
         rows += [result.row(i).copy() for i in range(len(part))]
         target.keep(range(len(draft)))
+        start += width
     return np.stack(rows)
 
 

@@ -308,7 +308,7 @@ def test_the_listing(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> N
     def run(*arguments: str):
         return CliRunner().invoke(main, ["index", str(workspace.root), *arguments])
 
-    assert run("--symbols", "alpha").stdout == "a.py:1-2: function def alpha(x)\n"
+    assert run("--symbols", "alpha").stdout == "a.py:1-2: def alpha(x) (function)\n"
     (found,) = json.loads(run("--symbols", "alpha", "--json").stdout)
     assert (found["path"], found["kind"]) == ("a.py", "function")
     assert run("--symbols", "beta").exit_code == 1

@@ -48,6 +48,24 @@ def test_about_half_is_fim_in_both_orders(data: corpus.Corpus, words: Tokenizer)
     assert 0.3 * n_fim < int(spm.sum()) < 0.7 * n_fim
 
 
+def test_weights_pick_out_the_middles_and_their_ends(data: corpus.Corpus, words: Tokenizer) -> None:
+    rows = Rows(data, words, 100, seed=0)
+    end, prefix, suffix, middle = 0, 1, 2, 3
+    batch = torch.tensor([[50, end, prefix, 60, suffix, 61, middle, 62, 63, end, 51, 52]])
+    weights = rows.weights(batch, 0.25)
+    # One weight for each predicted token, the first of which is at position 1.
+    counted = batch[0, 1:][weights[0] == 1.0]
+    assert counted.tolist() == [62, 63, end]
+    assert weights[weights != 1.0].unique().tolist() == [0.25]
+
+
+def test_the_share_of_fim_is_as_asked(data: corpus.Corpus, words: Tokenizer) -> None:
+    prefix = words.token_to_id(tokenizer.FIM_PREFIX)
+    for rate in (0.0, 1.0):
+        batch, _ = Rows(data, words, 100, seed=5, fim_rate=rate).batch(0, 30)
+        assert bool((batch == prefix).any()) == (rate > 0)
+
+
 def test_an_epoch_visits_every_window_once_and_the_next_in_another_order(
     data: corpus.Corpus,
 ) -> None:

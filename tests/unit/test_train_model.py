@@ -101,7 +101,9 @@ def test_the_fused_loss_has_the_value_and_gradients_of_the_plain_one() -> None:
     targets = torch.randint(0, 50, (1100,))
     plain = F.cross_entropy(states @ weight.T, targets)
     expected = torch.autograd.grad(plain, (states, weight))
-    fused = LinearCrossEntropy.apply(states, weight, targets, torch.full((1100,), 1 / 1100), torch.float32)
+    fused = LinearCrossEntropy.apply(
+        states, weight, targets, torch.full((1100,), 1 / 1100), torch.float32
+    )
     torch.testing.assert_close(fused, plain)
     for got, want in zip(torch.autograd.grad(3 * fused, (states, weight)), expected, strict=True):
         torch.testing.assert_close(got, 3 * want)
@@ -112,6 +114,15 @@ def test_model_loss_is_the_mean_over_all_positions() -> None:
     ids = tokens(3, 33)
     expected = F.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
     torch.testing.assert_close(model.loss(ids), expected)
+
+
+def test_weights_scale_the_positions_of_the_loss() -> None:
+    model = fresh_model()
+    ids = tokens(2, 9)
+    weights = torch.zeros(2, 8)
+    weights[1, 3:5] = 2.0
+    expected = F.cross_entropy(model(ids[1:, :-1])[0, 3:5], ids[1, 4:6])
+    torch.testing.assert_close(model.loss(ids, weights), expected)
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (32, 96), (96, 32)])

@@ -1,4 +1,4 @@
-"""Set-up on a fresh machine: `python3 codespec/bootstrap.py [--dev]`, standard library only.
+"""Set-up on a fresh machine: `python3 .ci/bootstrap.py [--dev]`, standard library only.
 
 Makes the virtual environment .venv and installs codespec into it, in place. The slow part,
 compiling llama.cpp, happens once a machine: the wheel is kept in the user's cache folder under a
@@ -41,9 +41,11 @@ def main() -> None:
     wanted = stamp(dev)
     if found == wanted:
         return
-    if found.get("python") != wanted["python"]:
+    outdated = "python" in found and found["python"] != wanted["python"]
+    if outdated or not bin_dir().is_dir():
         say("creating the environment .venv")
-        venv.create(VENV, with_pip=True, clear=VENV.exists())
+        # Only what this script has made is ever cleared.
+        venv.create(VENV, with_pip=True, clear=outdated)
     stamp_file.unlink(missing_ok=True)
     if any(found.get(key) != wanted[key] for key in wanted if key != "native"):
         say("installing build tools")
@@ -62,7 +64,8 @@ def stamp(dev: bool) -> dict[str, str]:
     folder = ROOT / "codespec" / "native"
     native = [*sorted(folder.glob("*.[ch]*")), folder / "CMakeLists.txt"]
     return {
-        "python": f"{sys.executable} {sys.version}",
+        # The base, which is the same whether or not an environment is active.
+        "python": f"{sys.base_prefix} {sys.version}",
         "backend": backend(),
         "dev": str(dev),
         "project": digest(ROOT / "pyproject.toml", CONSTRAINTS, Path(__file__)),
