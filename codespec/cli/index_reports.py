@@ -43,7 +43,8 @@ def print_status(path: Path | None, as_json: bool) -> None:
             f"  {s.n_files} files, {s.n_tokens:,} tokens, {s.n_bytes / 1e6:.1f} MB in "
             f"{s.n_segments} segments, tokenizer {s.tokenizer[:12] or 'unknown'}"
         )
-        click.echo(f"  changed {_ago(s.age_s)}, used {_ago(s.unused_s)}")
+        changed = f"changed {_ago(s.age_s)}, " if s.root else ""
+        click.echo(f"  {changed}used {_ago(s.unused_s)}")
     total = sum(s.n_bytes for s in found)
     click.echo(f"{len(found)} indexes, {total / 1e6:.1f} MB")
 
