@@ -1,6 +1,6 @@
 """llama.cpp through llama-cpp-python's low-level API: the only room that imports llama_cpp."""
 
-from codespec.backends.llama.library import LoadedModel, load_model
+from codespec.backends.llama.loader import LoadedModel, load_model
 from codespec.backends.llama.target import LlamaTarget, default_threads
 from codespec.backends.llama.tokenizer import LlamaTokenizer
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.backends.kv import CachedTokens
-from codespec.backends.llama.library import LoadedModel, last_cause, lib
+from codespec.backends.llama.loader import LoadedModel, last_cause, lib
 from codespec.errors import ModelError
 from codespec.tree import depths, leaf_sets
 from codespec.types import NO_DRAFT, CancelledError, Draft, Logits, ModelInfo, Tokens

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codespec.backends.llama.library import LoadedModel, lib
+from codespec.backends.llama.loader import LoadedModel, lib
 from codespec.types import Tokens
 
 
