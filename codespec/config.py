@@ -77,12 +77,20 @@ class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
 
+class StatsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[stats]"""
+
+    enabled: bool = True
+    """Count suggestions, on this machine alone: see `codespec stats`."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     model: ModelSettings = ModelSettings()
     completion: CompletionSettings = CompletionSettings()
     drafting: DraftingSettings = DraftingSettings()
     index: IndexSettings = IndexSettings()
     daemon: DaemonSettings = DaemonSettings()
+    stats: StatsSettings = StatsSettings()
 
 
 _SECTIONS: dict[str, type[msgspec.Struct]] = {
@@ -200,6 +208,14 @@ def runtime_dir() -> Path:
     if os.name == "posix":
         path.chmod(0o700)
     return path
+
+
+def data_dir() -> Path:
+    """Folder of what cannot be rebuilt: statistics.
+
+    Raises: ConfigError as `cache_dir`.
+    """
+    return _writable(platformdirs.user_data_path("codespec"), "XDG_DATA_HOME")
 
 
 def log_dir() -> Path:

@@ -17,6 +17,7 @@ _COMMANDS = {
     "complete": "Complete code at a position of a file.",
     "index": "Index a workspace, so that its text can draft.",
     "daemon": "Start, stop and watch the background process that holds the model.",
+    "stats": "Show or delete the local statistics of shown and accepted suggestions.",
     "bench": "Measure codespec on this machine.",
     "lsp": "Serve an editor over standard input and output.",
 }

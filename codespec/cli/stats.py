@@ -1,0 +1,72 @@
+"""`codespec stats`"""
+
+from __future__ import annotations
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from codespec import stats
+from codespec.cli import print_json
+from codespec.stats import LanguageStats
+
+
+@click.command()
+@click.option("--days", type=click.FloatRange(0, min_open=True), help="Only of the last DAYS.")
+@click.option("--delete", "delete_all", is_flag=True, help="Delete them all.")
+@click.option("--yes", is_flag=True, help="Delete without asking.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def command(days: float | None, delete_all: bool, yes: bool, as_json: bool) -> None:
+    """What was shown and accepted, how much of your code it wrote, and how fast it was.
+
+    Numbers only, without text or file names, kept on this machine and sent nowhere.
+    `stats.enabled = false` in the settings stops the counting.
+    """
+    if delete_all:
+        if not yes:
+            click.confirm("Delete all statistics?", abort=True)
+        deleted = stats.delete()
+        if as_json:
+            print_json({"deleted": deleted})
+        else:
+            click.echo("deleted" if deleted else "there were none")
+        return
+    rows = stats.summary(days)
+    if as_json:
+        path = str(stats.default_path())
+        print_json({"path": path, "languages": [_as_json(row) for row in rows]})
+    elif rows:
+        _print(rows)
+        click.echo(f"{stats.default_path()}, which stays on this machine; delete: --delete")
+    else:
+        click.echo("nothing was shown yet; statistics come from editors")
+
+
+def _as_json(row: LanguageStats) -> dict[str, object]:
+    values: dict[str, object] = msgspec.to_builtins(row)
+    return {**values, "acceptance": row.acceptance, "written_share": row.written_share}
+
+
+def _print(rows: list[LanguageStats]) -> None:
+    table = Table()
+    columns = ("", "shown", "accepted", "characters", "kept", "of the code", "ms p50/p95", "cached")
+    for column in columns:
+        table.add_column(column, justify="right" if column else "left")
+    for row in rows:
+        kept = row.n_retained_chars / row.n_looked_at_chars if row.n_looked_at_chars else None
+        table.add_row(
+            row.language,
+            str(row.n_shown),
+            f"{row.acceptance:.0%}",
+            str(row.n_accepted_chars),
+            "" if kept is None else f"{kept:.0%}",
+            f"{row.written_share:.0%}",
+            _times(row.model_ms),
+            _times(row.cached_ms),
+        )
+    Console().print(table)
+
+
+def _times(times: tuple[float, float] | None) -> str:
+    return f"{times[0]:.0f}/{times[1]:.0f}" if times else ""

@@ -1,0 +1,254 @@
+"""How completion serves its user: shown, accepted, kept, how fast. On this machine alone.
+
+Numbers only: no text, no names of files. One small database in the user's data folder, which any
+number of editor windows write and `codespec stats` reads or deletes.
+
+    stats = Stats()                          # in an editor's server; nothing is opened yet
+    stats.shown("42", "python", 17, 83.0)
+    stats.accepted("42", 17)
+    stats.retained("42", 12)                 # a while later
+    stats.typed("python", 30)
+    stats.flush()                            # on a thread, now and then, and at the end
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from codespec.config import data_dir
+from codespec.errors import InputError
+
+log = logging.getLogger(__name__)
+
+MAX_AGE_DAYS = 365
+MAX_PENDING = 10_000
+"""Events kept in memory while the database cannot be written; later ones are lost."""
+_BUSY_S = 2.0
+_DAY_S = 86_400.0
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS suggestion (
+    id TEXT PRIMARY KEY, at REAL, language TEXT, n_chars INTEGER, latency_ms REAL,
+    cached INTEGER, n_accepted INTEGER DEFAULT 0, n_retained INTEGER
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS typed (
+    day INTEGER, language TEXT, n_chars INTEGER, PRIMARY KEY (day, language)
+) WITHOUT ROWID;
+"""
+_SHOWN = (
+    "INSERT OR IGNORE INTO suggestion (id, at, language, n_chars, latency_ms, cached) "
+    "VALUES (?, ?, ?, ?, ?, ?)"
+)
+# Accepting by word reports a growing total; a late or repeated report must not lower it.
+_ACCEPTED = "UPDATE suggestion SET n_accepted = max(n_accepted, min(?, n_chars)) WHERE id = ?"
+_RETAINED = "UPDATE suggestion SET n_retained = min(?, n_accepted) WHERE id = ?"
+_TYPED = (
+    "INSERT INTO typed VALUES (?, ?, ?) "
+    "ON CONFLICT (day, language) DO UPDATE SET n_chars = n_chars + excluded.n_chars"
+)
+
+
+class LanguageStats(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one language, or of all. Characters are those of the suggested text.
+
+    n_retained:    accepted characters that were still there a while later, of those looked at
+                   (n_looked_at accepted characters).
+    n_typed:       characters that came into documents in any other way, one at a time.
+    model_ms:      p50, p95 of suggestions that ran the model; cached_ms: of the others.
+    """
+
+    language: str
+    n_shown: int
+    n_accepted: int
+    n_shown_chars: int
+    n_accepted_chars: int
+    n_retained_chars: int
+    n_looked_at_chars: int
+    n_typed_chars: int
+    model_ms: tuple[float, float] | None
+    cached_ms: tuple[float, float] | None
+
+    @property
+    def acceptance(self) -> float:
+        """Share of shown suggestions of which any part was accepted."""
+        return self.n_accepted / self.n_shown if self.n_shown else 0.0
+
+    @property
+    def written_share(self) -> float:
+        """Share of new code that completion wrote."""
+        total = self.n_accepted_chars + self.n_typed_chars
+        return self.n_accepted_chars / total if total else 0.0
+
+
+class Stats:
+    """Records events in memory, at no cost; `flush` writes them. Thread-safe. Never raises for
+    what is wrong with the disk: numbers are lost then, nothing else."""
+
+    def __init__(self, path: Path | None = None, clock: Callable[[], float] = time.time) -> None:
+        """path: of the database. clock: seconds since the epoch."""
+        self._path = path
+        self._clock = clock
+        self._pending: list[tuple[str, tuple[object, ...]]] = []
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+
+    def shown(
+        self, id: str, language: str, n_chars: int, latency_ms: float, *, cached: bool = False
+    ) -> None:
+        """A suggestion came before the user's eyes. `id`: unique among all of a user's; a second
+        report of one changes nothing. `cached`: it did not run the model."""
+        at = self._clock()
+        self._add(_SHOWN, (id, at, _name(language), n_chars, latency_ms, int(cached)))
+
+    def accepted(self, id: str, n_chars: int) -> None:
+        """So many characters of it were accepted up to now, from its start."""
+        self._add(_ACCEPTED, (n_chars, id))
+
+    def retained(self, id: str, n_chars: int) -> None:
+        """So many of its accepted characters are still in the document."""
+        self._add(_RETAINED, (n_chars, id))
+
+    def typed(self, language: str, n_chars: int) -> None:
+        """Characters came into a document by typing."""
+        self._add(_TYPED, (int(self._clock() // _DAY_S), _name(language), n_chars))
+
+    def flush(self) -> None:
+        """Write what was recorded: about a millisecond, on any thread."""
+        with self._lock:
+            pending, self._pending = self._pending, []
+        if not pending:
+            return
+        try:
+            with self._writing, _open(self._path) as db, db:
+                for statement, values in pending:
+                    db.execute(statement, values)
+                oldest = self._clock() - MAX_AGE_DAYS * _DAY_S
+                db.execute("DELETE FROM suggestion WHERE at < ?", (oldest,))
+                db.execute("DELETE FROM typed WHERE day < ?", (oldest // _DAY_S,))
+        except (sqlite3.Error, OSError, InputError) as e:
+            log.warning("statistics were not written: %s", type(e).__name__)
+
+    def _add(self, statement: str, values: tuple[object, ...]) -> None:
+        with self._lock:
+            if len(self._pending) < MAX_PENDING:
+                self._pending.append((statement, values))
+
+
+def n_retained(accepted: str, now: str) -> int:
+    """How many characters of an accepted text are left where it was inserted.
+
+    now: the document's text around that place. Whole if it is there as it was; otherwise its
+    lines that are, in order.
+    """
+    if accepted in now:
+        return len(accepted)
+    at = n = 0
+    for line in accepted.splitlines():
+        line = line.strip()
+        found = now.find(line, at) if line else -1
+        if found >= 0:
+            at, n = found + len(line), n + len(line)
+    return n
+
+
+def summary(
+    days: float | None = None, path: Path | None = None, clock: Callable[[], float] = time.time
+) -> list[LanguageStats]:
+    """All languages together, as "all", then each, most shown first; empty where there is nothing.
+
+    Raises: InputError when the database cannot be read.
+    """
+    path = path or default_path()
+    if not path.is_file():
+        return []
+    since = 0.0 if days is None else clock() - days * _DAY_S
+    try:
+        with _open(path) as db:
+            rows = db.execute(
+                "SELECT language, n_chars, latency_ms, cached, n_accepted, n_retained "
+                "FROM suggestion WHERE at >= ?",
+                (since,),
+            ).fetchall()
+            typed = db.execute(
+                "SELECT language, n_chars FROM typed WHERE day >= ?", (int(since // _DAY_S),)
+            ).fetchall()
+    except sqlite3.Error as e:
+        raise InputError(
+            f"{path}: the statistics cannot be read: {e}",
+            "Try again; if it stays so: codespec stats --delete",
+        ) from None
+    languages = {row[0] for row in rows} | {row[0] for row in typed}
+    each = [
+        _summarise(name, [r for r in rows if r[0] == name], [t for t in typed if t[0] == name])
+        for name in sorted(languages)
+    ]
+    each.sort(key=lambda s: -s.n_shown)
+    return [_summarise("all", rows, typed), *each] if each else []
+
+
+def delete(path: Path | None = None) -> bool:
+    """Delete all statistics; False where there were none.
+
+    Editors may have the file open, so its content goes first.
+    """
+    path = path or default_path()
+    if not path.is_file():
+        return False
+    try:
+        with _open(path) as db:
+            with db:
+                db.execute("DELETE FROM suggestion")
+                db.execute("DELETE FROM typed")
+            db.execute("VACUUM")
+    except sqlite3.Error:
+        path.unlink(missing_ok=True)  # a damaged one
+    return True
+
+
+def default_path() -> Path:
+    return data_dir() / "stats.db"
+
+
+@contextmanager
+def _open(path: Path | None) -> Generator[sqlite3.Connection]:
+    with closing(sqlite3.connect(path or default_path(), timeout=_BUSY_S)) as db:
+        db.executescript(_SCHEMA)
+        yield db
+
+
+def _name(language: str) -> str:
+    return language[:40] or "text"
+
+
+def _summarise(
+    language: str, rows: Sequence[Sequence[Any]], typed: Sequence[Sequence[int]]
+) -> LanguageStats:
+    looked_at = [r for r in rows if r[5] is not None]
+    return LanguageStats(
+        language=language,
+        n_shown=len(rows),
+        n_accepted=sum(1 for r in rows if r[4]),
+        n_shown_chars=int(sum(r[1] for r in rows)),
+        n_accepted_chars=int(sum(r[4] for r in rows)),
+        n_retained_chars=int(sum(r[5] for r in looked_at)),
+        n_looked_at_chars=int(sum(r[4] for r in looked_at)),
+        n_typed_chars=int(sum(t[1] for t in typed)),
+        model_ms=_percentiles([r[2] for r in rows if not r[3]]),
+        cached_ms=_percentiles([r[2] for r in rows if r[3]]),
+    )
+
+
+def _percentiles(values: list[float]) -> tuple[float, float] | None:
+    if not values:
+        return None
+    values.sort()
+    return values[len(values) // 2], values[min(len(values) - 1, int(len(values) * 0.95))]

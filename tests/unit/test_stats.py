@@ -1,0 +1,148 @@
+"""Statistics: what is counted, by several processes, and how it goes away."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+
+import pytest
+from click.testing import CliRunner
+
+from codespec import stats
+from codespec.cli import main
+from codespec.errors import InputError
+from codespec.stats import Stats, n_retained, summary
+
+DAY = 86_400.0
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "stats.db"
+
+
+def test_what_was_shown_accepted_kept_and_typed(path):
+    s = Stats(path)
+    s.shown("a", "python", 20, 100.0)
+    s.shown("b", "python", 10, 50.0)
+    s.shown("c", "go", 8, 2.0, cached=True)
+    s.accepted("a", 5)  # by word
+    s.accepted("a", 20)
+    s.retained("a", 12)
+    s.accepted("c", 8)
+    s.typed("python", 40)
+    s.typed("python", 40)
+    s.flush()
+    everything, python, go = summary(path=path)
+    assert (everything.n_shown, everything.n_accepted, everything.n_accepted_chars) == (3, 2, 28)
+    assert (python.n_accepted_chars, python.n_retained_chars, python.n_looked_at_chars) == (
+        20,
+        12,
+        20,
+    )
+    assert python.acceptance == 0.5
+    assert python.written_share == 0.2
+    assert python.model_ms == (100.0, 100.0)
+    assert python.cached_ms is None
+    assert (go.language, go.cached_ms, go.model_ms) == ("go", (2.0, 2.0), None)
+
+
+def test_reports_that_come_twice_late_or_wrong_change_nothing(path):
+    s = Stats(path)
+    s.shown("a", "c", 10, 1.0)
+    s.shown("a", "c", 99, 1.0)
+    s.accepted("a", 50)
+    s.accepted("a", 3)
+    s.retained("a", 70)
+    s.accepted("never shown", 5)
+    s.flush()
+    (row, _) = summary(path=path)
+    assert (row.n_shown, row.n_accepted_chars, row.n_retained_chars) == (1, 10, 10)
+
+
+def test_only_the_last_days_and_nothing_for_ever(path):
+    now = 1000 * DAY
+    old = Stats(path, clock=lambda: now - (stats.MAX_AGE_DAYS + 1) * DAY)
+    old.shown("ancient", "c", 1, 1.0)
+    old.typed("c", 5)
+    old.flush()
+    week = Stats(path, clock=lambda: now - 7 * DAY)
+    week.shown("last week", "c", 1, 1.0)
+    week.flush()
+    today = Stats(path, clock=lambda: now)
+    today.shown("today", "c", 1, 1.0)
+    today.flush()
+    assert summary(path=path, clock=lambda: now)[0].n_shown == 2
+    assert summary(path=path, clock=lambda: now)[0].n_typed_chars == 0
+    assert summary(3, path=path, clock=lambda: now)[0].n_shown == 1
+
+
+def test_many_writers_lose_nothing(path):
+    def write(who: int) -> None:
+        s = Stats(path)
+        for i in range(20):
+            s.shown(f"{who}-{i}", "rust", 1, 1.0)
+            s.typed("rust", 1)
+            s.flush()
+
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert summary(path=path)[0].n_shown == 80
+    assert summary(path=path)[0].n_typed_chars == 80
+
+
+def test_a_broken_database_is_no_error_for_editors_and_a_clear_one_for_readers(path):
+    path.write_bytes(b"no database at all" * 100)
+    s = Stats(path)
+    s.shown("a", "c", 1, 1.0)
+    s.flush()
+    with pytest.raises(InputError, match="cannot be read"):
+        summary(path=path)
+    assert stats.delete(path)
+    s.shown("b", "c", 1, 1.0)
+    s.flush()
+    assert summary(path=path)[0].n_shown == 1
+
+
+def test_no_text_is_stored(path):
+    s = Stats(path)
+    s.shown("a", "python", 10, 1.0)
+    s.flush()
+    with sqlite3.connect(path) as db:
+        columns = {row[1] for row in db.execute("PRAGMA table_info(suggestion)")}
+    db.close()
+    assert columns == {
+        "id", "at", "language", "n_chars", "latency_ms", "cached", "n_accepted", "n_retained",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("accepted", "now", "n"),
+    [
+        ("foo(a)", "x = foo(a)\n", 6),
+        ("foo(a)\nbar()", "foo(a)\n\n  bar()\n", 11),
+        ("foo(a)\nbar()", "bar()\nfoo(a)\n", 6),
+        ("foo(a)", "fo", 0),
+    ],
+)
+def test_retained_characters(accepted, now, n):
+    assert n_retained(accepted, now) == n
+
+
+def test_command_line():
+    runner = CliRunner()
+    assert "nothing was shown yet" in runner.invoke(main, ["stats"]).output
+    s = Stats()
+    s.shown("a", "python", 10, 80.0)
+    s.accepted("a", 10)
+    s.flush()
+    shown = json.loads(runner.invoke(main, ["stats", "--json"]).output)
+    assert shown["languages"][0]["acceptance"] == 1.0
+    assert "python" in runner.invoke(main, ["stats"]).output
+    assert runner.invoke(main, ["stats", "--delete"], input="n\n").exit_code == 1
+    assert "deleted" in runner.invoke(main, ["stats", "--delete", "--yes"]).output
+    assert json.loads(runner.invoke(main, ["stats", "--json"]).output)["languages"] == []
