@@ -23,21 +23,33 @@ _COMMANDS = {
 }
 
 
-class _LazyGroup(click.Group):
-    """Imports a command when it is used: `codespec lsp` should not wait for the others."""
+class LazyGroup(click.Group):
+    """Imports a command when it is used: `codespec lsp` should not wait for the others.
+
+    package:   holds one module a command, each with a `command`.
+    summaries: name -> line of help; a name's dashes are underscores in its module's name.
+    """
+
+    def __init__(self, *args: Any, package: str, summaries: dict[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._package = package
+        self._summaries = summaries
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(self._summaries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in self._summaries:
             return None
-        return importlib.import_module(f"codespec.cli.{cmd_name}").command
+        module = f"{self._package}.{cmd_name.replace('-', '_')}"
+        return importlib.import_module(module).command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+            formatter.write_dl(list(self._summaries.items()))
 
+
+class _Main(LazyGroup):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -48,7 +60,12 @@ class _LazyGroup(click.Group):
             sys.exit(1)
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Main,
+    package=__name__,
+    summaries=_COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="codespec")
 def main() -> None:
     """Private, fast code completion on your own machine.

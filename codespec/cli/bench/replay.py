@@ -1,4 +1,4 @@
-"""`codespec bench`: measurements that anyone can repeat."""
+"""`codespec bench replay`."""
 
 from __future__ import annotations
 
@@ -10,55 +10,7 @@ from codespec.cli import model_options, model_settings, print_json
 from codespec.config import load_settings
 
 
-@click.group()
-def command() -> None:
-    """Measure codespec on this machine."""
-
-
-@command.command("index")
-@click.option(
-    "--corpus",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Folder of Python files (default: this Python's library and packages).",
-)
-@click.option(
-    "--peer",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="The peer's extension module, where its package is not installed.",
-)
-@click.option(
-    "--scale",
-    type=float,
-    default=0,
-    metavar="N",
-    help="Also build and ask N tokens: the corpus and copies with renamed identifiers.",
-)
-@model_options
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON instead of tables.")
-def bench_index(
-    corpus: Path | None,
-    peer: Path | None,
-    scale: float,
-    model: str | None,
-    draft_model: str | None,
-    as_json: bool,
-) -> None:
-    """Size, speed and acceptance of the workspace index, beside the best public peer.
-
-    Takes about two minutes on the default corpus, and a few more with --scale 100e6.
-    """
-    from codespec_bench import index, index_report  # pyright: ignore[reportMissingImports]
-
-    settings = load_settings(model_settings(model, draft_model))
-    result = index.run(corpus, settings, peer, int(scale))
-    if as_json:
-        print_json(result)
-    else:
-        index_report.print_result(result)
-
-
-@command.command("replay")
+@click.command()
 @click.argument("repo", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--commits", default=50, show_default=True, help="Last commits with edits to replay.")
 @click.option("--paths", default="*.py", show_default=True, metavar="GLOB", help="Files to replay.")
@@ -72,7 +24,7 @@ def bench_index(
 @click.option("--width", default=16, show_default=True, help="Most drafted tokens a pass.")
 @model_options
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON a configuration.")
-def bench_replay(
+def command(
     repo: Path,
     commits: int,
     paths: str,
