@@ -4,16 +4,20 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOAK := build/soak
 
-.PHONY: run test env dev lint format soak clean help
+.PHONY: run test test-editors env dev lint format soak clean help
 
 help:  ## show this list
-	@grep -E '^[a-z]+:.*## ' Makefile | sed 's/:.*## /\t/'
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/'
 
 run: env  ## set up, index a real repository, complete real code, print statistics
 	@$(BIN)/python -m codespec_bench.demo
 
 test: dev lint  ## set up, lint, check types and layers, run all tests
 	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest tests/editors
+
+test-editors: dev  ## the plug-ins in the real editors, which are installed once into the cache folder
+	@$(BIN)/python -m pytest tests/editors
 
 lint: dev  ## style, types, layers, C++ format
 	@$(BIN)/ruff check
