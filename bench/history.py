@@ -63,10 +63,19 @@ class History:
                 f"{root}: not a Git repository", "Give a clone with history."
             ) from None
 
-    def commits(self, n: int) -> list[Commit]:
-        """The last `n` commits with something to replay, oldest first."""
+    def commits(self, n: int, until: str = "HEAD") -> list[Commit]:
+        """The last `n` commits with something to replay up to a revision, oldest first.
+
+        Raises: InputError for an unknown revision.
+        """
+        try:
+            last = self._git("rev-parse", "--verify", "--quiet", f"{until}^{{commit}}").strip()
+        except subprocess.CalledProcessError:
+            raise InputError(
+                f"{until}: no such commit in {self._root}", "A shallow clone lacks old commits."
+            ) from None
         found: list[Commit] = []
-        for line in self._lines("rev-list", "--no-merges", "--parents", "HEAD"):
+        for line in self._lines("rev-list", "--no-merges", "--parents", last):
             sha, *parents = line.split()
             if len(parents) != 1:
                 continue

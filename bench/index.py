@@ -31,7 +31,7 @@ from codespec.native import Segment, SuffixAutomaton, build_segment
 from codespec.types import Tokenizer, Tokens
 
 from .corpus import Corpus, read_corpus, renamed, source_files
-from .machine import peak_bytes, stamp
+from .machine import peak_bytes
 from .peer import Peer, PeerTree, load_peer
 
 DRAFT = 16
@@ -96,7 +96,6 @@ def run(folder: Path | None, settings: Settings, extension: Path | None, scale: 
                 tokens, starts = renamed(corpus, scale)
                 result["scale"] = measure_segment(path, tokens, starts, contexts)
     result["peak_gib"] = peak_bytes() / 2**30
-    result["machine"] = stamp()
     model.close()
     return result
 

@@ -26,8 +26,9 @@ _GOALS = (
 )
 
 
-def print_result(result: Result) -> None:
+def print_rows(rows: list[Result]) -> None:
     """As tables, for people."""
+    (result,) = rows
     out = Console(highlight=False)
     out.print(_goal_table("index", result, 1))
     if "scale" in result:
@@ -37,12 +38,12 @@ def print_result(result: Result) -> None:
         *("", "bytes/token", "Mtok/s", "us p50", "us p99", "accepted"),
         title=f"the same {side['n_tokens']:,} tokens",
     )
-    rows = (
+    sides = (
         ("segment", "segment"),
         ("automaton", "automaton (exact)"),
         ("peer", f"{PACKAGE} (exact)"),
     )
-    for key, name in rows:
+    for key, name in sides:
         if side[key] is not None:
             values = (f"{v:.2f}" for v in side[key].values())
             table.add_row(name, *values)

@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
+import subprocess
+from importlib.metadata import version
 from pathlib import Path
 
 from codespec import __version__
 
 
+@functools.cache
 def stamp() -> dict[str, str | int | float]:
-    """cpu, n_cores, memory_gib, os, python, codespec. Names no host and no user."""
-    return {
+    """cpu, n_cores, memory_gib, gpu and driver where there is one, os, python, llama_cpp, codespec
+    and its commit. Names no host and no user."""
+    gpu, _, driver = _output(
+        "nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"
+    ).partition(", ")
+    found: dict[str, str | int | float] = {
         "cpu": _proc("cpuinfo", "model name") or platform.processor() or platform.machine(),
         "n_cores": os.cpu_count() or 1,
         "memory_gib": round(_memory_bytes() / 2**30, 1),
+        "gpu": gpu,
+        "driver": driver.partition("\n")[0],
         "os": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
+        "llama_cpp": version("llama-cpp-python"),
         "codespec": __version__,
+        "commit": _commit(),
     }
+    return {name: value for name, value in found.items() if value}
+
+
+def _commit() -> str:
+    """Of the checkout that this code lies in; "" where it is installed otherwise."""
+    root = Path(__file__).resolve().parents[1]
+    if not (root / ".git").exists():
+        return ""
+    return _output("git", "-C", str(root), "describe", "--always", "--dirty")
+
+
+def _output(*command: str) -> str:
+    """What a command prints; "" where there is no such command or it fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if not done.returncode else ""
 
 
 def peak_bytes() -> int:

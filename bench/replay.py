@@ -224,8 +224,13 @@ class Replay:
         self.results = {name: Result(name) for name in configs}
         self.n_hunks = 0
 
-    def run(self, n_commits: int, progress: Callable[[int, int], None] = lambda i, n: None) -> None:
-        commits = self._history.commits(n_commits)
+    def run(
+        self,
+        n_commits: int,
+        progress: Callable[[int, int], None] = lambda i, n: None,
+        until: str = "HEAD",
+    ) -> None:
+        commits = self._history.commits(n_commits, until)
         for i, commit in enumerate(commits):
             progress(i, len(commits))
             for hunk, truth in self._usable(commit):

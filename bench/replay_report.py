@@ -52,14 +52,20 @@ def load_curve(name: str) -> CostCurve:
 
 
 def run(
-    repo: Path, settings: Settings, n_commits: int, glob: str, curve: str, width: int
+    repo: Path,
+    settings: Settings,
+    n_commits: int,
+    glob: str,
+    curve: str,
+    width: int,
+    until: str = "HEAD",
 ) -> list[dict[str, Any]]:
     """One row per configuration. Raises: InputError, ModelError."""
     tokenizer = LlamaTokenizer(load_model(target_path(settings.model), vocab_only=True))
     replay = Replay(repo, tokenizer, load_curve(curve), glob, width)
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("replaying", total=None)
-        replay.run(n_commits, lambda i, n: bar.update(task, completed=i, total=n))
+        replay.run(n_commits, lambda i, n: bar.update(task, completed=i, total=n), until)
     if not replay.n_hunks:
         raise InputError(
             f"{repo}: no edits to replay", f'No commit adds lines to files like "{glob}".'

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from codespec.cli import model_options, model_settings, print_json
+from codespec.cli import model_options, model_settings
+from codespec.cli.bench.results import deliver, result_options
 from codespec.config import load_settings
 
 
@@ -30,7 +31,7 @@ from codespec.config import load_settings
     help="Also build and ask N tokens: the corpus and copies with renamed identifiers.",
 )
 @model_options
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON instead of tables.")
+@result_options
 def command(
     corpus: Path | None,
     peer: Path | None,
@@ -38,6 +39,7 @@ def command(
     model: str | None,
     draft_model: str | None,
     as_json: bool,
+    output: Path | None,
 ) -> None:
     """Size, speed and acceptance of the workspace index, beside the best public peer.
 
@@ -46,8 +48,5 @@ def command(
     from codespec_bench import index, index_report  # pyright: ignore[reportMissingImports]
 
     settings = load_settings(model_settings(model, draft_model))
-    result = index.run(corpus, settings, peer, int(scale))
-    if as_json:
-        print_json(result)
-    else:
-        index_report.print_result(result)
+    rows = [index.run(corpus, settings, peer, int(scale))]
+    deliver("index", rows, as_json, output, index_report.print_rows)

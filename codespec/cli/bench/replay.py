@@ -6,13 +6,17 @@ from pathlib import Path
 
 import click
 
-from codespec.cli import model_options, model_settings, print_json
+from codespec.cli import model_options, model_settings
+from codespec.cli.bench.results import deliver, result_options
 from codespec.config import load_settings
 
 
 @click.command()
 @click.argument("repo", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--commits", default=50, show_default=True, help="Last commits with edits to replay.")
+@click.option(
+    "--until", default="HEAD", show_default=True, metavar="REV", help="The last commit to replay."
+)
 @click.option("--paths", default="*.py", show_default=True, metavar="GLOB", help="Files to replay.")
 @click.option(
     "--curve",
@@ -23,16 +27,18 @@ from codespec.config import load_settings
 )
 @click.option("--width", default=16, show_default=True, help="Most drafted tokens a pass.")
 @model_options
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON a configuration.")
+@result_options
 def command(
     repo: Path,
     commits: int,
+    until: str,
     paths: str,
     curve: str,
     width: int,
     model: str | None,
     draft_model: str | None,
     as_json: bool,
+    output: Path | None,
 ) -> None:
     """Decode the edits of a Git history again, and say how fast each way of drafting is.
 
@@ -44,9 +50,5 @@ def command(
     from codespec_bench import replay_report  # pyright: ignore[reportMissingImports]
 
     settings = load_settings(model_settings(model, draft_model))
-    rows = replay_report.run(repo, settings, commits, paths, curve, width)
-    if as_json:
-        for row in rows:
-            print_json(row)
-    else:
-        replay_report.print_rows(rows)
+    rows = replay_report.run(repo, settings, commits, paths, curve, width, until)
+    deliver("replay", rows, as_json, output, replay_report.print_rows)

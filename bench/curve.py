@@ -1,0 +1,76 @@
+"""`codespec bench curve`: what a pass of a model costs on this machine, by its number of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from codespec.backends.llama import LlamaTarget, load_model
+from codespec.config import Settings
+from codespec.drafters.cost import CostCurve, measure
+from codespec.models.registry import target_path
+
+from .results import Row
+
+
+def run(
+    settings: Settings,
+    n_contexts: Sequence[int] = (64, 512, 1024),
+    n_repeats: int = 9,
+    progress: Callable[[int], None] = lambda n_context: None,
+) -> list[Row]:
+    """One row a context length: n_context, t1_ms, n, ratio. Raises: ModelError."""
+    model = load_model(target_path(settings.model))
+    rows: list[Row] = []
+    try:
+        # A curve is measured in the first half of the cache.
+        target = LlamaTarget(model, n_ctx=2 * max(n_contexts), n_threads=settings.model.n_threads)
+        for n_context in n_contexts:
+            progress(n_context)
+            curve = measure(target, n_context, n_repeats, budget_s=20.0)
+            rows.append(
+                {
+                    "model": model.info.name,
+                    "backend": model.info.backend,
+                    "n_threads": target.n_threads,
+                    "n_context": n_context,
+                    **as_ratios(curve),
+                }
+            )
+    finally:
+        model.close()
+    return rows
+
+
+def as_ratios(curve: CostCurve) -> Row:
+    """The form of a curve file: {"t1_ms", "n", "ratio"}."""
+    t1 = curve.points[1]
+    return {
+        "t1_ms": round(t1, 4),
+        "n": list(curve.points),
+        "ratio": [round(ms / t1, 3) for ms in curve.points.values()],
+    }
+
+
+def save(row: Row, path: Path) -> None:
+    """One row as a file for `bench replay --curve`."""
+    path.write_bytes(msgspec.json.encode({key: row[key] for key in ("t1_ms", "n", "ratio")}))
+
+
+def print_rows(rows: list[Row]) -> None:
+    first = rows[0]
+    table = Table(
+        "tokens",
+        title=f"{first['model']}, {first['backend']}, {first['n_threads']} threads: "
+        "a pass, in passes of one token",
+    )
+    for row in rows:
+        table.add_column(f"after {row['n_context']}", justify="right")
+    table.add_row("1, ms", *(f"{row['t1_ms']:.3f}" for row in rows), end_section=True)
+    for i, n in enumerate(first["n"]):
+        table.add_row(str(n), *(f"{row['ratio'][i]:.2f}" for row in rows))
+    Console().print(table)

@@ -1,0 +1,79 @@
+"""Rows of figures: what every benchmark returns, prints as JSON lines and keeps in files.
+
+A row is one configuration's figures. Strings say what was measured (bench, config, curve, ...),
+numbers are the figures, and `samples` may hold single measurements by name. `machine` says on
+what.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from codespec.errors import InputError
+
+from .machine import stamp
+
+Row: TypeAlias = dict[str, Any]
+"""JSON values by name."""
+
+
+def stamped(bench: str, rows: Iterable[Row]) -> list[Row]:
+    """The rows with their benchmark's name first and this machine last."""
+    machine = stamp()
+    return [{"bench": bench, **row, "machine": row.get("machine", machine)} for row in rows]
+
+
+def append(path: Path, rows: Sequence[Row]) -> None:
+    """Add rows to a file of JSON lines. Raises: InputError."""
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+    except OSError as e:
+        raise InputError(f"{path}: {e.strerror}", "Give a file that can be written.") from e
+
+
+def read(path: Path) -> list[Row]:
+    """Rows of a file of JSON lines. Raises: InputError."""
+    rows: list[Row] = []
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as e:
+        raise InputError(f"{path}: {e}", "Give a file that a benchmark wrote with --output.") from e
+    for n, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            raise InputError(
+                f"{path}, line {n}: no JSON object", "One line a result, as --json prints them."
+            )
+        rows.append(cast("Row", row))
+    return rows
+
+
+# Numbers that say what was measured, not how it came out.
+PARAMETERS = frozenset({"n_context", "n_threads", "n_hunks", "width", "commits"})
+
+
+def identity(row: Row) -> tuple[tuple[str, str], ...]:
+    """What a row measured, without where: its strings, in the row's order, and parameters."""
+    return tuple(
+        (k, v if isinstance(v, str) else f"{k}={v}")
+        for k, v in row.items()
+        if isinstance(v, str) or k in PARAMETERS
+    )
+
+
+def figures(row: Row) -> dict[str, float]:
+    """How it came out: a row's other numbers."""
+    return {
+        k: float(v)
+        for k, v in row.items()
+        if isinstance(v, int | float) and not isinstance(v, bool) and k not in PARAMETERS
+    }

@@ -1,0 +1,56 @@
+"""`codespec bench gate`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from codespec.cli import print_json
+
+
+@click.command()
+@click.argument("results", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "--baseline",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File of the figures to hold.",
+)
+@click.option("--update", is_flag=True, help="Make the results the new baseline instead.")
+@click.option(
+    "--tolerance",
+    default=0.01,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="Share by which a figure may be worse.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One line of JSON a regression.")
+def command(results: Path, baseline: Path, update: bool, tolerance: float, as_json: bool) -> None:
+    """Fail when a result is worse than its baseline, in the figures that no machine changes.
+
+    RESULTS is a file that benchmarks wrote with --output. Looked at are tokens a pass, accepted
+    tokens, passes, bytes a token; times are not. Ends with 1 where one has become worse.
+    """
+    from codespec_bench import gate  # pyright: ignore[reportMissingImports]
+    from codespec_bench import results as files  # pyright: ignore[reportMissingImports]
+
+    rows = files.read(results)
+    if update:
+        lines = [json.dumps(row) + "\n" for row in gate.gated(rows)]
+        baseline.write_text("".join(lines), "utf-8")
+        click.echo(f"{baseline}: {len(lines)} results", err=True)
+        return
+    worse = gate.regressions(files.read(baseline), rows, tolerance)
+    for regression in worse:
+        if as_json:
+            print_json(dataclasses.asdict(regression))
+        else:
+            now = "missing" if regression.now is None else f"{regression.now:.6g}"
+            click.echo(f"{regression.of}: {regression.figure} {regression.before:.6g} -> {now}")
+    if worse:
+        sys.exit(1)
+    click.echo("no figure has become worse", err=True)

@@ -1,0 +1,45 @@
+"""What all benchmarks share on the command line: how results are shown and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from codespec.cli import print_json
+
+
+def result_options(f: Callable[..., Any]) -> Callable[..., Any]:
+    """--json and --output, for every benchmark; as_json and output."""
+    f = click.option(
+        "--output",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Also append the results to a file of JSON lines, for `bench compare` and `report`.",
+    )(f)
+    return click.option("--json", "as_json", is_flag=True, help="One line of JSON a result.")(f)
+
+
+def deliver(
+    bench: str,
+    rows: Sequence[dict[str, Any]],
+    as_json: bool,
+    output: Path | None,
+    show: Callable[[list[dict[str, Any]]], None],
+) -> None:
+    """Print a benchmark's rows for machines, or `show` them to people, and keep them.
+
+    Raises: InputError.
+    """
+    from codespec_bench import results  # pyright: ignore[reportMissingImports]
+
+    found: list[dict[str, Any]] = results.stamped(bench, rows)
+    if output is not None:
+        results.append(output, found)
+    if not as_json:
+        show(found)
+        return
+    for row in found:
+        print_json(row)

@@ -1,0 +1,90 @@
+"""Files of results: what comparing and gating make of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from bench import compare, gate, results
+from codespec.cli import main
+from codespec.errors import InputError
+
+RUN = {"bench": "replay", "config": "codespec", "curve": "cpu", "n_hunks": 3, "mat": 2.0}
+
+
+def test_rows_are_read_as_written(tmp_path: Path) -> None:
+    file = tmp_path / "results"
+    rows = results.stamped("replay", [{"config": "plain", "mat": 1.0}])
+    results.append(file, rows)
+    results.append(file, rows)
+    assert results.read(file) == rows * 2
+    assert rows[0]["bench"] == "replay"
+    assert {"cpu", "n_cores", "python", "codespec", "llama_cpp"} <= set(rows[0]["machine"])
+
+
+@pytest.mark.parametrize("content", ["nonsense", "[1, 2]", '{"a": 1}\n{"b":'])
+def test_a_broken_file_is_named_with_its_line(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "results"
+    file.write_text(content)
+    with pytest.raises(InputError, match="line"):
+        results.read(file)
+
+
+def test_strings_and_parameters_are_what_was_measured() -> None:
+    assert results.identity(RUN) != results.identity({**RUN, "n_hunks": 4})
+    assert results.identity(RUN) == results.identity({**RUN, "mat": 9.0, "machine": {"cpu": "x"}})
+    assert results.figures(RUN) == {"mat": 2.0}
+
+
+def test_one_run_a_side_gives_a_ratio_and_no_interval() -> None:
+    (found,) = compare.compare([RUN], [{**RUN, "mat": 3.0}])
+    assert (found.ratio, found.low, found.certain) == (1.5, None, False)
+
+
+def test_the_interval_holds_the_true_ratio_about_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(1)
+    held = 0
+    for seed in range(100):
+        a, b = rng.normal(10, 1, 25), rng.normal(12, 1, 25)
+        low, high = compare.ratio_interval(a, b, seed)
+        assert low is not None
+        assert high is not None
+        held += low <= 1.2 <= high
+    assert 85 <= held <= 100
+
+
+def test_a_real_difference_is_certain_and_noise_is_not() -> None:
+    noise = [{**RUN, "mat": 2.0 + 0.01 * i} for i in range(5)]
+    better = [{**RUN, "mat": 2.5 + 0.01 * i} for i in range(5)]
+    assert not compare.compare(noise, noise)[0].certain
+    assert compare.compare(noise, better)[0].certain
+
+
+def test_the_gate_looks_at_the_direction() -> None:
+    base = gate.gated([{**RUN, "bytes_per_token": 5.0}])
+    assert not gate.regressions(base, [{**RUN, "mat": 2.5, "bytes_per_token": 4.0}], 0.01)
+    worse = gate.regressions(base, [{**RUN, "mat": 1.9, "bytes_per_token": 5.2}], 0.01)
+    assert [w.figure for w in worse] == ["mat", "bytes_per_token"]
+    assert not gate.regressions(base, [{**RUN, "mat": 1.99, "bytes_per_token": 5.04}], 0.01)
+
+
+def test_a_missing_result_is_a_regression() -> None:
+    other = {**RUN, "config": "plain"}
+    (missing,) = gate.regressions(gate.gated([RUN]), [other], 0.01)
+    assert missing.now is None
+
+
+def test_the_gate_on_the_command_line(tmp_path: Path) -> None:
+    now, baseline = tmp_path / "now", tmp_path / "baseline"
+    results.append(now, [RUN])
+    args = ["bench", "gate", str(now), "--baseline", str(baseline)]
+    assert CliRunner().invoke(main, [*args, "--update"]).exit_code == 0
+    assert CliRunner().invoke(main, args).exit_code == 0
+    now.unlink()
+    results.append(now, [{**RUN, "mat": 1.0}])
+    failed = CliRunner().invoke(main, args)
+    assert failed.exit_code == 1
+    assert "replay codespec cpu n_hunks=3: mat 2 -> 1" in failed.output
