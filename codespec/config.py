@@ -45,7 +45,13 @@ class CompletionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
     max_tokens: int = 64
     deadline_auto_ms: float = 400.0
+    """Time for an answer that nobody asked for; then what is finished is shown."""
     deadline_invoked_ms: float = 3000.0
+    """Time for an answer that the user asked for."""
+    linger_ms: float = 3000.0
+    """How long a generation may go on after that, while the model is free, for later use."""
+    n_candidates: int = 3
+    """Different suggestions to choose from when the user asks."""
     temperature: float = 0.0
     n_prefix_tokens: int = 1024
     n_suffix_tokens: int = 256

@@ -134,6 +134,7 @@ class CompletionRequest:
     sampling: SamplingParams = SamplingParams()
     drafters: tuple[str, ...] | None = None  # None: as configured; (): plain decoding
     multiline: bool = True
+    n_candidates: int = 1  # different texts to choose from, the best one included
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,8 @@ Finish: TypeAlias = Literal["stop", "length", "deadline", "cancelled", "empty"]
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Text to insert at the cursor. `reason` says in words why it is empty or short."""
+    """Text to insert at the cursor. `reason` says in words why it is empty or short;
+    `alternatives` are further texts, where more than one was asked for."""
 
     text: str = ""
     finish: Finish = "empty"
@@ -197,6 +199,19 @@ class Completion:
     request_id: str = ""
     reason: str = ""
     trace: Trace = field(default_factory=Trace)
+    alternatives: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a completion is. `text`: all so far, as the model said it; `lines`: its finished
+    lines, ready to insert."""
+
+    text: str
+    lines: str
+
+
+OnProgress: TypeAlias = Callable[[Progress], None]
 
 
 FimOrder: TypeAlias = Literal["psm", "spm"]
@@ -331,8 +346,13 @@ class Engine(Protocol):
     """Answers requests: in this process (`LocalEngine`) or through the daemon."""
 
     def complete(
-        self, request: CompletionRequest, cancelled: Callable[[], bool] = ...
-    ) -> Completion: ...
+        self,
+        request: CompletionRequest,
+        cancelled: Callable[[], bool] = ...,
+        on_progress: OnProgress | None = ...,
+    ) -> Completion:
+        """`on_progress` is called from time to time while the text grows."""
+        ...
 
     def close(self) -> None: ...
 

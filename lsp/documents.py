@@ -20,11 +20,24 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Selection:
+    """The entry of the editor's popup that is selected: `text` would replace start to end."""
+
+    start: Place
+    end: Place
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A document as it was when a request came: texts with \\n line ends around the cursor.
+    """A document as it was when a request came: texts with \\n line ends around the cursor, or
+    around the end of the selected popup entry as if it had been accepted.
 
     place:    the cursor, within the document even if the editor's was not.
+    start, end: what an answer replaces, on the cursor's line; both the cursor without a selection.
+    selected: what an answer begins with; "" without a selection.
     line_end: what the document itself ends its lines with.
+    after_deletion: the last change only took text away.
     """
 
     uri: str
@@ -33,7 +46,11 @@ class Snapshot:
     prefix: str
     suffix: str
     place: Place
+    start: Place
+    end: Place
+    selected: str
     line_end: str
+    after_deletion: bool
 
 
 class Document:
@@ -41,11 +58,17 @@ class Document:
         self.uri = uri
         self.language_id = language_id
         self.version = version
+        self.shrank = False
+        """The last change only took text away."""
         self._lines = split_lines(_well_formed(text))
 
     @property
     def text(self) -> str:
         return "".join(self._lines)
+
+    def lines(self, first: int, last: int) -> str:
+        """Text of the lines from `first` to before `last`, with \\n line ends."""
+        return _newlines("".join(self._lines[first:last]))
 
     def replace_all(self, text: str) -> None:
         self._lines = split_lines(_well_formed(text))
@@ -67,18 +90,31 @@ class Document:
         self._lines[first : last + 1] = lines
 
     def snapshot(
-        self, place: Place, encoding: Encoding, max_prefix: int, max_suffix: int
+        self,
+        place: Place,
+        encoding: Encoding,
+        max_prefix: int,
+        max_suffix: int,
+        selection: Selection | None = None,
     ) -> Snapshot:
         """Cost: linear in the text taken, at most about max_prefix + max_suffix characters.
-        Cut texts begin and end with whole lines where lines are not enormous."""
+        Cut texts begin and end with whole lines where lines are not enormous. A selection that is
+        not on the cursor's line, around the cursor, does not count."""
         line, index = self._locate(place, encoding)
         here = self._lines[line]
-        before, n_chars, at = [here[max(0, index - max_prefix) : index]], index, line
+        start = end = index
+        selected = ""
+        if selection is not None and not {*"\r\n"} & {*selection.text}:
+            first, i = self._locate(selection.start, encoding)
+            last, j = self._locate(selection.end, encoding)
+            if first == last == line and i <= index <= j:
+                start, end, selected = i, j, _well_formed(selection.text)
+        before, n_chars, at = [here[max(0, start - max_prefix) : start]], start, line
         while at > 0 and n_chars + len(self._lines[at - 1]) <= max_prefix:
             at -= 1
             before.append(self._lines[at])
             n_chars += len(self._lines[at])
-        after, n_chars, at = [here[index : index + max_suffix]], len(here) - index, line
+        after, n_chars, at = [here[end : end + max_suffix]], len(here) - end, line
         while at + 1 < len(self._lines) and n_chars + len(self._lines[at + 1]) <= max_suffix:
             at += 1
             after.append(self._lines[at])
@@ -87,10 +123,14 @@ class Document:
             uri=self.uri,
             language_id=self.language_id,
             version=self.version,
-            prefix=_newlines("".join(reversed(before))),
+            prefix=_newlines("".join(reversed(before))) + selected,
             suffix=_newlines("".join(after)),
             place=Place(line, to_character(here, index, encoding)),
+            start=Place(line, to_character(here, start, encoding)),
+            end=Place(line, to_character(here, end, encoding)),
+            selected=selected,
             line_end=self._line_end(),
+            after_deletion=self.shrank,
         )
 
     def _locate(self, place: Place, encoding: Encoding) -> tuple[int, int]:

@@ -9,7 +9,8 @@ import asyncio
 import os
 import stat
 import sys
-from typing import TYPE_CHECKING, BinaryIO, cast
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from lsprotocol import types
 from pygls.io_ import StdinAsyncReader
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class Protocol(LanguageServerProtocol):
-    """Keeps `documents` instead of pygls' own. The overridden handlers are generators only to call
-    further ones, which nobody registers here."""
+    """Keeps `documents` instead of pygls' own. Overridden handlers that are generators
+    call a further one."""
 
     documents: dict[str, Document]
 
@@ -45,20 +46,32 @@ class Protocol(LanguageServerProtocol):
         document = self.documents.get(params.text_document.uri)
         if document is None:
             return
-        encoding = encoding_of(self.workspace)
-        for change in params.content_changes:
-            if isinstance(change, types.TextDocumentContentChangePartial):
-                start, end = change.range.start, change.range.end
-                document.replace(place_of(start), place_of(end), change.text, encoding)
-            else:
-                document.replace_all(change.text)
+        apply_changes(document, params.content_changes, encoding_of(self.workspace))
         document.version = params.text_document.version
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, params: types.DidCloseTextDocumentParams
-    ) -> None:
+    ) -> Generator[Any, Any, None]:
         self.documents.pop(params.text_document.uri, None)
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_CLOSE], (params,), None
+
+
+def apply_changes(
+    document: Document,
+    changes: Sequence[types.TextDocumentContentChangeEvent],
+    encoding: Encoding,
+) -> None:
+    shrank = bool(changes)
+    for change in changes:
+        if isinstance(change, types.TextDocumentContentChangePartial):
+            start, end = place_of(change.range.start), place_of(change.range.end)
+            document.replace(start, end, change.text, encoding)
+            shrank = shrank and not change.text and start != end
+        else:
+            shrank = shrank and len(change.text) < len(document.text)
+            document.replace_all(change.text)
+    document.shrank = shrank
 
 
 def encoding_of(workspace: Workspace) -> Encoding:

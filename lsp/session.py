@@ -1,23 +1,99 @@
-"""One editor's completions: from a snapshot of a document to text to insert. No LSP types."""
+"""One editor's completions: from a snapshot of a document to texts to insert. No LSP types.
+
+For each document there is at most one request that waits and one generation that runs. A newer
+request takes the waiting one's place. The generation goes on as long as what is typed agrees with
+what it said; otherwise it ends, and a new one begins. When a request's time is over it gets the
+finished lines, and the rest goes into the suggestions that are kept.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import secrets
+from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
 from codespec.config import Settings
 from codespec.daemon.address import Transport
 from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.wire import StateChanged
-from codespec.types import Completion, CompletionRequest, SamplingParams
+from codespec.index.openfiles import OpenFileRules
+from codespec.stats import Stats
+from codespec.types import Completion, CompletionRequest, Progress, SamplingParams
 
-from .documents import Snapshot
+from .documents import Place, Snapshot
+from .feedback import Feedback
+from .occasions import why_unwelcome
+from .suggestions import Piece, Suggestion, Suggestions, rest_of
+
+log = logging.getLogger(__name__)
 
 # More than any prompt takes; the rest serves lookups. What is sent is tokenised each time.
 MAX_PREFIX_CHARS = 48_000
 MAX_SUFFIX_CHARS = 12_000
 # Of the deadline, for our own way back to the editor.
-_MARGIN_MS = 5.0
+_MARGIN_S = 0.005
+# An editor that cancels may be about to ask again for text that was typed along.
+_GRACE_S = 0.02
+_MAX_OFFERS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request. `path` and `workspace`: absolute or "". `invoked`: the user asked, waits longer,
+    and may want to choose."""
+
+    snapshot: Snapshot
+    path: str
+    workspace: str
+    invoked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A text that an editor may show; `id` comes back with what became of it."""
+
+    id: str
+    piece: Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`reason`: why there are no offers; `paused`: why there are none in this document at all.
+    `cached`: the model was not asked."""
+
+    offers: tuple[Offer, ...] = ()
+    reason: str = ""
+    cached: bool = False
+    paused: str = ""
+
+    @property
+    def words(self) -> str:
+        """For a trace."""
+        if self.paused or self.reason:
+            return f"no suggestion: {self.paused or self.reason}"
+        n_chars = len(self.offers[0].piece.text)
+        source = "one that was made before" if self.cached else "by the model"
+        return f"{len(self.offers)} suggestions, {n_chars} characters, {source}"
+
+
+@dataclass(slots=True)
+class _Document:
+    """turn: set when a newer request comes. generation: of `growing`, while it runs."""
+
+    turn: asyncio.Future[None] | None = None
+    growing: Suggestion | None = None
+    generation: asyncio.Task[None] | None = None
+    grace: asyncio.TimerHandle | None = None
+
+    def end_grace(self) -> None:
+        if self.grace is not None:
+            self.grace.cancel()
+            self.grace = None
 
 
 class Session:
@@ -27,39 +103,192 @@ class Session:
         self,
         settings: Settings,
         on_state: Callable[[StateChanged], None],
+        lines_of: Callable[[str, int, int], str],
         transport: Transport | None = None,
     ) -> None:
+        """`lines_of(uri, first, last)`: text of an open document, "" if it is not."""
         self.settings = settings
         self._client = AsyncClient(settings, on_state, transport)
+        self._rules = OpenFileRules()
+        self._suggestions = Suggestions()
+        self._documents: dict[str, _Document] = {}
+        self._offers: OrderedDict[str, tuple[Ask, Piece]] = OrderedDict()
+        self._numbers = count(1)
+        stats = Stats() if settings.stats.enabled else None
+        self._feedback = Feedback(stats, lines_of, secrets.token_hex(6))
 
     def start(self) -> None:
         """Begin to start or join the daemon."""
         self._client.connect()
 
-    async def complete(
-        self, snapshot: Snapshot, path: str, workspace: str, invoked: bool
-    ) -> Completion:
-        """Within the deadline of the settings, empty if need be, and at once when a newer request
-        for the document comes (the daemon sees to that). `path` and `workspace`: absolute or "".
-        `invoked`: the user asked, and waits longer.
-        """
+    async def suggest(self, ask: Ask) -> Answer:
+        """Within the deadline of the settings, with nothing if need be, and at once when a newer
+        request for the document comes. Cancelling the task cancels the request."""
+        started = asyncio.get_running_loop().time()
+        document = self._documents.setdefault(ask.snapshot.uri, _Document())
+        if document.turn is not None and not document.turn.done():
+            document.turn.set_result(None)
+        turn = document.turn = asyncio.get_running_loop().create_future()
+        document.end_grace()
+        try:
+            answer = await self._answer(ask, document, turn)
+        except asyncio.CancelledError:
+            if document.turn is turn and document.generation is not None:
+                document.grace = asyncio.get_running_loop().call_later(
+                    _GRACE_S, _end_generation, document
+                )
+            raise
+        snapshot = ask.snapshot
+        latency_ms = (asyncio.get_running_loop().time() - started) * 1e3
+        for offer in answer.offers:
+            self._feedback.offered(
+                offer.id, snapshot.uri, snapshot.language_id, snapshot.place.line,
+                snapshot.selected + offer.piece.text, latency_ms, answer.cached,
+            )  # fmt: skip
+        return answer
+
+    def why_paused(self, path: str, workspace: str) -> str:
+        """Why this document gets no suggestions, whoever asks; "" where it does."""
+        return self._rules.why_excluded(path, workspace)
+
+    async def _answer(self, ask: Ask, document: _Document, turn: asyncio.Future[None]) -> Answer:
+        now = ask.snapshot
+        if why := self.why_paused(ask.path, ask.workspace):
+            _end_generation(document)
+            return Answer(paused=why)
+        rest = self._suggestions.find(now)
+        cached = rest is not None and rest.suggestion.done
+        if rest is None or (ask.invoked and cached and not rest.suggestion.has_alternatives):
+            if not ask.invoked and (why := why_unwelcome(now)):
+                _end_generation(document)
+                return Answer(reason=why)
+            cached = False
+            suggestion = self._begin(ask, document)
+        else:
+            suggestion = rest.suggestion
+        if not suggestion.done and document.generation is not None:
+            limits = self.settings.completion
+            wait_ms = limits.deadline_invoked_ms if ask.invoked else limits.deadline_auto_ms
+            await asyncio.wait(
+                {document.generation, turn},
+                timeout=max(0.001, wait_ms / 1e3 - _MARGIN_S),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        if turn.done():
+            return Answer(reason="a newer request for this document took its place")
+        left = rest_of(suggestion, now)
+        pieces = left.pieces if left is not None else ()
+        if rest is not None and ask.invoked:  # what is shown already stays first
+            pieces = tuple(dict.fromkeys((*rest.pieces, *pieces)))
+        if not pieces:
+            return Answer(reason=suggestion.reason or "no line was finished by the deadline")
+        return Answer(tuple(self._offer(ask, piece) for piece in pieces), cached=cached)
+
+    # --- generations ------------------------------------------------------------------------
+
+    def _begin(self, ask: Ask, document: _Document) -> Suggestion:
+        _end_generation(document)
+        suggestion = Suggestion(ask.snapshot)
+        suggestion.has_alternatives = ask.invoked
+        self._suggestions.add(suggestion)
+        document.growing = suggestion
+        document.generation = asyncio.ensure_future(self._generate(ask, suggestion))
+        return suggestion
+
+    async def _generate(self, ask: Ask, suggestion: Suggestion) -> None:
         limits = self.settings.completion
-        deadline_ms = limits.deadline_invoked_ms if invoked else limits.deadline_auto_ms
+        snapshot = ask.snapshot
+        patience_ms = limits.deadline_invoked_ms if ask.invoked else limits.deadline_auto_ms
         request = CompletionRequest(
             prefix=snapshot.prefix,
             suffix=snapshot.suffix,
-            path=path,
-            workspace=workspace,
+            path=ask.path,
+            workspace=ask.workspace,
             language_id=snapshot.language_id,
             doc_version=snapshot.version,
             max_tokens=limits.max_tokens,
-            deadline_ms=max(1.0, deadline_ms - _MARGIN_MS),
+            deadline_ms=patience_ms,
             sampling=SamplingParams(temperature=limits.temperature),
+            n_candidates=limits.n_candidates if ask.invoked else 1,
         )
-        return await self._client.complete(request, snapshot.uri)
+
+        def heard(progress: Progress) -> None:
+            suggestion.text, suggestion.lines = progress.text, progress.lines
+
+        completion = Completion(finish="cancelled")
+        try:
+            completion = await self._client.complete(request, snapshot.uri, heard, limits.linger_ms)
+        finally:
+            suggestion.done = True
+            texts = (completion.text, *completion.alternatives)
+            suggestion.texts = tuple(dict.fromkeys(t for t in texts if t))
+            if not suggestion.texts and suggestion.lines and completion.finish != "stop":
+                suggestion.texts = (suggestion.lines,)
+            suggestion.reason = completion.reason
+            if not suggestion.texts and completion.finish not in ("stop", "length"):
+                self._suggestions.remove(suggestion)  # it may go better next time
+
+    def _offer(self, ask: Ask, piece: Piece) -> Offer:
+        offer = Offer(str(next(self._numbers)), piece)
+        self._offers[offer.id] = (ask, piece)
+        if len(self._offers) > _MAX_OFFERS:
+            self._offers.popitem(last=False)
+        return offer
+
+    # --- what became of an offer ------------------------------------------------------------
+
+    def shown(self, offer_id: str) -> None:
+        self._feedback.shown(offer_id)
+
+    def partially_accepted(self, offer_id: str, n_units: int) -> None:
+        """`n_units`: how much up to now, in units of UTF-16."""
+        self._feedback.partially_accepted(offer_id, n_units)
+
+    def accepted(self, offer_id: str) -> None:
+        """All of it: think ahead, so that what comes next is there when it is asked for."""
+        self._feedback.accepted(offer_id)
+        offered = self._offers.get(offer_id)
+        if offered is None:
+            return
+        ask, piece = offered
+        ahead = replace(ask, snapshot=_after(ask.snapshot, piece), invoked=False)
+        if self._suggestions.find(ahead.snapshot) is None and not why_unwelcome(ahead.snapshot):
+            document = self._documents.setdefault(ahead.snapshot.uri, _Document())
+            self._begin(ahead, document)
+
+    # --- documents --------------------------------------------------------------------------
+
+    def closed(self, uri: str) -> None:
+        """The document is no longer open."""
+        document = self._documents.pop(uri, None)
+        if document is not None:
+            _end_generation(document)
+        self._suggestions.forget(uri)
 
     async def close(self) -> None:
+        for document in self._documents.values():
+            _end_generation(document)
+        await self._feedback.close()
         await self._client.close()
+
+
+def _end_generation(document: _Document) -> None:
+    document.end_grace()
+    if document.generation is not None:
+        document.generation.cancel()
+    document.generation = document.growing = None
+
+
+def _after(snapshot: Snapshot, piece: Piece) -> Snapshot:
+    """The document once `piece` was inserted."""
+    prefix, suffix = snapshot.prefix + piece.text, snapshot.suffix[piece.n_after :]
+    line = snapshot.start.line + piece.text.count("\n")
+    # The column is not needed where nothing is sent to an editor.
+    place = Place(line, 0)
+    return replace(
+        snapshot, prefix=prefix, suffix=suffix, place=place, start=place, end=place,
+        selected="", after_deletion=False,
+    )  # fmt: skip
 
 
 def workspace_of(path: str, folders: list[str]) -> str:

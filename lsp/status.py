@@ -1,10 +1,12 @@
-"""What the editor shows about us: the state of the daemon in words.
+"""What the editor shows about us: the state of the daemon, or why there are no suggestions.
 
 `didChangeStatus` {busy, kind, message} is the notification that editors know from other
 completion servers.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from codespec.daemon.wire import State, StateChanged
 
@@ -20,6 +22,39 @@ _WORDS: dict[State, tuple[bool, str, str]] = {
 }
 
 
+class Status:
+    """The one status of an editor window: an error of ours before a pause in the document at hand
+    before the state of the daemon. Sent when it changes, so once for each cause."""
+
+    def __init__(self, send: Callable[[dict[str, object]], None]) -> None:
+        self._send = send
+        self._sent: dict[str, object] = {}
+        self._error: dict[str, object] | None = None
+        self._paused: dict[str, object] | None = None
+        self._state: dict[str, object] | None = None
+
+    def state(self, change: StateChanged) -> None:
+        self._state = status_of(change)
+        self._show()
+
+    def error(self, message: str) -> None:
+        """Settings that cannot be used; "" once they can."""
+        self._error = {"busy": False, "kind": "Error", "message": message} if message else None
+        self._show()
+
+    def paused(self, why: str) -> None:
+        """No suggestions in the document at hand, and why; "" where there are."""
+        message = f"paused: {why}"
+        self._paused = {"busy": False, "kind": "Inactive", "message": message} if why else None
+        self._show()
+
+    def _show(self) -> None:
+        status = self._error or self._paused or self._state
+        if status and status != self._sent:
+            self._sent = status
+            self._send(status)
+
+
 def status_of(change: StateChanged) -> dict[str, object]:
     """Parameters of the notification."""
     busy, kind, words = _WORDS[change.state]
@@ -27,7 +62,3 @@ def status_of(change: StateChanged) -> dict[str, object]:
     if change.state == "stopping":
         detail = ""
     return {"busy": busy, "kind": kind, "message": f"{words}: {detail}" if detail else words}
-
-
-def error_status(message: str) -> dict[str, object]:
-    return {"busy": False, "kind": "Error", "message": message}

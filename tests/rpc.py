@@ -153,18 +153,25 @@ class LspClient:
             {"textDocument": {"uri": uri, "version": version}, "contentChanges": list(changes)},
         )
 
-    def post_completion(self, uri: str, line: int, character: int, invoked: bool = True) -> int:
+    def post_completion(
+        self, uri: str, line: int, character: int, invoked: bool = True, selected: object = None
+    ) -> int:
+        context = {"triggerKind": 1 if invoked else 2}
         return self.post(
             "textDocument/inlineCompletion",
             {
                 "textDocument": {"uri": uri},
                 "position": {"line": line, "character": character},
-                "context": {"triggerKind": 1 if invoked else 2},
+                "context": context
+                if selected is None
+                else {**context, "selectedCompletionInfo": selected},
             },
         )
 
-    def complete(self, uri: str, line: int, character: int, invoked: bool = True) -> Any:
-        reply = self.reply(self.post_completion(uri, line, character, invoked))
+    def complete(
+        self, uri: str, line: int, character: int, invoked: bool = True, selected: object = None
+    ) -> Any:
+        reply = self.reply(self.post_completion(uri, line, character, invoked, selected))
         assert "error" not in reply, reply
         return reply["result"]["items"]
 

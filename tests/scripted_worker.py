@@ -16,14 +16,17 @@ from pathlib import Path
 from codespec.config import Settings
 from codespec.daemon import wire, worker
 from codespec.errors import ModelError
-from codespec.types import Completion, CompletionRequest
+from codespec.types import Completion, CompletionRequest, OnProgress
 
 SCRIPT = str(Path(__file__))
 
 
 class ScriptedEngine:
     def complete(
-        self, request: CompletionRequest, cancelled: Callable[[], bool] = lambda: False
+        self,
+        request: CompletionRequest,
+        cancelled: Callable[[], bool] = lambda: False,
+        on_progress: OnProgress | None = None,
     ) -> Completion:
         never = threading.Event()
         if request.prefix == "die":

@@ -19,7 +19,7 @@ from codespec.daemon import payload, wire
 from codespec.daemon.address import Address, Transport, address_of, read_port_file
 from codespec.daemon.spawn import Starter
 from codespec.errors import CodespecError
-from codespec.types import Completion, CompletionRequest
+from codespec.types import Completion, CompletionRequest, OnProgress, Progress
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,7 @@ class AsyncClient:
         self._on_state = on_state
         self._ids = count(1)
         self._pending: dict[int, asyncio.Future[wire.Completed | wire.Failed]] = {}
+        self._listeners: dict[int, OnProgress] = {}
         self._writer: asyncio.StreamWriter | None = None
         self._connected: asyncio.Task[None] | None = None
         self._reader: asyncio.Task[None] | None = None
@@ -61,12 +62,19 @@ class AsyncClient:
             if loop.time() >= self._retry_at_s:
                 self._connected = loop.create_task(self._connect())
 
-    async def complete(self, request: CompletionRequest, document: str) -> Completion:
+    async def complete(
+        self,
+        request: CompletionRequest,
+        document: str,
+        on_progress: OnProgress | None = None,
+        linger_ms: float = 0.0,
+    ) -> Completion:
         """`request.deadline_ms` must be set. A newer request for the same `document` takes this
-        one's place. Cancelling the task cancels the request.
+        one's place. Cancelling the task cancels the request. `linger_ms`: the completion may take
+        so much longer while nobody else needs the model; what there is so far is told on the way.
         """
         loop = asyncio.get_running_loop()
-        due_s = loop.time() + request.deadline_ms / 1e3
+        due_s = loop.time() + (request.deadline_ms + linger_ms) / 1e3
         self.connect()
         if self._writer is None and self._connected is not None:
             await asyncio.wait({self._connected}, timeout=due_s - loop.time())
@@ -75,6 +83,8 @@ class AsyncClient:
         request_id = next(self._ids)
         reply: asyncio.Future[wire.Completed | wire.Failed] = loop.create_future()
         self._pending[request_id] = reply
+        if on_progress is not None:
+            self._listeners[request_id] = on_progress
         answered = False
         try:
             self._send(
@@ -82,7 +92,9 @@ class AsyncClient:
                     id=request_id,
                     request=payload.pack(request),
                     document=document,
-                    deadline_ms=max(1.0, (due_s - loop.time()) * 1e3 - _MARGIN_MS),
+                    deadline_ms=max(1.0, (due_s - loop.time()) * 1e3 - linger_ms - _MARGIN_MS),
+                    linger_ms=linger_ms,
+                    stream=on_progress is not None,
                 )
             )
             await asyncio.wait({reply}, timeout=due_s - loop.time())
@@ -92,6 +104,7 @@ class AsyncClient:
             return payload.empty(request, "empty", e.message)
         finally:
             del self._pending[request_id]
+            self._listeners.pop(request_id, None)
             if not answered:
                 self._send(wire.Cancel(id=request_id))
 
@@ -152,6 +165,10 @@ class AsyncClient:
             reply = self._pending.get(message.id)
             if reply is not None and not reply.done():
                 reply.set_result(message)
+        elif isinstance(message, wire.Partial):
+            listener = self._listeners.get(message.id)
+            if listener is not None:
+                listener(Progress(message.text, message.lines))
 
     def _lost(self) -> None:
         if self._writer is not None:

@@ -16,7 +16,7 @@ from codespec.daemon import payload, wire
 from codespec.daemon.address import Address, Transport, address_of, read_port_file
 from codespec.daemon.spawn import Starter
 from codespec.errors import DaemonError
-from codespec.types import Completion, CompletionRequest
+from codespec.types import Completion, CompletionRequest, OnProgress, Progress
 
 _HELLO_S = 10.0
 _FRAME_S = 10.0
@@ -148,7 +148,10 @@ class DaemonEngine:
         self.close()
 
     def complete(
-        self, request: CompletionRequest, cancelled: Callable[[], bool] = lambda: False
+        self,
+        request: CompletionRequest,
+        cancelled: Callable[[], bool] = lambda: False,
+        on_progress: OnProgress | None = None,
     ) -> Completion:
         """An empty completion with a reason when the worker or the daemon dies meanwhile; the
         next call starts them again.
@@ -164,6 +167,7 @@ class DaemonEngine:
                 request=body,
                 document=request.path,
                 deadline_ms=request.deadline_ms,
+                stream=on_progress is not None,
             )
             try:
                 connection.send(message)
@@ -171,7 +175,7 @@ class DaemonEngine:
                 self.close()
                 continue
             try:
-                return self._await(connection, message.id, request, cancelled)
+                return self._await(connection, message.id, request, cancelled, on_progress)
             except ConnectionError:
                 self.close()
                 return payload.empty(request, "empty", "the daemon ended during the request")
@@ -183,6 +187,7 @@ class DaemonEngine:
         request_id: int,
         request: CompletionRequest,
         cancelled: Callable[[], bool],
+        on_progress: OnProgress | None,
     ) -> Completion:
         cancel_sent = False
         # The daemon keeps deadlines; this is for a daemon that hangs itself.
@@ -198,6 +203,8 @@ class DaemonEngine:
                 )
             if isinstance(reply, wire.Failed) and reply.id == request_id:
                 raise wire.error_of(reply)
+            if isinstance(reply, wire.Partial) and reply.id == request_id and on_progress:
+                on_progress(Progress(reply.text, reply.lines))
             if reply is None and not cancel_sent and cancelled():
                 connection.send(wire.Cancel(id=request_id))
                 cancel_sent = True

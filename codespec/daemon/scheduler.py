@@ -22,6 +22,8 @@ class Job:
 
     number:   unique over all clients; what the worker knows it by.
     due:      when the client wants an answer, whatever it is; None: it waits.
+    linger_s: how long it may go on after that while no other job waits.
+    stream:   the client wants to know what there is so far.
     answered: the client has its answer; a running job may still hold the worker.
     """
 
@@ -31,6 +33,9 @@ class Job:
     request: msgspec.Raw
     arrived: float
     due: float | None
+    linger_s: float = 0.0
+    stream: bool = False
+    lingers: bool = False
     number: int = 0
     answered: bool = False
     order: float = field(init=False)

@@ -24,7 +24,7 @@ from codespec.daemon.keeper import Keeper, Policy
 from codespec.daemon.process import resident_bytes
 from codespec.daemon.scheduler import Job, Scheduler
 
-Reply: TypeAlias = Callable[[wire.Completed | wire.Failed], None]
+Reply: TypeAlias = Callable[[wire.Completed | wire.Partial | wire.Failed], None]
 
 
 class Supervisor:
@@ -99,8 +99,8 @@ class Supervisor:
     # --- requests ---------------------------------------------------------------------------
 
     def submit(self, client: int, message: wire.Complete, reply: Reply) -> None:
-        """`reply` is called exactly once, at the deadline at the latest, unless the client is
-        dropped before.
+        """`reply` is called exactly once with a `Completed` or `Failed`, at the end of the deadline
+        and the time to linger at the latest, unless the client is dropped before.
 
         Raises: WireError for a request that could not be passed on.
         """
@@ -114,7 +114,10 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         now = loop.time()
         due = now + message.deadline_ms / 1e3 if message.deadline_ms > 0 else None
-        job = Job(client, message.id, message.document, message.request, now, due)
+        job = Job(
+            client, message.id, message.document, message.request, now, due,
+            linger_s=message.linger_ms / 1e3, stream=message.stream,
+        )  # fmt: skip
         for old in self._scheduler.add(job):
             self._give_up(old, "cancelled", "a newer request for this document took its place")
         self._replies[job] = reply
@@ -136,22 +139,35 @@ class Supervisor:
     def _pump(self) -> None:
         if self._keeper.state != "ready":
             return
+        running = self._scheduler.running
+        if running is not None and running.lingers and self._scheduler.waiting:
+            self._give_up(running, "deadline", "another request needs the model")
         job = self._scheduler.start()
         if job is None:
             return
         left_ms = 0.0
         if job.due is not None:
-            left_s = max(0.0, job.due - asyncio.get_running_loop().time())
+            left_s = max(0.0, job.due + job.linger_s - asyncio.get_running_loop().time())
             margin_s = min(left_s * self._policy.answer_margin, self._policy.max_margin_s)
             left_ms = max(1.0, (left_s - margin_s) * 1e3)
         self._keeper.send(
             wire.Complete(
-                id=job.number, request=job.request, document=job.document, deadline_ms=left_ms
+                id=job.number,
+                request=job.request,
+                document=job.document,
+                deadline_ms=left_ms,
+                stream=job.stream,
             )
         )
 
     def _past_due(self, job: Job) -> None:
         waiting = job is not self._scheduler.running
+        if job.linger_s and not waiting and not job.lingers:
+            loop = asyncio.get_running_loop()
+            self._timers[job] = loop.call_later(job.linger_s, self._past_due, job)
+            job.lingers = True
+            self._pump()
+            return
         self._give_up(
             job,
             "deadline",
@@ -197,6 +213,11 @@ class Supervisor:
     def _worker_said(self, message: wire.FromWorker) -> None:
         job = self._scheduler.running
         if isinstance(message, wire.Ready) or job is None or message.id != job.number:
+            return
+        if isinstance(message, wire.Partial):
+            reply = self._replies.get(job)
+            if reply is not None:
+                reply(msgspec.structs.replace(message, id=job.request_id))
             return
         self._release_worker()
         self._answer(job, msgspec.structs.replace(message, id=job.request_id))

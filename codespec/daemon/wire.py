@@ -59,12 +59,15 @@ class Hello(Message, frozen=True):
 class Complete(Message, frozen=True):
     """`id` is chosen by the sender and unique on its connection. A later request for the same
     `document` takes this one's place; "" never does. `deadline_ms`, from receipt; 0: none.
-    `request` is a `CompletionRequest`."""
+    `linger_ms`: how long to go on after that, if nobody else waits for the model. `stream`: send
+    `Partial` on the way. `request` is a `CompletionRequest`."""
 
     id: int
     request: msgspec.Raw
     document: str = ""
     deadline_ms: float = 0.0
+    linger_ms: float = 0.0
+    stream: bool = False
 
 
 class Cancel(Message, frozen=True):
@@ -101,6 +104,14 @@ class Completed(Message, frozen=True):
 
     id: int
     completion: msgspec.Raw
+
+
+class Partial(Message, frozen=True):
+    """The completion so far: see `types.Progress`."""
+
+    id: int
+    text: str
+    lines: str
 
 
 class Failed(Message, frozen=True):
@@ -141,7 +152,7 @@ class StatusReport(Message, frozen=True):
     memory_bytes: int = 0
 
 
-# --- supervisor to worker and back (also Complete, Cancel; Completed, Failed) ---------------
+# --- supervisor to worker and back (also Complete, Cancel; Completed, Partial, Failed) ------
 
 
 class Load(Message, frozen=True):
@@ -155,9 +166,9 @@ class Ready(Message, frozen=True):
 
 
 FromClient: TypeAlias = Hello | Complete | Cancel | Status | Configure | Shutdown
-FromDaemon: TypeAlias = Welcome | Completed | Failed | StateChanged | StatusReport
+FromDaemon: TypeAlias = Welcome | Completed | Partial | Failed | StateChanged | StatusReport
 ToWorker: TypeAlias = Load | Complete | Cancel
-FromWorker: TypeAlias = Ready | Completed | Failed
+FromWorker: TypeAlias = Ready | Completed | Partial | Failed
 
 T = TypeVar("T")
 

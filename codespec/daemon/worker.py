@@ -21,7 +21,7 @@ from codespec.config import Settings
 from codespec.daemon import payload, wire
 from codespec.daemon.logs import outline
 from codespec.errors import CodespecError
-from codespec.types import CancelledError, Completion, Engine
+from codespec.types import CancelledError, Completion, Engine, Progress
 
 EngineFactory = Callable[[Settings], "tuple[Engine, wire.Ready]"]
 
@@ -76,7 +76,7 @@ def serve(channel: Channel, factory: EngineFactory) -> int:
     channel.send(ready)
     while True:
         task = tasks.get()
-        channel.send(_answer(engine, task))
+        channel.send(_answer(engine, task, channel.send))
 
 
 def _read(channel: Channel, tasks: queue.SimpleQueue[_Task]) -> None:
@@ -95,15 +95,22 @@ def _read(channel: Channel, tasks: queue.SimpleQueue[_Task]) -> None:
     os._exit(0)
 
 
-def _answer(engine: Engine, task: _Task) -> wire.Completed | wire.Failed:
+def _answer(
+    engine: Engine, task: _Task, send: Callable[[wire.Message], None]
+) -> wire.Completed | wire.Failed:
     message = task.message
+
+    def tell(progress: Progress) -> None:
+        send(wire.Partial(id=message.id, text=progress.text, lines=progress.lines))
+
     try:
         request = payload.unpack_request(message.request)
         request = dataclasses.replace(request, deadline_ms=message.deadline_ms)
         if task.cancelled.is_set():
             completion = payload.empty(request, "cancelled", "cancelled before it began")
         else:
-            completion = engine.complete(request, task.cancelled.is_set)
+            on_progress = tell if message.stream else None
+            completion = engine.complete(request, task.cancelled.is_set, on_progress)
         return wire.Completed(id=message.id, completion=payload.pack(completion))
     except CancelledError:
         empty = payload.pack(Completion(finish="cancelled", reason="cancelled"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,14 +17,16 @@ from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve, load_or_measure
 from codespec.drafters.lookup import LookupDrafter
 from codespec.drafters.model import ModelDrafter, check_pair
-from codespec.engine.completer import Completer, Limits
+from codespec.engine.candidates import OtherFirstToken
+from codespec.engine.completer import Completer, Limits, Stop
 from codespec.engine.documents import OpenDocuments
 from codespec.engine.postprocess import BlockStop, finish_text
+from codespec.engine.progress import Teller, finished_lines
 from codespec.errors import ConfigError
 from codespec.index.reader import WorkspaceIndex
 from codespec.index.text import safe_cuts
 from codespec.models.registry import draft_path, target_path
-from codespec.sampling import Sampler
+from codespec.sampling import Sampler, TokenMask
 from codespec.types import (
     Completion,
     CompletionRequest,
@@ -31,6 +34,7 @@ from codespec.types import (
     Drafter,
     Finish,
     ModelInfo,
+    OnProgress,
     Trace,
 )
 
@@ -74,17 +78,19 @@ class LocalEngine:
         )
 
     def complete(
-        self, request: CompletionRequest, cancelled: Callable[[], bool] = lambda: False
+        self,
+        request: CompletionRequest,
+        cancelled: Callable[[], bool] = lambda: False,
+        on_progress: OnProgress | None = None,
     ) -> Completion:
         started = self._clock()
         if why := self._documents.why_excluded(request):
             return Completion(
                 doc_version=request.doc_version, request_id=request.request_id, reason=why
             )
-        made = self.generate(request, cancelled)
-        text = finish_text(
-            self.tokenizer.decode(made.tokens), len(made.context.healed), request.suffix, made.stop
-        )
+        made = self.generate(request, cancelled, on_progress)
+        text = self._text(request, made)
+        alternatives = self._alternatives(request, made, text, started, cancelled)
         made.trace.ms = (self._clock() - started) * 1e3
         return Completion(
             text=text,
@@ -93,12 +99,48 @@ class LocalEngine:
             request_id=request.request_id,
             reason="" if text else _REASONS.get(made.finish, "the model has nothing to add here"),
             trace=made.trace,
+            alternatives=alternatives,
         )
 
+    def _text(self, request: CompletionRequest, made: Generation) -> str:
+        raw = self.tokenizer.decode(made.tokens)
+        if made.finish in ("deadline", "cancelled"):
+            raw = finished_lines(raw)
+        return finish_text(raw, len(made.context.healed), request.suffix, made.stop)
+
+    def _alternatives(
+        self,
+        request: CompletionRequest,
+        best: Generation,
+        text: str,
+        started: float,
+        cancelled: Callable[[], bool],
+    ) -> tuple[str, ...]:
+        """What else may be meant, as time permits. Each costs a generation, but no prompt."""
+        texts = {text.rstrip(): text}
+        made, taken = best, set(self.info.eog)
+        for _ in range(2 * (request.n_candidates - 1)):
+            spent_ms = (self._clock() - started) * 1e3
+            taken.update(made.tokens[:1])
+            late = request.deadline_ms and spent_ms >= request.deadline_ms
+            if late or len(texts) >= request.n_candidates or made.finish == "empty":
+                break
+            left_ms = request.deadline_ms and request.deadline_ms - spent_ms
+            other = dataclasses.replace(request, deadline_ms=left_ms)
+            made = self.generate(other, cancelled, first_not=frozenset(taken))
+            alternative = self._text(other, made)
+            texts.setdefault(alternative.rstrip(), alternative)
+        return tuple(t for t in list(texts.values())[1:] if t.strip())
+
     def generate(
-        self, request: CompletionRequest, cancelled: Callable[[], bool] = lambda: False
+        self,
+        request: CompletionRequest,
+        cancelled: Callable[[], bool] = lambda: False,
+        on_progress: OnProgress | None = None,
+        first_not: frozenset[int] = frozenset(),
     ) -> Generation:
-        """The tokens of a completion, before they become the text to insert."""
+        """The tokens of a completion, before they become the text to insert. `first_not`: what the
+        output must not begin with."""
         started = self._clock()
         trace = Trace(model=self.info.name, backend=self.info.backend)
         document = self._documents.update(request)
@@ -110,13 +152,38 @@ class LocalEngine:
         stop = BlockStop(self.tokenizer, line_prefix, len(context.healed), request.multiline)
         if not len(context.prompt):
             return Generation(context, [], "empty", stop, trace)
-        mask = HealingMask(context.healed, self._vocabulary, self.tokenizer)
-        sampler = Sampler(request.sampling, mask if context.healed else None)
+        mask: TokenMask | None = None
+        if context.healed:
+            mask = HealingMask(context.healed, self._vocabulary, self.tokenizer)
+        if first_not:
+            mask = OtherFirstToken(first_not, self.info.n_vocab, mask)
+            if mask.is_empty:
+                return Generation(context, [], "empty", stop, trace)
+        sampler = Sampler(request.sampling, mask)
         deadline = started + request.deadline_ms / 1e3 if request.deadline_ms else float("inf")
         limits = Limits(request.max_tokens, deadline, self.settings.drafting.max_width)
         completer = Completer(self._target, self._chain(request), self._clock)
-        tokens, finish = completer.run(context, sampler, limits, stop, cancelled, trace)
+        ends = stop if on_progress is None else self._telling(on_progress, request, context, stop)
+        tokens, finish = completer.run(context, sampler, limits, ends, cancelled, trace)
         return Generation(context, tokens, finish, stop, trace)
+
+    def _telling(
+        self, tell: OnProgress, request: CompletionRequest, context: Context, stop: BlockStop
+    ) -> Stop:
+        n_healed = len(context.healed)
+        teller = Teller(
+            tell,
+            self.tokenizer.decode,
+            n_healed,
+            lambda raw: finish_text(raw, n_healed, request.suffix, stop),
+            self._clock,
+        )
+
+        def ends(emitted: list[int]) -> bool:
+            teller(emitted)
+            return stop(emitted)
+
+        return ends
 
     def close(self) -> None:
         for target in self._targets:

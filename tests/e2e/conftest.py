@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from codespec.config import Settings, load_settings
+from codespec.daemon.address import address_of
+from codespec.daemon.client import try_connect
 from codespec.daemon.lock import holder
+from tests import scripted_daemon
+from tests.rpc import LspClient
 
 TIMEOUT_S = 60.0
+PATIENT = {"completion": {"deadline_invoked_ms": 30_000}, "index": {"enabled": False}}
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,53 @@ def home(tmp_path: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) ->
         os.kill(pid, signal.SIGKILL)
     for pid in pids:
         wait_until_gone(pid)
+
+
+Spawn = Callable[[], LspClient]
+
+
+@pytest.fixture
+def spawn(home: Home) -> Iterator[Spawn]:
+    clients: list[LspClient] = []
+
+    def start() -> LspClient:
+        clients.append(LspClient(os.environ, home.workspace))
+        return clients[-1]
+
+    yield start
+    for client in clients:
+        client.kill()
+
+
+@pytest.fixture
+def scripted(home: Home, spawn: Spawn) -> Iterator[LspClient]:
+    """An editor on a daemon whose engine does what the text before the cursor says."""
+    daemon = subprocess.Popen([sys.executable, scripted_daemon.SCRIPT, "ok"], cwd=home.path)
+    address = address_of(home.settings)
+
+    def listens() -> bool:
+        connection = try_connect(address)
+        if connection is not None:
+            connection.close()
+        return connection is not None
+
+    until(listens)
+    try:
+        client = spawn()
+        client.initialize(home.workspace, options=PATIENT)
+        client.wait_for_status("Normal", "ready")
+        yield client
+        assert client.ended or client.close() == 0
+    finally:
+        daemon.terminate()
+        daemon.wait(TIMEOUT_S)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    give_up_at = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.005)
 
 
 def wait_until_gone(pid: int) -> None:

@@ -59,13 +59,6 @@ def kill_once(pid: int) -> Callable[[], bool]:
     return cancelled
 
 
-def until(condition: Callable[[], bool]) -> None:
-    give_up_at = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.01)
-
-
 def test_it_says_what_the_engine_says(home: Home) -> None:
     local = LocalEngine(home.settings)
     expected = local.complete(REQUEST)

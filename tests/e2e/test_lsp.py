@@ -4,64 +4,26 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from codespec.daemon import control
-from codespec.daemon.address import address_of
-from codespec.daemon.client import try_connect
 from codespec.engine.local import LocalEngine
 from codespec.index.reader import WorkspaceIndex
 from codespec.types import CompletionRequest
-from tests import scripted_daemon
-from tests.e2e.conftest import TIMEOUT_S, Home, wait_until_gone
-from tests.e2e.test_daemon import stopped, until
+from tests.e2e.conftest import PATIENT, Home, Spawn, until, wait_until_gone
+from tests.e2e.test_daemon import stopped
 from tests.rpc import LspClient
 
 URI = "file:///project/a.py"
+OTHER_URI = "file:///project/b.py"
 CODE = "import os\n\n\ndef read_file(path):\n    with open(\n\n\ndef main():\n    pass\n"
 CURSOR = (4, 14)
-PATIENT = {"completion": {"deadline_invoked_ms": 30_000}, "index": {"enabled": False}}
-
-Spawn = Callable[[], LspClient]
 
 
-@pytest.fixture
-def spawn(home: Home) -> Iterator[Spawn]:
-    clients: list[LspClient] = []
-
-    def start() -> LspClient:
-        clients.append(LspClient(os.environ, home.workspace))
-        return clients[-1]
-
-    yield start
-    for client in clients:
-        client.kill()
-
-
-@pytest.fixture
-def scripted(home: Home, spawn: Spawn) -> Iterator[LspClient]:
-    """An editor on a daemon whose engine does what the text before the cursor says."""
-    daemon = subprocess.Popen([sys.executable, scripted_daemon.SCRIPT, "ok"], cwd=home.path)
-    address = address_of(home.settings)
-
-    def listens() -> bool:
-        connection = try_connect(address)
-        if connection is not None:
-            connection.close()
-        return connection is not None
-
-    until(listens)
-    client = spawn()
-    client.initialize(home.workspace, options=PATIENT)
-    client.wait_for_status("Normal", "ready")
-    yield client
-    assert client.close() == 0
-    daemon.terminate()
-    daemon.wait(TIMEOUT_S)
+def texts(items: list[dict[str, Any]]) -> list[str]:
+    return [item["insertText"] for item in items]
 
 
 def status_of(home: Home) -> tuple[int, int]:
@@ -87,9 +49,11 @@ def test_an_editor_gets_what_the_engine_says(home: Home, spawn: Spawn) -> None:
     assert capabilities["positionEncoding"] == "utf-16"
     client.open(URI, CODE)
     # At once: the daemon is not even started.
-    (item,) = client.complete(URI, *CURSOR)
+    item = client.complete(URI, *CURSOR)[0]
     place = {"line": CURSOR[0], "character": CURSOR[1]}
+    command = item.pop("command")
     assert item == {"insertText": expected, "range": {"start": place, "end": place}}
+    assert command["command"] in capabilities["executeCommandProvider"]["commands"]
     states = [n["params"] for n in client.notifications if n["method"] == "didChangeStatus"]
     assert [s["busy"] for s in states] == [True, True, False]
     assert "starting" in states[0]["message"]
@@ -99,7 +63,7 @@ def test_an_editor_gets_what_the_engine_says(home: Home, spawn: Spawn) -> None:
     # Typing on, in small edits, gives what the changed text gives.
     edit = {"start": place, "end": place}
     client.change(URI, 2, {"range": edit, "text": "p"}, {"range": edit, "text": ""})
-    (again,) = client.complete(URI, CURSOR[0], CURSOR[1] + 1)
+    again = client.complete(URI, CURSOR[0], CURSOR[1] + 1)[0]
     with_p = spawn_text(home, prefix + "p", CODE[len(prefix) :])
     assert again["insertText"] == with_p
     assert client.close() == 0
@@ -115,14 +79,14 @@ def spawn_text(home: Home, prefix: str, suffix: str) -> str:
 
 
 def test_two_editors_share_one_daemon_and_leave_it_running(home: Home, spawn: Spawn) -> None:
-    texts: list[str] = []
+    found: list[list[str]] = []
     for client in [spawn(), spawn()]:
         client.initialize(home.workspace, options=PATIENT)
         client.open(URI, CODE)
-        (item,) = client.complete(URI, *CURSOR)
-        texts.append(item["insertText"])
+        found.append(texts(client.complete(URI, *CURSOR)))
         assert client.close() == 0
-    assert texts[0] == texts[1]
+    assert found[0]
+    assert found[0] == found[1]
     assert len(home.daemon_pids()) == 1
 
 
@@ -130,16 +94,17 @@ def test_a_worker_killed_during_a_completion(home: Home, spawn: Spawn) -> None:
     client = spawn()
     client.initialize(home.workspace, options=PATIENT)
     client.open(URI, CODE)
-    expected = client.complete(URI, *CURSOR)
+    expected = texts(client.complete(URI, *CURSOR))
     pid, worker_pid = status_of(home)
     with stopped(worker_pid):
-        request = client.post_completion(URI, *CURSOR)
+        client.open(OTHER_URI, CODE)
+        request = client.post_completion(OTHER_URI, *CURSOR)
         # The daemon has the request when it answers a question that came after it.
         until(lambda: n_requests(home) == 2)
         os.kill(worker_pid, signal.SIGKILL)
         assert client.reply(request)["result"] == {"items": []}
     client.wait_for_status("Warning", "SIGKILL")
-    assert client.complete(URI, *CURSOR) == expected
+    assert texts(client.complete(OTHER_URI, *CURSOR)) == expected
     assert status_of(home)[0] == pid
     assert client.close() == 0
 
@@ -153,14 +118,17 @@ def test_a_killed_daemon_is_started_again(home: Home, spawn: Spawn) -> None:
     client = spawn()
     client.initialize(home.workspace, options=PATIENT)
     client.open(URI, CODE)
-    expected = client.complete(URI, *CURSOR)
+    expected = texts(client.complete(URI, *CURSOR))
     pid, _ = status_of(home)
     os.kill(pid, signal.SIGKILL)
     wait_until_gone(pid)
+    # What is known already needs no daemon.
+    assert texts(client.complete(URI, *CURSOR)) == expected
+    client.open(OTHER_URI, CODE)
     # A request that is sent before the server has noticed gets an empty answer, not an error.
-    first = client.complete(URI, *CURSOR)
+    first = texts(client.complete(OTHER_URI, *CURSOR))
     assert first in ([], expected)
-    assert first == expected or client.complete(URI, *CURSOR) == expected
+    assert first == expected or texts(client.complete(OTHER_URI, *CURSOR)) == expected
     assert status_of(home)[0] != pid
     assert client.close() == 0
 
@@ -169,11 +137,12 @@ def test_a_stopped_daemon_comes_back_when_it_is_needed(home: Home, spawn: Spawn)
     client = spawn()
     client.initialize(home.workspace, options=PATIENT)
     client.open(URI, CODE)
-    expected = client.complete(URI, *CURSOR)
+    expected = texts(client.complete(URI, *CURSOR))
     assert control.stop(home.settings)
     client.wait_for_status("Inactive", "stopped")
     assert control.status(home.settings) is None
-    assert client.complete(URI, *CURSOR) == expected
+    client.open(OTHER_URI, CODE)
+    assert texts(client.complete(OTHER_URI, *CURSOR)) == expected
     assert client.close() == 0
 
 

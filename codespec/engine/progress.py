@@ -1,0 +1,51 @@
+"""A completion before its end: what was said so far, and what of it is fit to be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from codespec.types import OnProgress, Progress
+
+INTERVAL_S = 0.02
+
+
+def finished_lines(raw: bytes) -> bytes:
+    """`raw` without its last line, which may go on."""
+    return raw[: max(0, raw.rfind(b"\n"))]
+
+
+class Teller:
+    """Tells now and then how far the output is; called after every token with all of them.
+
+    decode: the bytes of tokens. n_healed: bytes the output repeats from before the cursor.
+    finish: from output bytes to the text to insert.
+    """
+
+    def __init__(
+        self,
+        tell: OnProgress,
+        decode: Callable[[Sequence[int]], bytes],
+        n_healed: int,
+        finish: Callable[[bytes], str],
+        clock: Callable[[], float],
+    ) -> None:
+        self._tell = tell
+        self._decode = decode
+        self._n_healed = n_healed
+        self._finish = finish
+        self._clock = clock
+        self._told_s = clock()
+        self._finished = b""
+        self._lines = ""
+
+    def __call__(self, emitted: Sequence[int]) -> None:
+        now = self._clock()
+        if now - self._told_s < INTERVAL_S:
+            return
+        raw = self._decode(emitted)
+        finished = finished_lines(raw)
+        if finished != self._finished:
+            self._finished, self._lines = finished, self._finish(finished)
+        text = raw[self._n_healed :].decode("utf-8", "ignore")
+        self._tell(Progress(text, self._lines))
+        self._told_s = self._clock()

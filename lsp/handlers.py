@@ -1,0 +1,191 @@
+"""What the editor says, one function each: async, and waiting for nothing but its answer.
+
+Beyond the protocol: the notifications that editors know from other completion servers,
+`textDocument/didShowCompletion`, `textDocument/didPartiallyAcceptCompletion` and
+`textDocument/didFocus`, and the command of an item, which editors run when it is accepted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+
+from .protocol import place_of
+from .server import Server, path_of
+
+if TYPE_CHECKING:
+    from .documents import Selection, Snapshot
+    from .session import Offer
+
+log = logging.getLogger(__name__)
+
+ACCEPTED = "codespec.accepted"
+DID_SHOW = "textDocument/didShowCompletion"
+DID_PARTIALLY_ACCEPT = "textDocument/didPartiallyAcceptCompletion"
+DID_FOCUS = "textDocument/didFocus"
+
+
+async def initialize(server: Server, params: types.InitializeParams) -> None:
+    server.options = params.initialization_options
+
+
+async def initialized(server: Server, _params: types.InitializedParams) -> None:
+    server.opening = asyncio.ensure_future(server.open_session())
+    _warm_up(server)
+
+
+async def inline_completion(
+    server: Server, params: types.InlineCompletionParams
+) -> types.InlineCompletionList:
+    nothing = types.InlineCompletionList(items=[])
+    document = server.documents.get(params.text_document.uri)
+    if document is None:
+        return nothing
+    context = params.context
+    invoked = context.trigger_kind == types.InlineCompletionTriggerKind.Invoked
+    if server.session is None:
+        version = document.version
+        await server.opened(invoked)
+        # A text that changed while we waited has a request of its own under way.
+        if server.session is None or document.version != version:
+            return nothing
+    from .session import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, Ask, workspace_of
+
+    snapshot = document.snapshot(
+        place_of(params.position),
+        server.encoding,
+        MAX_PREFIX_CHARS,
+        MAX_SUFFIX_CHARS,
+        _selection_of(context.selected_completion_info),
+    )
+    path = path_of(document.uri)
+    answer = await server.session.suggest(
+        Ask(snapshot, path, workspace_of(path, server.roots), invoked)
+    )
+    server.status.paused(answer.paused)
+    place = f"{path or document.uri}:{snapshot.place.line + 1}"
+    server.trace(f"{place}: {answer.words}")
+    return types.InlineCompletionList(items=[_item(snapshot, offer) for offer in answer.offers])
+
+
+def _selection_of(info: types.SelectedCompletionInfo | None) -> Selection | None:
+    from .documents import Selection
+
+    if info is None:
+        return None
+    return Selection(place_of(info.range.start), place_of(info.range.end), info.text)
+
+
+def _item(snapshot: Snapshot, offer: Offer) -> types.InlineCompletionItem:
+    """The range is always given. What it replaces after the cursor are brackets, one unit each."""
+    start, end = snapshot.start, snapshot.end
+    text = snapshot.selected + offer.piece.text
+    return types.InlineCompletionItem(
+        insert_text=text.replace("\n", snapshot.line_end),
+        range=types.Range(
+            types.Position(start.line, start.character),
+            types.Position(end.line, end.character + offer.piece.n_after),
+        ),
+        command=types.Command("Completion accepted", ACCEPTED, arguments=[offer.id]),
+    )
+
+
+# --- what became of a suggestion --------------------------------------------------------------
+
+
+async def accepted(server: Server, offer_id: str) -> None:
+    if server.session is not None:
+        server.session.accepted(offer_id)
+
+
+async def did_show(server: Server, params: Any) -> None:
+    offer_id = _offer_of(params)
+    if server.session is not None and offer_id:
+        server.session.shown(offer_id)
+
+
+async def did_partially_accept(server: Server, params: Any) -> None:
+    offer_id = _offer_of(params)
+    n_units = getattr(params, "acceptedLength", None)
+    if server.session is not None and offer_id and isinstance(n_units, int):
+        server.session.partially_accepted(offer_id, n_units)
+
+
+def _offer_of(params: Any) -> str:
+    """The id in an item's command, "" where there is none."""
+    command = getattr(getattr(params, "item", None), "command", None)
+    arguments = getattr(command, "arguments", None)
+    return str(arguments[0]) if isinstance(arguments, list) and arguments else ""
+
+
+async def did_focus(server: Server, params: Any) -> None:
+    """The status is about the document that the user looks at."""
+    uri = getattr(getattr(params, "textDocument", None), "uri", None)
+    document = server.documents.get(uri) if isinstance(uri, str) else None
+    if server.session is not None and document is not None:
+        from .session import workspace_of
+
+        path = path_of(document.uri)
+        server.status.paused(server.session.why_paused(path, workspace_of(path, server.roots)))
+
+
+# --- files and folders ------------------------------------------------------------------------
+
+
+async def did_close(server: Server, params: types.DidCloseTextDocumentParams) -> None:
+    if server.session is not None:
+        server.session.closed(params.text_document.uri)
+
+
+async def did_save(server: Server, params: types.DidSaveTextDocumentParams) -> None:
+    if server.indexer is not None:
+        from .session import workspace_of
+
+        path = path_of(params.text_document.uri)
+        root = workspace_of(path, server.roots)
+        if root:
+            server.indexer.changed(root, path)
+
+
+async def did_change_folders(server: Server, params: types.DidChangeWorkspaceFoldersParams) -> None:
+    if server.indexer is not None:
+        for folder in params.event.removed:
+            await server.indexer.unwatch(path_of(folder.uri))
+        for folder in params.event.added:
+            path = path_of(folder.uri)
+            if path:
+                server.indexer.watch(path)
+
+
+def _warm_up(server: Server) -> None:
+    """cattrs generates its converters at first use, 20 ms that no keystroke should pay."""
+    message: dict[str, Any] = {
+        "jsonrpc": "2.0",
+        "id": 0,
+        "method": types.TEXT_DOCUMENT_INLINE_COMPLETION,
+        "params": {
+            "textDocument": {"uri": ""},
+            "position": {"line": 0, "character": 0},
+            "context": {"triggerKind": 2},
+        },
+    }
+    server.protocol.structure_message(message)
+
+
+def make_server() -> Server:
+    server = Server()
+    options = types.InlineCompletionOptions()
+    server.feature(types.INITIALIZE)(initialize)
+    server.feature(types.INITIALIZED)(initialized)
+    server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, options)(inline_completion)
+    server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(did_close)
+    server.feature(types.TEXT_DOCUMENT_DID_SAVE, types.SaveOptions(include_text=False))(did_save)
+    server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(did_change_folders)
+    server.feature(DID_SHOW)(did_show)
+    server.feature(DID_PARTIALLY_ACCEPT)(did_partially_accept)
+    server.feature(DID_FOCUS)(did_focus)
+    server.command(ACCEPTED)(accepted)
+    return server

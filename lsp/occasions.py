@@ -1,0 +1,26 @@
+"""Whether a suggestion is welcome: places where one would be in the way.
+
+Only for suggestions that nobody asked for, and only before the model is asked: what was suggested
+already goes on being shown. Each rule is a sentence, which the trace shows.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .documents import Snapshot
+
+# Closing brackets and quotes, then what ends or opens a statement, the end of a comment.
+_END_OF_LINE = re.compile(r"[\s)\]}>\"'`]*[\s:;,{]*(?:\*/|-->)?\s*")
+
+
+def why_unwelcome(snapshot: Snapshot) -> str:
+    """The rule against suggesting anything here; "" where there is none."""
+    line = snapshot.suffix.split("\n", 1)[0]
+    if line[:1].isalnum() or line[:1] == "_":
+        return "a word goes on right after the cursor"
+    if not _END_OF_LINE.fullmatch(line):
+        return "more than closing punctuation stands after the cursor"
+    if snapshot.after_deletion:
+        return "text was deleted just now"
+    return ""

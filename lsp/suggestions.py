@@ -1,0 +1,207 @@
+"""Suggestions that were made, and what of them still fits the text as it is typed on.
+
+A suggestion belongs to a place in a text: what stood before and after the cursor. It goes on
+fitting while the user types along it, goes back to it, or accepts a part of it. Two things that
+editors do on their own are forgiven: another indentation than the suggested one, and closing
+brackets that they put after the cursor.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .documents import Snapshot
+
+MAX_DOCUMENTS = 32
+MAX_SUGGESTIONS = 24
+"""Of one document; the oldest goes."""
+_CLOSING = frozenset(")]}>\"'`")
+_MAX_CLOSED = 4
+# Texts that were cut to a window are compared as far as both reach, if that is far enough.
+_MIN_WINDOW = 4000
+
+
+class Suggestion:
+    """Texts for one place, best first; while its generation runs, the text so far.
+
+    text:  all so far, as the model said it; known when typing is compared, not shown.
+    lines: the finished lines of it, fit to be shown.
+    done:  `texts` is final.
+    """
+
+    def __init__(self, base: Snapshot) -> None:
+        self.base = base
+        self.texts: tuple[str, ...] = ()
+        self.text = ""
+        self.lines = ""
+        self.reason = ""
+        self.done = False
+        self.has_alternatives = False
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Text to insert at the cursor. n_after: characters after the cursor that it replaces, closing
+    brackets that stand in it, too."""
+
+    text: str
+    n_after: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What of a suggestion is left to insert: best first, none empty; of an unfinished one its
+    finished lines, if any."""
+
+    suggestion: Suggestion
+    pieces: tuple[Piece, ...]
+
+
+class Suggestions:
+    """The suggestions of all documents. No clock, no tasks."""
+
+    def __init__(self) -> None:
+        self._by_uri: OrderedDict[str, deque[Suggestion]] = OrderedDict()
+
+    def add(self, suggestion: Suggestion) -> None:
+        uri = suggestion.base.uri
+        known = self._by_uri.pop(uri, None)
+        self._by_uri[uri] = deque(maxlen=MAX_SUGGESTIONS) if known is None else known
+        self._by_uri[uri].appendleft(suggestion)
+        if len(self._by_uri) > MAX_DOCUMENTS:
+            self._by_uri.popitem(last=False)
+
+    def remove(self, suggestion: Suggestion) -> None:
+        known = self._by_uri.get(suggestion.base.uri)
+        if known is not None and suggestion in known:
+            known.remove(suggestion)
+
+    def forget(self, uri: str) -> None:
+        self._by_uri.pop(uri, None)
+
+    def clear(self) -> None:
+        self._by_uri.clear()
+
+    def find(self, now: Snapshot) -> Rest | None:
+        """The newest suggestion that `now` fits, None where there is none. One that says there is
+        nothing to suggest fits only its own place."""
+        for suggestion in self._by_uri.get(now.uri, ()):
+            rest = rest_of(suggestion, now)
+            if rest is not None:
+                return rest
+        return None
+
+
+def rest_of(suggestion: Suggestion, now: Snapshot) -> Rest | None:
+    """What is left of a suggestion where the text is `now`; None where it does not fit.
+
+    Cost: some microseconds, and no more for texts that differ in their line already.
+    """
+    since = _typed_since(suggestion.base, now)
+    if since is None:
+        return None
+    typed, closed = since
+    blank_before = not _line_before(suggestion.base.prefix).strip()
+    if suggestion.done:
+        texts = suggestion.texts
+    else:
+        # What is typed must lie within what was said: beyond that, nobody knows.
+        if typed and not _left(suggestion.text, typed, blank_before):
+            return None
+        texts = (suggestion.lines,)
+    left = dict.fromkeys(_left(text, typed, blank_before) for text in texts)
+    pieces = tuple(p for p in (_beside(text, closed) for text in left if text) if p)
+    if suggestion.done and not pieces and (typed or closed or suggestion.texts):
+        return None
+    return Rest(suggestion, pieces)
+
+
+def _beside(text: str, closed: str) -> Piece | None:
+    """`text` where `closed` stands after the cursor already; None where both do not go together."""
+    rest: Iterator[str] = iter(text.split("\n", 1)[0])
+    if all(c in rest for c in closed):
+        return Piece(text, len(closed))
+    if text.rstrip().endswith(closed):
+        return Piece(text.rstrip().removesuffix(closed))
+    return None
+
+
+def _left(text: str, typed: str, blank_before: bool) -> str:
+    """`text` without `typed`, which may differ in indentation; "" where nothing is left or other
+    text was typed."""
+    if text.startswith(typed):
+        return text[len(typed) :]
+    typed_lines, lines = typed.split("\n"), text.split("\n")
+    if len(lines) < len(typed_lines):
+        return ""
+    last = len(typed_lines) - 1
+    for n, (line, wanted) in enumerate(zip(typed_lines, lines, strict=False)):
+        if n == 0 and not blank_before:
+            same = wanted.startswith(line) if n == last else wanted == line
+        elif n == last:
+            same = wanted.lstrip().startswith(line.lstrip())
+        else:
+            same = wanted.strip() == line.strip()
+        if not same:
+            return ""
+    line, wanted = typed_lines[last], lines[last]
+    if last == 0 and not blank_before:
+        left = wanted[len(line) :]
+    else:
+        left = wanted.lstrip()[len(line.lstrip()) :]
+    indent, suggested = _indent(line), _indent(wanted)
+    following = [
+        indent + other[len(suggested) :] if other.startswith(suggested) and other.strip() else other
+        for other in lines[last + 1 :]
+    ]
+    return "\n".join([left, *following])
+
+
+def _typed_since(base: Snapshot, now: Snapshot) -> tuple[str, str] | None:
+    """(text typed at the cursor since `base`, closing brackets that came after it), or None where
+    something else changed."""
+    n_lines = now.start.line - base.start.line
+    if n_lines < 0:
+        return None
+    closed = _closed_since(base.suffix, now.suffix)
+    if closed is None:
+        return None
+    at = len(now.prefix)
+    for _ in range(n_lines + 1):
+        at = now.prefix.rfind("\n", 0, max(at, 0))
+    cut = at + 1 + len(_line_before(base.prefix))
+    if cut > len(now.prefix) or not _same_end(base.prefix, now.prefix[:cut]):
+        return None
+    typed = now.prefix[cut:]
+    # Editors close what was opened just now.
+    return (typed, closed) if len(closed) <= len(typed) else None
+
+
+def _closed_since(before: str, now: str) -> str | None:
+    for n in range(min(_MAX_CLOSED, len(now)) + 1):
+        if n and now[n - 1] not in _CLOSING:
+            return None
+        if _same_start(before, now[n:]):
+            return now[:n]
+    return None
+
+
+def _same_start(a: str, b: str) -> bool:
+    """Equal, or equal as far as both windows reach."""
+    n = min(len(a), len(b))
+    return (len(a) == len(b) or n >= _MIN_WINDOW) and a[:n] == b[:n]
+
+
+def _same_end(a: str, b: str) -> bool:
+    n = min(len(a), len(b))
+    return (len(a) == len(b) or n >= _MIN_WINDOW) and a[len(a) - n :] == b[len(b) - n :]
+
+
+def _line_before(prefix: str) -> str:
+    return prefix[prefix.rfind("\n") + 1 :]
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]

@@ -1,0 +1,136 @@
+"""What editors may count on, feature by feature: an engine that follows a script, real bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.e2e.conftest import Home, until
+from tests.rpc import LspClient
+
+URI = "file:///project/a.py"
+
+
+def at(line: int, character: int) -> dict[str, int]:
+    return {"line": line, "character": character}
+
+
+def span(line: int, start: int, end: int) -> dict[str, Any]:
+    return {"start": at(line, start), "end": at(line, end)}
+
+
+def insert(line: int, character: int, text: str) -> dict[str, Any]:
+    return {"range": span(line, character, character), "text": text}
+
+
+def accept(client: LspClient, item: dict[str, Any]) -> None:
+    command = item["command"]
+    params = {"command": command["command"], "arguments": command["arguments"]}
+    client.request("workspace/executeCommand", params)
+
+
+def test_an_item_extends_the_selected_popup_entry(scripted: LspClient) -> None:
+    scripted.open(URI, "x = pri\n")
+    (item,) = scripted.complete(
+        URI, 0, 7, invoked=False, selected={"range": span(0, 4, 7), "text": "print"}
+    )
+    assert item["insertText"] == "print[x = print|\n]"
+    assert item["range"] == span(0, 4, 7)
+
+
+def test_a_popup_entry_that_replaces_text_after_the_cursor(scripted: LspClient) -> None:
+    scripted.open(URI, "x = prifoo\n")
+    info = {"range": span(0, 4, 10), "text": "print"}
+    (item,) = scripted.complete(URI, 0, 7, selected=info)
+    assert item["insertText"] == "print[x = print|\n]"
+    assert item["range"] == span(0, 4, 10)
+
+
+def test_a_popup_entry_elsewhere_does_not_count(scripted: LspClient) -> None:
+    scripted.open(URI, "a\nx = pri\n")
+    info = {"range": span(0, 0, 1), "text": "print"}
+    (item,) = scripted.complete(URI, 1, 7, selected=info)
+    assert item["insertText"] == "[a\nx = pri|\n]"
+    assert item["range"] == span(1, 7, 7)
+
+
+def test_typing_along_asks_no_model(scripted: LspClient) -> None:
+    scripted.open(URI, "def f")
+    (item,) = scripted.complete(URI, 0, 5, invoked=False)
+    text = item["insertText"]
+    assert text == "[def f|]"
+    for n, character in enumerate("[def"):
+        scripted.change(URI, 2 + n, insert(0, 5 + n, character))
+        (item,) = scripted.complete(URI, 0, 6 + n, invoked=False)
+        # Asked anew, the script would quote the changed text.
+        assert item["insertText"] == text[n + 1 :]
+    # Another character, and the model is asked.
+    scripted.change(URI, 9, insert(0, 9, "!"))
+    (item,) = scripted.complete(URI, 0, 10, invoked=False)
+    assert item["insertText"] == "[def f[def!|]"
+    # Taken back, what was there is there again.
+    scripted.change(URI, 10, {"range": span(0, 9, 10), "text": ""})
+    (item,) = scripted.complete(URI, 0, 9, invoked=False)
+    assert item["insertText"] == text[4:]
+
+
+def test_after_accepting_all_the_next_suggestion_is_on_its_way(scripted: LspClient) -> None:
+    scripted.open(URI, "x")
+    (item,) = scripted.complete(URI, 0, 1, invoked=False)
+    accept(scripted, item)
+    scripted.change(URI, 2, insert(0, 1, item["insertText"]))
+    (item,) = scripted.complete(URI, 0, 5, invoked=False)
+    assert item["insertText"] == "[x[x|]|]"
+
+
+def test_nothing_is_suggested_in_the_way_unless_asked_for(scripted: LspClient) -> None:
+    scripted.open(URI, "foo(bar)\n")
+    assert scripted.complete(URI, 0, 5, invoked=False) == []
+    assert len(scripted.complete(URI, 0, 5)) == 1
+    assert len(scripted.complete(URI, 0, 7, invoked=False)) == 1
+    scripted.change(URI, 2, {"range": span(0, 6, 7), "text": ""})
+    assert scripted.complete(URI, 0, 6, invoked=False) == []
+
+
+def test_a_trace_names_the_rule(scripted: LspClient) -> None:
+    scripted.notify("$/setTrace", {"value": "messages"})
+    scripted.open(URI, "foo(bar)\n")
+    assert scripted.complete(URI, 0, 5, invoked=False) == []
+    message = scripted.wait_for(lambda m: m["method"] == "$/logTrace")
+    assert "/project/a.py:1: no suggestion: a word goes on" in message["params"]["message"]
+    assert "foo" not in message["params"]["message"]
+
+
+def test_a_document_that_rules_exclude_is_a_pause_with_a_reason(
+    home: Home, scripted: LspClient
+) -> None:
+    (home.workspace / ".gitignore").write_text("*.log\n")
+    allowed, excluded = (home.workspace / name for name in ("a.py", "b.log"))
+    for path in (allowed, excluded):
+        scripted.open(path.as_uri(), "x")
+    assert scripted.complete(excluded.as_uri(), 0, 1) == []
+    status = scripted.wait_for_status("Inactive", "paused: ignored by .gitignore: *.log")
+    assert not status["busy"]
+    scripted.notify("textDocument/didFocus", {"textDocument": {"uri": allowed.as_uri()}})
+    scripted.wait_for_status("Normal", "ready")
+    scripted.notify("textDocument/didFocus", {"textDocument": {"uri": excluded.as_uri()}})
+    scripted.wait_for_status("Inactive", "paused")
+
+
+def test_what_became_of_items_is_counted(home: Home, scripted: LspClient) -> None:
+    from codespec.stats import summary
+
+    scripted.open(URI, "x")
+    (item,) = scripted.complete(URI, 0, 1)
+    scripted.notify("textDocument/didShowCompletion", {"item": item})
+    params = {"item": item, "acceptedLength": 2}
+    scripted.notify("textDocument/didPartiallyAcceptCompletion", params)
+    # Messages that make no sense are no harm.
+    for method in ("didShowCompletion", "didPartiallyAcceptCompletion", "didFocus"):
+        for junk in ({}, {"item": 1}, {"item": {"command": None}}, {"textDocument": None}):
+            scripted.notify(f"textDocument/{method}", junk)
+    assert len(scripted.complete(URI, 0, 1)) == 1
+    until(lambda: True)
+    assert scripted.close() == 0
+    (everything, python) = summary()
+    assert (everything.n_shown, everything.n_accepted_chars) == (1, 2)
+    assert python.language == "python"
