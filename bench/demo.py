@@ -20,6 +20,7 @@ from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import Settings, cache_dir, load_settings
 from codespec.engine.local import LocalEngine
 from codespec.index.build import build_index
+from codespec.index.words import WordEncoder
 from codespec.models.registry import target_path
 from codespec.types import Completion, CompletionRequest
 
@@ -85,7 +86,7 @@ def fetch(package: str) -> Path:
 def index(root: Path, settings: Settings) -> None:
     model = load_model(target_path(settings.model), vocab_only=True)
     with console.status("indexing"):
-        report = build_index(root, LlamaTokenizer(model), settings.index)
+        report = build_index(root, WordEncoder(LlamaTokenizer(model)), settings.index)
     console.print(
         f"[bold]index[/]  {root.name}: {report.n_files} files, {report.n_tokens:,} tokens, "
         f"{report.n_index_bytes / max(report.n_tokens, 1):.1f} bytes a token, "

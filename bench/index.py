@@ -26,6 +26,7 @@ from codespec.backends.llama import LlamaTokenizer, default_threads, load_model
 from codespec.config import Settings
 from codespec.index.build import BuildProgress, build_index
 from codespec.index.live import LiveDocument
+from codespec.index.words import WordEncoder
 from codespec.models.registry import target_path
 from codespec.native import Segment, SuffixAutomaton, build_segment
 from codespec.types import Tokenizer, Tokens
@@ -118,9 +119,9 @@ def measure_sources(
             def progress(p: BuildProgress) -> None:
                 show(p.n_bytes_done, p.n_bytes)
 
-            first, *others = tokenizers
             begin = time.process_time()
-            report = build_index(root, first, settings.index, progress, extra_tokenizers=others)
+            encoder = WordEncoder(tokenizers[0])
+            report = build_index(root, encoder, settings.index, progress, n_threads=len(tokenizers))
             cpu_seconds = time.process_time() - begin
     megabytes = report.n_source_bytes / 1e6
     return {

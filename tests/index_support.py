@@ -18,6 +18,7 @@ from codespec.config import IndexSettings
 from codespec.index.build import BuildReport, build_index
 from codespec.index.reader import WorkspaceIndex
 from codespec.index.store import Store
+from codespec.index.words import WordEncoder
 from codespec.types import Tokens
 
 SETTINGS = IndexSettings()
@@ -39,6 +40,7 @@ class Workspace:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.tokenizer = ByteTokenizer()
+        self.encoder = WordEncoder(self.tokenizer)
         root.mkdir(parents=True, exist_ok=True)
 
     def write(self, path: str, content: str | bytes) -> Path:
@@ -48,7 +50,7 @@ class Workspace:
         return file
 
     def build(self, settings: IndexSettings = SETTINGS, **options) -> BuildReport:
-        return build_index(self.root, self.tokenizer, settings, **options)
+        return build_index(self.root, self.encoder, settings, **options)
 
     def open(self) -> WorkspaceIndex | None:
         return WorkspaceIndex.open(self.root, self.tokenizer.hash)

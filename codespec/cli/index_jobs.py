@@ -19,6 +19,7 @@ from codespec.config import Settings
 from codespec.index.build import BuildProgress, BuildReport
 from codespec.index.indexer import be_modest, run_indexer
 from codespec.index.watch import Hints, Keeper, elected, file_events
+from codespec.index.words import WordEncoder
 from codespec.models.registry import target_path
 
 # Each file that crashes the parser costs one run, and is read as plain text or left out afterwards.
@@ -39,16 +40,14 @@ def supervise(quiet: bool) -> int:
     return 1
 
 
-def tokenizers(settings: Settings) -> list[LlamaTokenizer]:
-    """One for each thread. The vocabulary is read-only, and the tokenizer holds no state of its
-    own but a table."""
+def _encoder(settings: Settings) -> WordEncoder:
     vocabulary = load_model(target_path(settings.model), vocab_only=True)
-    return [LlamaTokenizer(vocabulary) for _ in range(default_threads())]
+    return WordEncoder(LlamaTokenizer(vocabulary))
 
 
 def build(path: Path, settings: Settings, quiet: bool) -> BuildReport:
     """Build or update, with a progress bar."""
-    first, *others = tokenizers(settings)
+    encoder = _encoder(settings)
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -63,7 +62,7 @@ def build(path: Path, settings: Settings, quiet: bool) -> BuildReport:
             count = f"{p.n_files_done} of {p.n_files} files" if p.n_files else ""
             bar.update(task, completed=p.n_bytes_done, total=p.n_bytes or None, count=count)
 
-        return run_indexer(path, first, settings.index, show, extra_tokenizers=others)
+        return run_indexer(path, encoder, settings.index, show, n_threads=default_threads())
 
 
 def watch(path: Path, settings: Settings, quiet: bool, as_json: bool) -> None:
@@ -74,14 +73,14 @@ def watch(path: Path, settings: Settings, quiet: bool, as_json: bool) -> None:
     hints = Hints(root, stop)
     hints.listen(sys.stdin)
     be_modest()
-    chosen = tokenizers(settings)
+    encoder = _encoder(settings)
 
     def tell(report: BuildReport) -> None:
         if not quiet:
             print_report(path, report, as_json)
             sys.stdout.flush()
 
-    keeper = Keeper(root, chosen, settings.index, stop, tell)
+    keeper = Keeper(root, encoder, settings.index, stop, default_threads(), tell)
     with elected(keeper.store, stop) as is_ours:
         if is_ours:
             keeper.run(file_events(root, stop), hints)

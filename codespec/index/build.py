@@ -22,7 +22,7 @@ from codespec.index.documents import Document, DocumentReader
 from codespec.index.ignore import IgnoreRules
 from codespec.index.scan import Candidate, is_within, scan
 from codespec.index.store import FileEntry, Manifest, SegmentEntry, Store
-from codespec.types import Tokenizer
+from codespec.index.words import WordEncoder
 
 _RACY_NS = 2_000_000_000
 """A file changed this shortly before a scan may change again without its times telling: file
@@ -65,11 +65,11 @@ class BuildCancelledError(Exception):
 
 def build_index(
     root: str | os.PathLike[str],
-    tokenizer: Tokenizer,
+    encoder: WordEncoder,
     settings: IndexSettings,
     progress: Callable[[BuildProgress], None] = lambda _: None,
     *,
-    extra_tokenizers: Sequence[Tokenizer] = (),
+    n_threads: int = 1,
     cancelled: Callable[[], bool] = lambda: False,
     paths: Collection[str] = ("",),
 ) -> BuildReport:
@@ -77,7 +77,8 @@ def build_index(
 
     paths: files and folders to look at, relative, as for `scan`; the rest is taken for unchanged.
         Where there is no whole index yet, everything is looked at.
-    extra_tokenizers: equal ones; each adds a thread. A tokenizer that releases the GIL scales.
+    encoder: kept by the caller, who may have more to build: it gets faster with what it has seen.
+    n_threads: to read files on. Parsing holds the GIL, so that more than two gain little.
     progress: called on this thread, once a file.
     Memory: a few hundred MB at most, whatever the size of the workspace.
 
@@ -85,9 +86,9 @@ def build_index(
     cache folder that cannot be used; OSError when the disk is full.
     """
     start = time.perf_counter()
-    store = Store(os.path.realpath(root), tokenizer.hash)
+    store = Store(os.path.realpath(root), encoder.tokenizer.hash)
     with store.writing():
-        build = _Build(store, (tokenizer, *extra_tokenizers), settings, progress, cancelled, paths)
+        build = _Build(store, encoder, n_threads, settings, progress, cancelled, paths)
         try:
             report = build.run()
         finally:
@@ -103,7 +104,8 @@ class _Build:
     def __init__(
         self,
         store: Store,
-        tokenizers: Sequence[Tokenizer],
+        encoder: WordEncoder,
+        n_threads: int,
         settings: IndexSettings,
         progress: Callable[[BuildProgress], None],
         cancelled: Callable[[], bool],
@@ -119,7 +121,12 @@ class _Build:
         self.known = {c.key for s in self.segments for c in s.contents}
         self.writer = compact.SegmentWriter(store)
         self.reader = DocumentReader(
-            store.root, store.folder, tokenizers, settings.max_file_bytes, self.known.__contains__
+            store.root,
+            store.folder,
+            encoder,
+            n_threads,
+            settings.max_file_bytes,
+            self.known.__contains__,
         )
 
     def close(self) -> None:

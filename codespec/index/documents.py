@@ -6,7 +6,7 @@ import hashlib
 import os
 import queue
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from codespec.index.store import FileEntry
 from codespec.index.strikes import Strikes
 from codespec.index.symbols import Symbol
 from codespec.index.words import WordEncoder
-from codespec.types import Tokenizer, Tokens
+from codespec.types import Tokens
 
 MAX_STRIKES = 2
 _N_AHEAD = 64
@@ -36,13 +36,14 @@ class Document:
 
 
 class DocumentReader:
-    """Reads files on as many threads as there are tokenizers. Close it."""
+    """Reads files on threads. Close it."""
 
     def __init__(
         self,
         root: str,
         state_folder: Path,
-        tokenizers: Sequence[Tokenizer],
+        encoder: WordEncoder,
+        n_threads: int,
         max_file_bytes: int,
         is_known: Callable[[str], bool],
     ) -> None:
@@ -51,12 +52,12 @@ class DocumentReader:
         self._root = root
         self._max_file_bytes = max_file_bytes
         self._is_known = is_known
-        self._strikes = Strikes(state_folder, len(tokenizers))
-        cuts = text.safe_cuts(tokenizers[0])
-        self._idle: queue.SimpleQueue[tuple[int, WordEncoder]] = queue.SimpleQueue()
-        for slot, tokenizer in enumerate(tokenizers):
-            self._idle.put((slot, WordEncoder(tokenizer, cuts)))
-        self._pool = ThreadPoolExecutor(len(tokenizers), "codespec-index")
+        self._encoder = encoder
+        self._strikes = Strikes(state_folder, n_threads)
+        self._slots: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for slot in range(n_threads):
+            self._slots.put(slot)
+        self._pool = ThreadPoolExecutor(n_threads, "codespec-index")
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
@@ -105,13 +106,13 @@ class DocumentReader:
         entry = FileEntry(path, s.size, s.mtime_ns, s.ctime_ns, key)
         if self._is_known(key):
             return Document(entry)
-        slot, encoder = self._idle.get()
+        slot = self._slots.get()
         try:
             with self._strikes.in_work(slot, key):
                 chosen = parse.select(path, source, parse=n_strikes == 0)
-                docs = tuple(encoder.encode(source[a:b].decode()) for a, b in chosen.spans)
+                docs = tuple(self._encoder.encode(source[a:b]) for a, b in chosen.spans)
         finally:
-            self._idle.put((slot, encoder))
+            self._slots.put(slot)
         if not any(len(d) for d in docs):
             return left_out(chosen.why_not or "empty")
         return Document(entry, docs, chosen.symbols)

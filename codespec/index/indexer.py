@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from codespec.config import IndexSettings
 from codespec.index.build import BuildProgress, BuildReport, build_index
-from codespec.types import Tokenizer
+from codespec.index.words import WordEncoder
 
 NICENESS = 10
 MAX_MEMORY_BYTES = 4 << 30
@@ -23,11 +23,11 @@ EMIT_INTERVAL_S = 0.1
 
 def run_indexer(
     root: str | os.PathLike[str],
-    tokenizer: Tokenizer,
+    encoder: WordEncoder,
     settings: IndexSettings,
     emit: Callable[[BuildProgress], None],
     *,
-    extra_tokenizers: Sequence[Tokenizer] = (),
+    n_threads: int = 1,
     cancelled: Callable[[], bool] = lambda: False,
     max_memory_bytes: int = MAX_MEMORY_BYTES,
 ) -> BuildReport:
@@ -40,10 +40,10 @@ def run_indexer(
     be_modest(max_memory_bytes)
     return build_index(
         root,
-        tokenizer,
+        encoder,
         settings,
         throttled(emit),
-        extra_tokenizers=extra_tokenizers,
+        n_threads=n_threads,
         cancelled=cancelled,
     )
 

@@ -8,7 +8,7 @@ in any order, or too many.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -18,15 +18,16 @@ from codespec.index.build import BuildProgress, BuildReport, build_index
 from codespec.index.ignore import IGNORE_FILES, IgnoreRules
 from codespec.index.scan import is_within, scan
 from codespec.index.store import FileEntry, Store
-from codespec.types import Tokenizer
+from codespec.index.words import WordEncoder
 
 
 def apply_changes(
     root: str | os.PathLike[str],
-    tokenizers: Sequence[Tokenizer],
+    encoder: WordEncoder,
     settings: IndexSettings,
     paths: Collection[str],
     *,
+    n_threads: int = 1,
     progress: Callable[[BuildProgress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> BuildReport:
@@ -38,13 +39,13 @@ def apply_changes(
     Raises: as `build_index`.
     """
     places = with_ruled(paths)
-    withdraw(Store(os.path.realpath(root), tokenizers[0].hash), places, settings.max_file_bytes)
+    withdraw(Store(os.path.realpath(root), encoder.tokenizer.hash), places, settings.max_file_bytes)
     return build_index(
         root,
-        tokenizers[0],
+        encoder,
         settings,
         progress,
-        extra_tokenizers=tokenizers[1:],
+        n_threads=n_threads,
         cancelled=cancelled,
         paths=places,
     )

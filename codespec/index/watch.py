@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable
 from typing import TextIO
 
 import filelock
@@ -25,7 +25,7 @@ from codespec.index.build import BuildCancelledError, BuildReport
 from codespec.index.ignore import TOOL_FOLDERS
 from codespec.index.store import Store
 from codespec.index.update import apply_changes
-from codespec.types import Tokenizer
+from codespec.index.words import WordEncoder
 
 MAX_EVENTS = 4096
 """More at once, and the whole workspace is looked at: the kernel's queue may have overflowed, and
@@ -127,15 +127,17 @@ class Keeper:
     def __init__(
         self,
         root: str,
-        tokenizers: Sequence[Tokenizer],
+        encoder: WordEncoder,
         settings: IndexSettings,
         stop: threading.Event,
+        n_threads: int = 1,
         on_update: Callable[[BuildReport], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """root: absolute, links resolved. on_update: called after each change of the index."""
-        self.store = Store(root, tokenizers[0].hash)
-        self._tokenizers = tokenizers
+        self.store = Store(root, encoder.tokenizer.hash)
+        self._encoder = encoder
+        self._n_threads = n_threads
         self._settings = settings
         self._stop = stop
         self._on_update = on_update
@@ -174,9 +176,10 @@ class Keeper:
             try:
                 report = apply_changes(
                     self.store.root,
-                    self._tokenizers,
+                    self._encoder,
                     self._settings,
                     part,
+                    n_threads=self._n_threads,
                     cancelled=self._stop.is_set,
                 )
             except IndexBusyError:

@@ -2,100 +2,141 @@
 
 BPE models split text into words with a regular expression before any merge, and source code uses
 few words often: of those in a megabyte, nine of ten were seen before. So where the tokenizer is
-known to split as one of the common expressions does, a table answers in its place, twice as fast.
-Which one fits is found by asking the tokenizer; where none does, it tokenises everything.
+known to split as one of the common expressions does, a native table answers in its place, many
+times faster. Which one fits is found by asking the tokenizer; where none does, it tokenises
+everything.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
+import numpy.typing as npt
 
-from codespec.index.text import MAX_PIECE, safe_cuts, split
-from codespec.types import NO_TOKENS, Tokenizer, Tokens
+from codespec.index.text import MAX_PIECE, encode, safe_cuts, split
+from codespec.native import MAX_WORD_BYTES, WordTable
+from codespec.types import Tokenizer, Tokens
 
-MAX_WORDS = 1 << 17
-MAX_WORD_CHARS = 40
+MAX_WORDS = 1 << 18
+_N_SPLITTINGS = 3
+_MAX_TOGETHER = 1 << 16  # bytes
 
-# The published expressions for ASCII text; other text goes to the tokenizer, whose Unicode tables
-# are not ours to repeat.
-_REST = r"\s*[\r\n]+|\s+(?!\S)|\s+"
-_CLITICS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-_LETTERS = r"[^\r\nA-Za-z0-9]?[A-Za-z]+"
-_OTHERS = r" ?[^\sA-Za-z0-9]+"
-_EXPRESSIONS = tuple(
-    re.compile(expression, re.ASCII)
-    for expression in (
-        rf"{_CLITICS}|{_LETTERS}|[0-9]|{_OTHERS}[\r\n]*|{_REST}",  # qwen2
-        rf"{_CLITICS}|{_LETTERS}|[0-9]{{1,3}}|{_OTHERS}[\r\n]*|{_REST}",  # llama 3, gpt-4
-        rf"'(?:s|t|re|ve|m|ll|d)| ?[A-Za-z]+| ?[0-9]+|{_OTHERS}|\s+(?!\S)|\s+",  # gpt-2
-    )
-)
-_PROBE = """\
+# Text beyond ASCII goes to the tokenizer, whose Unicode tables are not ours to repeat.
+_PROBE = b"""\
 def f(x, *, why="it's, IT'S we'll '' don't"):\n    if x >= 1234567 and x[10:-1] != 0xFF:
 \t\treturn [a_b, __c__, D.e]  # 12.5%  of\t\ttabs \n\n\n  \n}\n  }\n\t});\n    ++i;\r\n\r\n
 @g("...")\nclass C::D<T>&& {\n        pass\n    //// ---- a1b2c3 $x ?? 100 200 3 \\n \\u00e9 {{}}
 """
+_NO_SPANS = np.zeros((0, 2), np.int64)
 
-
-class _Known(dict[str, bytes]):
-    """Word -> its tokens as bytes; asks the tokenizer for what is missing."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        super().__init__()
-        self._tokenizer = tokenizer
-
-    def __missing__(self, word: str) -> bytes:
-        tokens = self._tokenizer.encode(word).astype(np.int32, copy=False).tobytes()
-        if len(word) <= MAX_WORD_CHARS and len(self) < MAX_WORDS:
-            self[word] = tokens
-        return tokens
+_Spans = npt.NDArray[np.int64]
 
 
 class WordEncoder:
-    """Not thread-safe. Holds up to about 20 MB."""
+    """Thread-safe if the tokenizer is. Holds up to about 20 MB; the longer it is kept, the less it
+    has to ask."""
 
-    def __init__(self, tokenizer: Tokenizer, cuts: re.Pattern[str] | None = None) -> None:
-        """cuts: `safe_cuts(tokenizer)`, where the caller has it already. Asks the tokenizer a few
-        hundred times."""
-        self._tokenizer = tokenizer
-        self._cuts = safe_cuts(tokenizer) if cuts is None else cuts
-        self._known = _Known(tokenizer)
-        self._words = self._expression()
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Asks the tokenizer a few hundred times."""
+        self.tokenizer = tokenizer
+        self._cuts = safe_cuts(tokenizer)
+        newline = tokenizer.encode("\n")
+        self._newline = int(newline[0]) if len(newline) == 1 else None
+        self._table = self._fitting_table()
 
     @property
     def is_by_word(self) -> bool:
         """Whether the table is of use for this tokenizer."""
-        return self._words is not None
+        return self._table is not None
 
-    def encode(self, text: str) -> Tokens:
-        """Tokens of the whole text, however long, as the tokenizer gives them."""
-        pieces = [self._encode(piece) for piece in split(text, self._cuts, MAX_PIECE // 2)]
-        return np.concatenate(pieces) if pieces else NO_TOKENS
+    def encode(self, text: bytes) -> Tokens:
+        """Tokens of the whole text (UTF-8), however long, as the tokenizer gives them."""
+        if self._table is None:
+            return encode(text.decode(), self.tokenizer, self._cuts)
+        opaque = _NO_SPANS if text.isascii() else self._beyond_ascii(text)
+        return self._encode(self._table, text, opaque)
 
-    def _encode(self, piece: str) -> Tokens:
-        if self._words is None:
-            return self._tokenizer.encode(piece)
-        if piece.isascii():
-            return _tokens(self._known, self._words.findall(piece))
-        # Seldom more than a few lines of a file.
-        return np.concatenate(
-            [
-                _tokens(self._known, self._words.findall(line))
-                if line.isascii()
-                else self._tokenizer.encode(line)
-                for line in split(piece, self._cuts, 1)
-            ]
-        )
+    def _encode(self, table: WordTable, text: bytes, opaque: _Spans = _NO_SPANS) -> Tokens:
+        tokens, unknown = table.encode(text, opaque)
+        if not len(unknown):
+            return tokens
+        found = self._ask([text[a:b] for a, b in unknown.tolist()])
+        lengths = np.array([len(f) for f in found], np.int64)
+        flat = np.concatenate(found)
+        table.learn(text, unknown, flat, lengths)
+        return _filled(tokens, flat, lengths)
 
-    def _expression(self) -> re.Pattern[str] | None:
-        whole = self._tokenizer.encode(_PROBE)
-        for expression in _EXPRESSIONS:
-            if np.array_equal(_tokens(self._known, expression.findall(_PROBE)), whole):
-                return expression
+    def _ask(self, words: Sequence[bytes]) -> list[Tokens]:
+        """Tokens of each word. A call of the tokenizer costs as much as five words, so those that
+        end where a line ends are asked for together, in lines."""
+        found: list[Tokens | None] = [None] * len(words)
+        group: list[int] = []
+        n_bytes = 0
+        for i, word in enumerate(words):
+            if self._newline is not None and _is_plain(word):
+                group.append(i)
+                n_bytes += len(word)
+            if n_bytes > _MAX_TOGETHER:
+                self._ask_together(words, group, found)
+                group, n_bytes = [], 0
+        self._ask_together(words, group, found)
+        return [
+            self._ask_one(word) if tokens is None else tokens
+            for word, tokens in zip(words, found, strict=True)
+        ]
+
+    def _ask_together(
+        self, words: Sequence[bytes], group: list[int], found: list[Tokens | None]
+    ) -> None:
+        if not group:
+            return
+        tokens = self.tokenizer.encode(b"\n".join(words[i] for i in group))
+        ends = np.flatnonzero(tokens == self._newline)
+        if len(ends) == len(group) - 1:
+            starts = [0, *(ends + 1).tolist()]
+            for i, a, b in zip(group, starts, [*ends.tolist(), len(tokens)], strict=True):
+                found[i] = tokens[a:b]
+
+    def _ask_one(self, word: bytes) -> Tokens:
+        if len(word) <= MAX_PIECE:
+            return self.tokenizer.encode(word)
+        return encode(word.decode(), self.tokenizer, self._cuts)
+
+    def _beyond_ascii(self, text: bytes) -> _Spans:
+        """Spans of the lines that hold more than ASCII."""
+        pieces = [piece.encode() for piece in split(text.decode(), self._cuts, 1)]
+        ends = accumulate(map(len, pieces))
+        spans = [(e - len(p), e) for p, e in zip(pieces, ends, strict=True) if not p.isascii()]
+        return np.array(spans, np.int64).reshape(-1, 2)
+
+    def _fitting_table(self) -> WordTable | None:
+        whole = self.tokenizer.encode(_PROBE)
+        for splitting in range(_N_SPLITTINGS):
+            table = WordTable(splitting, MAX_WORDS)
+            if np.array_equal(self._encode(table, _PROBE), whole):
+                return table
         return None
 
 
-def _tokens(known: _Known, words: list[str]) -> Tokens:
-    return np.frombuffer(b"".join(map(known.__getitem__, words)), np.int32)
+def _is_plain(word: bytes) -> bool:
+    """Whether a word is the same between line ends: none of the expressions joins a letter or a
+    digit with the line end after it, nor a line end with what comes before one in a word."""
+    return (
+        len(word) <= MAX_WORD_BYTES and word.isascii() and word[-1:].isalnum() and b"\n" not in word
+    )
+
+
+def _filled(tokens: Tokens, flat: Tokens, lengths: npt.NDArray[np.int64]) -> Tokens:
+    """`tokens` with each -1 - i replaced by the i-th of the runs of these lengths in `flat`."""
+    holes = np.flatnonzero(tokens < 0)
+    numbers = -1 - tokens[holes]
+    n_here = lengths[numbers]
+    n_each = np.ones(len(tokens), np.int64)
+    n_each[holes] = n_here
+    filled = np.repeat(tokens, n_each)
+    # Where in `flat` the runs begin, less where they begin among all cells to fill.
+    shift = np.cumsum(lengths)[numbers] - lengths[numbers] - (np.cumsum(n_here) - n_here)
+    filled[filled < 0] = flat[np.arange(int(n_here.sum())) + np.repeat(shift, n_here)]
+    return filled

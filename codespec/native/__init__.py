@@ -6,10 +6,20 @@ form for everything else; both return a `Proposal`. The contracts stand in `_cor
 
 from codespec.native._core import (
     MAX_DEPTH,
+    MAX_WORD_BYTES,
     Proposal,
     Segment,
     SuffixAutomaton,
+    WordTable,
     build_segment,
 )
 
-__all__ = ["MAX_DEPTH", "Proposal", "Segment", "SuffixAutomaton", "build_segment"]
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_WORD_BYTES",
+    "Proposal",
+    "Segment",
+    "SuffixAutomaton",
+    "WordTable",
+    "build_segment",
+]

@@ -244,3 +244,49 @@ class Segment:
 
         Raises: IndexError out of range.
         """
+
+MAX_WORD_BYTES: int
+"""Longest word that a `WordTable` keeps."""
+
+@final
+class WordTable:
+    """Words of ASCII text and their tokens, for tokenising much text at once: text is split as
+    BPE models do before any merge, and each word looked up. Thread-safe; up to about 40 bytes a
+    word. 100 to 200 MB of text a second where all words are known.
+    """
+
+    def __init__(self, splitting: int, max_words: int) -> None:
+        """splitting: the expression that ends words: 0 qwen2, 1 llama 3 and gpt-4, 2 gpt-2.
+        max_words: a full table learns nothing more.
+
+        Raises: ValueError.
+        """
+
+    def __len__(self) -> int:
+        """Words in the table."""
+
+    def encode(
+        self, text: bytes, opaque: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """(tokens, unknown): the tokens of the whole text, with -1 - i in the place of those of
+        unknown[i]. Releases the GIL.
+
+        opaque: (m, 2) ascending spans of bytes that are not split: each is one of the unknown.
+            Words end where one begins. Bytes beyond ASCII belong into such a span.
+        unknown: (k, 2) spans of bytes; a word that is met again has the number of its first.
+
+        Raises: ValueError for spans that are empty, not ascending, or beyond the text.
+        """
+
+    def learn(
+        self,
+        text: bytes,
+        words: npt.NDArray[np.int64],
+        tokens: npt.NDArray[np.int32],
+        lengths: npt.NDArray[np.int64],
+    ) -> None:
+        """Put words text[begin:end] with their tokens, lengths[i] each, into the table. Words over
+        `MAX_WORD_BYTES`, beyond ASCII, or in it already are left out.
+
+        Raises: ValueError for spans beyond the text, or lengths that do not fit.
+        """

@@ -45,7 +45,7 @@ class WorkspaceHistory(RuleBasedStateMachine):
         self.events: set[str] = set()
         store = self.workspace.store
         self.keeper = Keeper(
-            store.root, [self.workspace.tokenizer], SETTINGS, threading.Event(), clock=lambda: -1.0
+            store.root, self.workspace.encoder, SETTINGS, threading.Event(), clock=lambda: -1.0
         )
         if full:  # events are worth more where there is something to lose
             for path, text in zip(PATHS, TEXTS, strict=False):
@@ -101,10 +101,9 @@ class WorkspaceHistory(RuleBasedStateMachine):
             self.happened(old, new)
 
     @precondition(lambda self: not self.built)
-    @rule(n_tokenizers=st.integers(1, 2))
-    def build(self, n_tokenizers: int) -> None:
-        extra = [self.workspace.tokenizer] * (n_tokenizers - 1)
-        self.workspace.build(extra_tokenizers=extra)
+    @rule(n_threads=st.integers(1, 2))
+    def build(self, n_threads: int) -> None:
+        self.workspace.build(n_threads=n_threads)
         self.scanned = True
         self.is_fresh()
 

@@ -271,13 +271,13 @@ def test_damage_is_mended(workspace: Workspace, damage: str) -> None:
     assert not workspace.build().changed
 
 
-def test_two_tokenizers_in_parallel_give_the_same_index(workspace: Workspace) -> None:
+def test_threads_give_the_same_index(workspace: Workspace) -> None:
     for i in range(50):
         workspace.write(f"f{i:02}.py", f"name_{i} = unique_{i}({i})\n" * (i + 1))
     workspace.build()
     one = manifest(workspace).segments
     shutil.rmtree(workspace.store.folder)
-    workspace.build(extra_tokenizers=[workspace.tokenizer] * 3)
+    workspace.build(n_threads=4)
     assert manifest(workspace).segments == one
 
 

@@ -23,10 +23,11 @@ from codespec.backends.fake import ByteTokenizer
 from codespec.config import IndexSettings
 from codespec.index import compact
 from codespec.index.indexer import run_indexer
+from codespec.index.words import WordEncoder
 compact.SEGMENT_TOKENS = int(sys.argv[2])
 report = run_indexer(
     sys.argv[1],
-    ByteTokenizer(),
+    WordEncoder(ByteTokenizer()),
     IndexSettings(),
     lambda event: print(event.phase, flush=True),
     max_memory_bytes=600 << 20,

@@ -43,7 +43,7 @@ def clock() -> Clock:
 @pytest.fixture
 def keeper(workspace: Workspace, clock: Clock) -> Keeper:
     store = workspace.store
-    return Keeper(store.root, [workspace.tokenizer], SETTINGS, threading.Event(), clock=clock)
+    return Keeper(store.root, workspace.encoder, SETTINGS, threading.Event(), clock=clock)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_what_an_event_does_not_name_stays(workspace: Workspace) -> None:
         workspace.write(name, BETA + name)
     assert withdraw(workspace.store, {"a"}, SETTINGS.max_file_bytes) == 1
     assert workspace.index().paths == ("a.py", "ab.py", "c/a.py")
-    report = apply_changes(workspace.root, [workspace.tokenizer], SETTINGS, {"c"})
+    report = apply_changes(workspace.root, workspace.encoder, SETTINGS, {"c"})
     assert report.n_tokenised == 1
     assert workspace.index().paths == ("a.py", "ab.py", "c/a.py")
 
@@ -121,7 +121,7 @@ def test_an_event_in_a_linked_or_excluded_folder_is_nothing(workspace: Workspace
     (workspace.root / "a.py").symlink_to(outside / "a.py")
     workspace.build()
     paths = {"link/a.py", "out/a.py", "a.py", "out", "link", "b.py/c.py", "none"}
-    report = apply_changes(workspace.root, [workspace.tokenizer], SETTINGS, paths)
+    report = apply_changes(workspace.root, workspace.encoder, SETTINGS, paths)
     assert not report.changed
     assert workspace.index().paths == (".gitignore", "b.py")
 
@@ -129,10 +129,10 @@ def test_an_event_in_a_linked_or_excluded_folder_is_nothing(workspace: Workspace
 def test_without_an_index_events_build_all_of_it(workspace: Workspace) -> None:
     workspace.write("a.py", ALPHA)
     workspace.write("b.py", BETA)
-    apply_changes(workspace.root, [workspace.tokenizer], SETTINGS, {"a.py"})
+    apply_changes(workspace.root, workspace.encoder, SETTINGS, {"a.py"})
     assert workspace.index().paths == ("a.py", "b.py")
     workspace.store.manifest_path.write_bytes(b"{")
-    apply_changes(workspace.root, [workspace.tokenizer], SETTINGS, {"a.py"})
+    apply_changes(workspace.root, workspace.encoder, SETTINGS, {"a.py"})
     assert workspace.index().paths == ("a.py", "b.py")
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from codespec.backends.fake import ByteTokenizer
 from codespec.index.text import MAX_PIECE
-from codespec.index.words import MAX_WORD_CHARS, WordEncoder
+from codespec.index.words import WordEncoder
+from codespec.native import MAX_WORD_BYTES
 from tests.index_support import GPT2, QWEN2, SplitTokenizer
 
 LLAMA3 = QWEN2.replace(r"|\d|", r"|\d{1,3}|")
@@ -30,8 +31,8 @@ def test_ascii_text_gives_the_same_tokens(expression: str, text: str) -> None:
     tokenizer = SplitTokenizer(expression)
     encoder = WordEncoder(tokenizer)
     assert encoder.is_by_word
-    assert np.array_equal(encoder.encode(text), tokenizer.encode(text))
-    assert np.array_equal(encoder.encode(text), tokenizer.encode(text))
+    assert np.array_equal(encoder.encode(text.encode()), tokenizer.encode(text))
+    assert np.array_equal(encoder.encode(text.encode()), tokenizer.encode(text))
 
 
 @pytest.mark.parametrize("expression", FAMILIES)
@@ -40,7 +41,7 @@ def test_real_files_give_the_same_tokens(expression: str) -> None:
     encoder = WordEncoder(tokenizer)
     for file in sorted(Path(np.__file__).parent.glob("lib/*.py")):
         text = file.read_text()
-        assert np.array_equal(encoder.encode(text), tokenizer.encode(text)), file.name
+        assert np.array_equal(encoder.encode(text.encode()), tokenizer.encode(text)), file.name
 
 
 @pytest.mark.parametrize("expression", [r"\s+\S+|\S+", r"[\s\S]", r"[\s\S]{3}|[\s\S]+"])
@@ -50,19 +51,19 @@ def test_other_families_are_left_to_the_tokenizer(expression: str) -> None:
     encoder = WordEncoder(tokenizer)
     if expression != r"[\s\S]":  # of single characters every split is a good one
         assert not encoder.is_by_word
-    assert tokenizer.decode(encoder.encode(text)).decode() == text
+    assert tokenizer.decode(encoder.encode(text.encode())).decode() == text
 
 
 def test_words_are_asked_for_once_and_long_ones_not_kept() -> None:
     tokenizer = SplitTokenizer(QWEN2)
     encoder = WordEncoder(tokenizer)
     text = "some_words = other_words\n" * 50
-    encoder.encode(text)
+    encoder.encode(text.encode())
     n_calls = tokenizer.n_calls
-    encoder.encode(text)
+    encoder.encode(text.encode())
     assert tokenizer.n_calls == n_calls
-    encoder.encode("x" * (MAX_WORD_CHARS + 1))
-    encoder.encode("x" * (MAX_WORD_CHARS + 1))
+    for _ in range(2):
+        encoder.encode(b"x" * (MAX_WORD_BYTES + 1))
     assert tokenizer.n_calls == n_calls + 2
 
 
@@ -70,5 +71,5 @@ def test_hostile_texts_cost_no_more_than_others() -> None:
     encoder = WordEncoder(ByteTokenizer())
     for unit in (" ", "\t ", "a", "'", "\n", "1", "(", "é", " \n"):
         text = unit * (MAX_PIECE * 4 // len(unit))
-        assert len(encoder.encode(text)) == len(text.encode())
-    assert len(encoder.encode("")) == 0
+        assert len(encoder.encode(text.encode())) == len(text.encode())
+    assert len(encoder.encode(b"")) == 0

@@ -10,7 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from codespec.native import MAX_DEPTH, Proposal, Segment, SuffixAutomaton, build_segment
+from codespec.native import (
+    MAX_DEPTH,
+    Proposal,
+    Segment,
+    SuffixAutomaton,
+    WordTable,
+    build_segment,
+)
 
 EMPTY = np.zeros(0, np.int32)
 TEXT = np.array([1, 2, 3, 1, 2, 4, 1, 2], np.int32)
@@ -216,3 +223,59 @@ def test_memory_and_state_figures() -> None:
         automaton.extend(text)
         assert automaton.n_states <= 2 * len(text)
         assert 20 * len(text) < automaton.n_bytes < 150 * len(text)
+
+
+def spans(*pairs: tuple[int, int]) -> np.ndarray:
+    return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def test_a_word_table_says_what_it_does_not_know() -> None:
+    table = WordTable(0, 4)
+    text = b"ab cd ab\xc3\xa9\n"
+    tokens, unknown = table.encode(text, spans((8, 11)))
+    assert [text[a:b] for a, b in unknown] == [b"ab", b" cd", b" ab", b"\xc3\xa9\n"]
+    assert tokens.tolist() == [-1, -2, -3, -4]
+    table.learn(text, unknown, np.array([5, 6, 7, 8], np.int32), np.array([1, 2, 0, 1]))
+    assert len(table) == 3  # nothing beyond ASCII
+    tokens, unknown = table.encode(b"ab cd ab ef ef", spans())
+    assert tokens.tolist() == [5, 6, 7, -1, -1]
+    assert unknown.tolist() == [[8, 11]]
+    for word in (b"x", b"y"):
+        table.learn(word, spans((0, 1)), np.array([1], np.int32), np.array([1]))
+    assert len(table) == 4  # full
+
+
+@pytest.mark.parametrize("wrong", [(0, 0), (-1, 1), (2, 4), (2, 1)])
+def test_a_word_table_refuses_spans_beyond_the_text(wrong: tuple[int, int]) -> None:
+    table = WordTable(0, 4)
+    with pytest.raises(ValueError, match="spans"):
+        table.encode(b"abc", spans(wrong))
+    with pytest.raises(ValueError, match="spans"):
+        table.learn(b"abc", spans(wrong), np.zeros(1, np.int32), np.ones(1, np.int64))
+
+
+def test_a_word_table_refuses_what_does_not_fit() -> None:
+    with pytest.raises(ValueError, match="splitting"):
+        WordTable(3, 4)
+    table = WordTable(0, 4)
+    with pytest.raises(ValueError, match="spans"):
+        table.encode(b"abc", spans((0, 2), (1, 3)))
+    for lengths in ([2], [-1], [1, 0], []):
+        with pytest.raises(ValueError, match="lengths"):
+            table.learn(b"a", spans((0, 1)), np.zeros(1, np.int32), np.array(lengths, np.int64))
+
+
+def test_a_word_table_holds_many_words_of_any_number_of_tokens() -> None:
+    rng = np.random.default_rng(0)
+    table = WordTable(2, 100_000)
+    words = sorted(
+        {bytes(rng.integers(97, 123, rng.integers(1, 30)).tolist()) for _ in range(9999)}
+    )
+    text = b" ".join(words)
+    _, unknown = table.encode(text, spans())
+    lengths = rng.integers(0, 5, len(unknown))
+    tokens = np.arange(lengths.sum(), dtype=np.int32)
+    table.learn(text, unknown, tokens, lengths)
+    again, missing = table.encode(text, spans())
+    assert len(missing) == 0
+    assert np.array_equal(again, tokens)
