@@ -181,6 +181,11 @@ class Trace:
     draft_ms: float = 0.0
     target_ms: float = 0.0
     first_token_ms: float = 0.0
+    syntax_ms: float = 0.0
+    finish_ms: float = 0.0
+    shape: str = ""  # how much was to be suggested, and why
+    shape_why: str = ""
+    trimmed: tuple[str, ...] = ()  # what was changed before the text was shown, in words
     model: str = ""
     backend: str = ""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from codespec import config
@@ -20,19 +19,20 @@ from codespec.drafters.model import ModelDrafter, check_pair
 from codespec.engine.candidates import OtherFirstToken
 from codespec.engine.completer import Completer, Limits, Stop
 from codespec.engine.documents import OpenDocuments
-from codespec.engine.postprocess import BlockStop, finish_text
-from codespec.engine.progress import Teller, finished_lines
+from codespec.engine.generation import Generation
+from codespec.engine.postprocess import Place, UnitStop, shape_at
+from codespec.engine.progress import Teller
 from codespec.errors import ConfigError
+from codespec.index.languages import TEXT
 from codespec.index.reader import WorkspaceIndex
 from codespec.index.text import safe_cuts
+from codespec.index.trees import Trees
 from codespec.models.registry import draft_path, target_path
 from codespec.sampling import Sampler, TokenMask
 from codespec.types import (
     Completion,
     CompletionRequest,
-    Context,
     Drafter,
-    Finish,
     ModelInfo,
     OnProgress,
     Trace,
@@ -40,17 +40,6 @@ from codespec.types import (
 
 DEFAULT_N_CTX = 2048
 DRAFTERS = ("lookup", "model")
-
-
-@dataclass(frozen=True, slots=True)
-class Generation:
-    """What the loop made of a request; `tokens` repeat the bytes of `context.healed` first."""
-
-    context: Context
-    tokens: list[int]
-    finish: Finish
-    stop: BlockStop
-    trace: Trace
 
 
 class LocalEngine:
@@ -71,6 +60,7 @@ class LocalEngine:
         self._curve = self._cost_curve(self._target)
         self._cuts = safe_cuts(self.tokenizer)
         self._documents = OpenDocuments(self.tokenizer, self._cuts)
+        self._trees = Trees()
         self._indexes: dict[str, WorkspaceIndex] = {}
         self._drafters = self._make_drafters()
         self._window = Window(
@@ -89,24 +79,22 @@ class LocalEngine:
                 doc_version=request.doc_version, request_id=request.request_id, reason=why
             )
         made = self.generate(request, cancelled, on_progress)
-        text = self._text(request, made)
-        alternatives = self._alternatives(request, made, text, started, cancelled)
-        made.trace.ms = (self._clock() - started) * 1e3
+        trace = made.trace
+        before_finish = self._clock()
+        finished = made.finished(self.tokenizer.decode(made.tokens), made.finish)
+        trace.trimmed = finished.trimmed
+        trace.finish_ms = (self._clock() - before_finish) * 1e3
+        alternatives = self._alternatives(request, made, finished.text, started, cancelled)
+        trace.ms = (self._clock() - started) * 1e3
         return Completion(
-            text=text,
+            text=finished.text,
             finish=made.finish,
             doc_version=request.doc_version,
             request_id=request.request_id,
-            reason="" if text else _REASONS.get(made.finish, "the model has nothing to add here"),
-            trace=made.trace,
+            reason="" if finished.text else made.why_empty(finished),
+            trace=trace,
             alternatives=alternatives,
         )
-
-    def _text(self, request: CompletionRequest, made: Generation) -> str:
-        raw = self.tokenizer.decode(made.tokens)
-        if made.finish in ("deadline", "cancelled"):
-            raw = finished_lines(raw)
-        return finish_text(raw, len(made.context.healed), request.suffix, made.stop)
 
     def _alternatives(
         self,
@@ -128,7 +116,7 @@ class LocalEngine:
             left_ms = request.deadline_ms and request.deadline_ms - spent_ms
             other = dataclasses.replace(request, deadline_ms=left_ms)
             made = self.generate(other, cancelled, first_not=frozenset(taken))
-            alternative = self._text(other, made)
+            alternative = made.finished(self.tokenizer.decode(made.tokens), made.finish).text
             texts.setdefault(alternative.rstrip(), alternative)
         return tuple(t for t in list(texts.values())[1:] if t.strip())
 
@@ -142,46 +130,56 @@ class LocalEngine:
         """The tokens of a completion, before they become the text to insert. `first_not`: what the
         output must not begin with."""
         started = self._clock()
-        trace = Trace(model=self.info.name, backend=self.info.backend)
-        document = self._documents.update(request)
-        context = build_context(
-            request, document.left, document.right, self.info, self.tokenizer, self._window
-        )
+        made = self._prepare(request)
+        context, trace = made.context, made.trace
         trace.context_ms = (self._clock() - started) * 1e3
-        line_prefix = request.prefix.rsplit("\n", 1)[-1]
-        stop = BlockStop(self.tokenizer, line_prefix, len(context.healed), request.multiline)
         if not len(context.prompt):
-            return Generation(context, [], "empty", stop, trace)
+            return made
         mask: TokenMask | None = None
         if context.healed:
             mask = HealingMask(context.healed, self._vocabulary, self.tokenizer)
         if first_not:
             mask = OtherFirstToken(first_not, self.info.n_vocab, mask)
             if mask.is_empty:
-                return Generation(context, [], "empty", stop, trace)
+                return made
         sampler = Sampler(request.sampling, mask)
         deadline = started + request.deadline_ms / 1e3 if request.deadline_ms else float("inf")
         limits = Limits(request.max_tokens, deadline, self.settings.drafting.max_width)
         completer = Completer(self._target, self._chain(request), self._clock)
-        ends = stop if on_progress is None else self._telling(on_progress, request, context, stop)
-        tokens, finish = completer.run(context, sampler, limits, ends, cancelled, trace)
-        return Generation(context, tokens, finish, stop, trace)
+        ends = made.stop if on_progress is None else self._telling(on_progress, made)
+        tokens, ended = completer.run(context, sampler, limits, ends, cancelled, trace)
+        return dataclasses.replace(made, tokens=tokens, finish=ended)
 
-    def _telling(
-        self, tell: OnProgress, request: CompletionRequest, context: Context, stop: BlockStop
-    ) -> Stop:
-        n_healed = len(context.healed)
+    def _prepare(self, request: CompletionRequest) -> Generation:
+        """Everything before the first pass: the prompt, and how much to suggest."""
+        trace = Trace(model=self.info.name, backend=self.info.backend)
+        document = self._documents.update(request)
+        context = build_context(
+            request, document.left, document.right, self.info, self.tokenizer, self._window
+        )
+        started = self._clock()
+        whole = (request.prefix + request.suffix).encode()
+        parsed = self._trees.update(request.path, request.language_id, whole)
+        language = parsed.language if parsed is not None else TEXT
+        place = Place(request.prefix, request.suffix, language, parsed)
+        shape = shape_at(place, multiline=request.multiline)
+        trace.shape, trace.shape_why = shape.kind, shape.why
+        trace.syntax_ms = (self._clock() - started) * 1e3
+        stop = UnitStop(self.tokenizer, shape, place, len(context.healed))
+        return Generation(context, place, shape, stop, trace)
+
+    def _telling(self, tell: OnProgress, made: Generation) -> Stop:
         teller = Teller(
             tell,
             self.tokenizer.decode,
-            n_healed,
-            lambda raw: finish_text(raw, n_healed, request.suffix, stop),
+            len(made.context.healed),
+            lambda raw: made.finished(raw, "deadline").text,
             self._clock,
         )
 
         def ends(emitted: list[int]) -> bool:
             teller(emitted)
-            return stop(emitted)
+            return made.stop(emitted)
 
         return ends
 
@@ -236,13 +234,6 @@ class LocalEngine:
         info = target.info
         key = f"{Path(info.path).name}:{info.file_bytes}:{info.backend}:{target.n_threads}"
         return load_or_measure(config.cache_dir() / "curves.json", key, target)
-
-
-_REASONS = {
-    "cancelled": "a newer request took its place",
-    "deadline": "the deadline passed before the first line was done",
-    "empty": "there is no text before the cursor to complete",
-}
 
 
 def check_drafters(names: tuple[str, ...]) -> None:

@@ -18,7 +18,7 @@ class Teller:
     """Tells now and then how far the output is; called after every token with all of them.
 
     decode: the bytes of tokens. n_healed: bytes the output repeats from before the cursor.
-    finish: from output bytes to the text to insert.
+    finish: from output bytes to the text to insert, finished lines only.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Teller:
         raw = self._decode(emitted)
         finished = finished_lines(raw)
         if finished != self._finished:
-            self._finished, self._lines = finished, self._finish(finished)
+            self._finished, self._lines = finished, self._finish(raw)
         text = raw[self._n_healed :].decode("utf-8", "ignore")
         self._tell(Progress(text, self._lines))
         self._told_s = self._clock()

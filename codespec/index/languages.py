@@ -34,6 +34,19 @@ def language_of(path: str) -> str:
     return _BY_EXTENSION.get(PurePosixPath(path).suffix.lower(), TEXT)
 
 
+_BY_ID = {
+    "javascriptreact": "javascript",
+    "typescriptreact": "tsx",
+    "cuda-cpp": "cpp",
+    **{name: name for name in _GRAMMARS},
+}
+
+
+def language_of_id(language_id: str) -> str:
+    """As `language_of`, from an editor's language identifier."""
+    return _BY_ID.get(language_id, TEXT)
+
+
 @cache
 def grammar(language: str) -> Language:
     """The tree-sitter grammar. Raises: KeyError for a language not in `LANGUAGES`."""

@@ -1,44 +1,63 @@
-"""Where completions end and what is trimmed, on text."""
+"""Where completions end and what is trimmed, on text. More cases, as files: tests/golden."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from codespec.backends.fake import ByteTokenizer
-from codespec.engine.postprocess import BlockStop, finish_text
+from codespec.engine.postprocess import Place, UnitStop, finish, shape_at
+from codespec.engine.postprocess.scan import scan
+from codespec.index.trees import Trees
+from codespec_bench.places import places_in
 
 TOKENIZER = ByteTokenizer()
 
 
-def complete(line_prefix, generated, suffix="", multiline=True, healed=b""):
+def complete(prefix, generated, suffix="", path="", multiline=True, healed=b"", ended="stop"):
     """What is inserted when the model generates this text, byte by byte."""
-    stop = BlockStop(TOKENIZER, line_prefix, len(healed), multiline)
+    parsed = Trees().update(path, "", (prefix + suffix).encode())
+    place = Place(prefix, suffix, parsed.language if parsed else "", parsed)
+    shape = shape_at(place, multiline=multiline)
+    stop = UnitStop(TOKENIZER, shape, place, len(healed))
     emitted = []
     for token in healed + generated.encode():
         emitted.append(token)
         if stop(emitted):
             break
-    return finish_text(TOKENIZER.decode(emitted), len(healed), suffix, stop)
+    text = TOKENIZER.decode(emitted)[len(healed) :].decode("utf-8", "ignore")
+    return finish(text, stop.end(text), ended, shape, place).text
 
 
-@pytest.mark.parametrize(
-    ("line_prefix", "generated", "inserted"),
-    [
-        ("x = ", "1\ny = 2\n", "1\ny = 2\n"),
-        ("    x = ", "1\n    y = 2\nz = 3\n", "1\n    y = 2"),
-        ("    x = ", "1\n\n    y = 2\n\n\nz", "1\n\n    y = 2"),
-        ("\tif a:", "\n\t\tb()\nelse", "\n\t\tb()"),
-        ("  return", " 1\n}\n", " 1"),
-        ("    ", "pass   ", "pass"),
-    ],
-)
-def test_a_block_ends_before_a_line_indented_less(line_prefix, generated, inserted):
-    assert complete(line_prefix, generated) == inserted
+@pytest.mark.parametrize("goes_on", [False, True], ids=["ends", "goes on"])
+@pytest.mark.parametrize("kind", ["line", "inline", "block"])
+def test_a_model_that_says_what_stood_there_is_left_alone(kind, goes_on):
+    """On this project's own files: whether the model ends by itself or writes the rest of the
+    file, too, what is inserted is what was cut out."""
+    places = [p for p in places_in(Path(__file__).parents[2], 25) if p.kind == kind]
+    assert len({p.language for p in places}) >= 2
+    wrong = [
+        (p.path.name, p.truth)
+        for p in places
+        if complete(
+            p.prefix,
+            p.truth + p.suffix[:200] if goes_on else p.truth,
+            p.suffix,
+            str(p.path),
+            ended="length" if goes_on else "stop",
+        ).strip()
+        != p.truth.strip()
+    ]
+    # A line that stands twice in a file may be taken for a repetition.
+    assert len(wrong) <= len(places) // 25, wrong
 
 
 def test_single_line():
     assert complete("x = ", "1\ny = 2", multiline=False) == "1"
-    assert complete("def f():", "\n    return 1\n    x", multiline=False) == "\n    return 1"
+    assert complete("def f():", "\n    return 1\n    x", path="a.py", multiline=False) == ""
 
 
 def test_held_back_bytes_are_not_inserted_again():
@@ -46,18 +65,84 @@ def test_held_back_bytes_are_not_inserted_again():
 
 
 def test_half_a_character_is_dropped():
-    stop = BlockStop(TOKENIZER, "", 0, True)
-    assert finish_text("é𝒳".encode()[:4], 0, "", stop) == "é"
+    generated = "é𝒳".encode()[:4].decode("utf-8", "ignore")
+    assert complete("", generated) == "é"
+
+
+def test_the_same_end_token_by_token_as_at_once():
+    """`UnitStop` may not change its mind as more text comes."""
+    prefix = "class A:\n    def f(self):\n        "
+    text = "if a:\n            b()\n        else:\n            c()\n        d()\n\n    e\n"
+    place = Place(prefix, "", "python")
+    stop = UnitStop(TOKENIZER, shape_at(place), place)
+    ends = [stop.end(text[:n]) for n in range(len(text) + 1)]
+    certain = [end for end in ends if end is not None]
+    assert certain
+    assert set(certain) == {certain[0]}
+    assert all(end is not None for end in ends[ends.index(certain[0]) :])
+
+
+@pytest.mark.parametrize("ended", ["deadline", "length"])
+def test_a_line_that_was_being_written_is_not_shown_with_finished_ones(ended):
+    prefix = "def f():\n    "
+    assert complete(prefix, "a = 1\n    b = ", path="a.py", ended=ended) == "a = 1"
+
+
+def test_an_only_line_that_was_being_written():
+    assert complete("x = ", "abc", ended="deadline") == ""
+    assert complete("x = ", "abc", ended="length") == "abc"
 
 
 @pytest.mark.parametrize(
-    ("generated", "suffix", "inserted"),
+    ("text", "language", "n_open", "n_extra", "inside"),
     [
-        ("a, b)", ")\nnext", "a, b"),
-        ("a, b)", "\nnext", "a, b)"),
-        ("a\n    b()\n    c()", "\n    b()\n", "a"),
-        ("a\n    b()", "\n\n    c()\n", "a\n    b()"),
+        ("f(a[1], {", "python", 2, 0, ""),
+        ("f('(') # (", "python", 1 - 1, 0, "comment"),
+        ('x = """ ( ', "python", 0, 0, '"""'),
+        ('x = """ ( """', "python", 0, 0, ""),
+        ("fn f<'a>(x: &'a str", "rust", 1, 0, ""),
+        ("c = '(' + \"(\"", "java", 0, 0, ""),
+        ("a) + b]", "c", 0, 2, ""),
+        ("/* ( */ (", "c", 1, 0, ""),
+        ("x = `${", "javascript", 0, 0, "`"),
+        ('x = "a\\\\"', "c", 0, 0, ""),
+        ('x = "a\\"', "c", 0, 0, '"'),
+        ("don't (", "text", 1, 0, ""),
     ],
 )
-def test_what_follows_the_cursor_is_not_repeated(generated, suffix, inserted):
-    assert complete("    f(", generated, suffix) == inserted
+def test_scanning(text, language, n_open, n_extra, inside):
+    found = scan(text, language)
+    assert (len(found.open), len(found.extra), found.inside) == (n_open, n_extra, inside)
+
+
+@given(
+    st.text(alphabet="ab\n ()[]{}'\"`#/*\\:;", max_size=80), st.sampled_from(["python", "go", ""])
+)
+def test_closers_close_what_is_open(text, language):
+    found = scan(text, language)
+    if found.inside == "comment" or text.endswith("\\"):
+        return
+    again = scan(text + found.closers, language)
+    assert not again.open
+    assert not again.inside
+
+
+CODE = st.text(alphabet="abx = ()[]{}:;\n\t\"'#/\u202e", max_size=60)
+
+
+@given(CODE, CODE, CODE, st.sampled_from(["a.py", "a.js", "a.c", "a.rs", "a.txt"]))
+def test_any_text_is_finished_to_something_that_fits(prefix, suffix, generated, path):
+    """Never an exception, never more lines than were generated but closing ones, nothing
+    invisible, and no line that hangs over white space."""
+    text = complete(prefix, generated, suffix, path)
+    assert "\u202e" not in text
+    assert text == "" or text.strip()
+    kept = "".join(text.split())
+    wanted = "".join(generated.replace("\u202e", "").split())
+    n_same = len(kept) - len(kept.lstrip(wanted)) if not wanted else 0
+    assert n_same == 0
+    for n in range(len(kept), -1, -1):
+        if wanted.startswith(kept[:n]):
+            # Only what closes brackets and quotes is added.
+            assert set(kept[n:]) <= set(")]}\"'`")
+            break

@@ -1,0 +1,152 @@
+"""Places in real files where code is cut out, to be asked for again."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tree_sitter import Node
+
+from codespec.context.document import read_document
+from codespec.errors import CodespecError, InputError
+from codespec.index.languages import TEXT, language_of
+from codespec.index.parse import why_not_by_name
+from codespec.index.trees import ParsedDocument, n_errors
+
+KINDS = ("line", "inline", "block")
+_BODY = re.compile(
+    r"block|body|compound_statement|class_body|declaration_list|field_declaration_list"
+)
+MAX_FILE_BYTES = 200_000
+MIN_BODY_LINES, MAX_BODY_LINES = 2, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """prefix + truth + suffix is the file as it is; it parses. kind: "line", the rest of a line;
+    "inline", what stands between brackets that are closed behind it; "block", a body of some
+    lines."""
+
+    path: Path
+    root: Path
+    language: str
+    kind: str
+    prefix: str
+    truth: str
+    suffix: str
+
+
+def places_in(root: Path, n: int, kinds: tuple[str, ...] = KINDS) -> list[Place]:
+    """`n` places of each kind and language of a repository, at most two of a kind in a file; the
+    same ones each time.
+
+    Raises: InputError where there are none.
+    """
+    found: dict[tuple[str, str], list[Place]] = {}
+    for path in _files(root):
+        language = language_of(path.name)
+        if all(len(found.get((language, kind), ())) >= n for kind in kinds):
+            continue
+        rng = random.Random(path.name)
+        for place in _places(path, root, language, kinds, rng):
+            of_kind = found.setdefault((language, place.kind), [])
+            if len(of_kind) < n:
+                of_kind.append(place)
+    if not found:
+        raise InputError(f"{root}: no places to complete", "Give a folder with source files.")
+    return [place for key in sorted(found) for place in found[key]]
+
+
+def _files(root: Path) -> list[Path]:
+    """Source files in an order that depends on their names alone."""
+    command = ["git", "-C", str(root), "ls-files", "-z"]
+    try:
+        listed = subprocess.run(command, capture_output=True, check=True).stdout
+        names = [name for name in listed.decode("utf-8", "replace").split("\0") if name]
+    except (OSError, subprocess.CalledProcessError):
+        names = [p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file()]
+    wanted = [n for n in names if language_of(n) != TEXT and not why_not_by_name(n)]
+    wanted.sort(key=lambda name: hashlib.blake2b(name.encode()).digest())
+    return [root / name for name in wanted]
+
+
+def _places(
+    path: Path, root: Path, language: str, kinds: tuple[str, ...], rng: random.Random
+) -> Iterator[Place]:
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            return
+        text = read_document(path)
+    except (OSError, CodespecError):
+        return
+    parsed = ParsedDocument(language)
+    raw = text.encode()
+    parsed.update(raw)
+    if parsed.root is None or n_errors(parsed.root):
+        return
+    nodes = list(_walk(parsed.root))
+    for kind in kinds:
+        spans = list(_SPANS[kind](nodes, raw))
+        for start, end in rng.sample(spans, min(2, len(spans))):
+            yield Place(
+                path,
+                root,
+                language,
+                kind,
+                raw[:start].decode(),
+                raw[start:end].decode(),
+                raw[end:].decode(),
+            )
+
+
+def _walk(root: Node) -> Iterator[Node]:
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += node.children
+
+
+def _lines(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
+    """From a word inside a line of code to the line's end."""
+    in_text = [(n.start_byte, n.end_byte) for n in nodes if re.search("comment|string", n.type)]
+    at = 0
+    for line in raw.split(b"\n"):
+        words = [m.start() for m in re.finditer(rb"\w+|[^\w\s]+", line)]
+        code = len(line.strip()) >= 12 and len(words) >= 4
+        if code and not any(a < at + len(line) and b > at for a, b in in_text):
+            # Of the words after the first, by a fixed rule: the middle one.
+            start = at + words[len(words) // 2]
+            yield start, at + len(line.rstrip())
+        at += len(line) + 1
+
+
+def _between_brackets(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
+    for node in nodes:
+        if node.type in ("argument_list", "arguments", "parameters", "parameter_list"):
+            inner = raw[node.start_byte + 1 : node.end_byte - 1]
+            if len(inner.strip()) >= 4 and b"\n" not in inner:
+                yield node.start_byte + 1, node.end_byte - 1
+
+
+def _bodies(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
+    for node in nodes:
+        inside = [c for c in node.children if c.is_named]
+        if not _BODY.fullmatch(node.type) or not inside:
+            continue
+        start, end = inside[0].start_byte, inside[-1].end_byte
+        # Some grammars leave out the last separator, others take the line end in.
+        end = len(raw[:end].rstrip())
+        end += raw[end : end + 1] in (b",", b";")
+        n_lines = raw.count(b"\n", start, end) + 1
+        lead = raw[raw.rfind(b"\n", 0, start) + 1 : start]
+        if MIN_BODY_LINES <= n_lines <= MAX_BODY_LINES and not lead.strip():
+            yield start, end
+
+
+_SPANS = {"line": _lines, "inline": _between_brackets, "block": _bodies}

@@ -1,0 +1,40 @@
+"""One request on its way from prompt to suggestion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from codespec.engine.postprocess import Finished, Place, Shape, UnitStop, finish
+from codespec.types import Context, Finish, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What the loop made of a request; `tokens` repeat the bytes of `context.healed` first."""
+
+    context: Context
+    place: Place
+    shape: Shape
+    stop: UnitStop
+    trace: Trace
+    tokens: list[int] = field(default_factory=list[int])
+    finish: Finish = "empty"
+
+    def finished(self, raw: bytes, ended: Finish) -> Finished:
+        """The text to insert for the bytes of all tokens so far. `ended`: why there are no more;
+        "deadline" gives finished lines only."""
+        text = raw[len(self.context.healed) :].decode("utf-8", "ignore")
+        return finish(text, self.stop.end(text), ended, self.shape, self.place)
+
+    def why_empty(self, finished: Finished) -> str:
+        """A reason in words for a text that came to nothing."""
+        if finished.trimmed and self.finish in ("stop", "length"):
+            return f"nothing was left of what the model wrote: {finished.trimmed[-1]}"
+        return _REASONS.get(self.finish, "the model has nothing to add here")
+
+
+_REASONS = {
+    "cancelled": "a newer request took its place",
+    "deadline": "the deadline passed before the first line was done",
+    "empty": "there is no text before the cursor to complete",
+}

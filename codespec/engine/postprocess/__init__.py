@@ -1,0 +1,15 @@
+"""From what a model generated to the text to insert.
+
+shape    how much to suggest at this place
+stop     ends the generation there
+trim     takes away what does not belong
+fit      balances brackets, keeps a document that parses parsing
+finish   all of it, in order
+"""
+
+from codespec.engine.postprocess.finish import Finished, finish
+from codespec.engine.postprocess.place import Place
+from codespec.engine.postprocess.shape import Shape, shape_at
+from codespec.engine.postprocess.stop import UnitStop
+
+__all__ = ["Finished", "Place", "Shape", "UnitStop", "finish", "shape_at"]

@@ -1,0 +1,51 @@
+"""A cursor in a document, and what the rules ask about lines."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from codespec.index.trees import ParsedDocument
+
+_WORD = re.compile(r"\w")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """prefix, suffix: the document's text around the cursor. parsed: of both together, None where
+    there is no parser for it."""
+
+    prefix: str
+    suffix: str
+    language: str = ""
+    parsed: ParsedDocument | None = None
+
+    @property
+    def line_prefix(self) -> str:
+        """The cursor's line before it."""
+        return self.prefix[self.prefix.rfind("\n") + 1 :]
+
+    @property
+    def rest(self) -> str:
+        """The cursor's line after it."""
+        return self.suffix.split("\n", 1)[0]
+
+    @property
+    def line_below(self) -> str:
+        """The first line after the cursor's that is not blank."""
+        return next((line for line in self.suffix.split("\n")[1:] if line.strip()), "")
+
+
+def indentation(line: str) -> int:
+    """Width of the leading white space, tabs to multiples of four."""
+    expanded = line.expandtabs(4)
+    return len(expanded) - len(expanded.lstrip())
+
+
+def has_words(text: str) -> bool:
+    return _WORD.search(text) is not None
+
+
+def tells(line: str) -> bool:
+    """Whether a line is particular enough that it will not stand twice."""
+    return len(_WORD.findall(line)) >= 4

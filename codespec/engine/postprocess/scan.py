@@ -1,0 +1,106 @@
+"""Brackets, quotes and comments of a few lines, without a parse: fast enough for every token.
+
+Good for text that starts in code, as a line of code nearly always does.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+_HASH = r"\#[^\n]*"
+_SLASHES = r"//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)"
+_TRIPLE = r'"""(?s:\\.|.)*?(?:"""|\Z)|' + r"'''(?s:\\.|.)*?(?:'''|\Z)"
+_DOUBLE = r'"(?:\\(?s:.)|[^"\\\n])*(?:"|(?=\n)|\Z)'
+_SINGLE = r"'(?:\\(?s:.)|[^'\\\n])*(?:'|(?=\n)|\Z)"
+# A quote that may also begin a lifetime or stand in a number.
+_CHARACTER = r"'(?:\\[^\n]{1,8}?|[^'\\\n])'"
+_BACKTICK = r"`(?:\\(?s:.)|[^`\\])*(?:`|\Z)"
+_BRACKET = r"[()\[\]{}]"
+
+_C = (_SLASHES, _DOUBLE, _CHARACTER)
+_JAVASCRIPT = (_SLASHES, _DOUBLE, _SINGLE, _BACKTICK)
+_TOKENS = {
+    "python": (_HASH, _TRIPLE, _DOUBLE, _SINGLE),
+    "javascript": _JAVASCRIPT,
+    "typescript": _JAVASCRIPT,
+    "tsx": _JAVASCRIPT,
+    "go": (_SLASHES, _DOUBLE, _CHARACTER, _BACKTICK),
+    "rust": _C,
+    "c": _C,
+    "cpp": _C,
+    "java": (_SLASHES, r'"""(?s:\\.|.)*?(?:"""|\Z)', _DOUBLE, _CHARACTER),
+}
+CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
+_OPENER_OF = {v: k for k, v in CLOSER_OF.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """open: brackets left open, outermost first, with their places. extra: the places of closing
+    brackets that close nothing. inside: what the text ends within: a quote, "comment", or "".
+    code: the text with comments left out and strings emptied."""
+
+    open: tuple[tuple[str, int], ...]
+    extra: tuple[int, ...]
+    inside: str
+    code: str
+
+    @property
+    def depth(self) -> int:
+        """Brackets opened less brackets closed; what closes earlier text counts as well."""
+        return len(self.open) - len(self.extra)
+
+    @property
+    def closers(self) -> str:
+        """What closes everything that is open."""
+        quote = self.inside if self.inside != "comment" else ""
+        return quote + "".join(CLOSER_OF[bracket] for bracket, _ in reversed(self.open))
+
+
+def scan(text: str, language: str) -> Scan:
+    """About 10 MB a second."""
+    stack: list[tuple[str, int]] = []
+    extra: list[int] = []
+    code: list[str] = []
+    inside = ""
+    at = 0
+    for m in _pattern(language).finditer(text):
+        token = m.group()
+        code.append(text[at : m.start()])
+        at = m.end()
+        if token in CLOSER_OF:
+            stack.append((token, m.start()))
+            code.append(token)
+        elif token in _OPENER_OF:
+            if stack and stack[-1][0] == _OPENER_OF[token]:
+                stack.pop()
+            else:
+                extra.append(m.start())
+            code.append(token)
+        else:
+            code.append('""' if token[0] in "\"'`" else "")
+            if at == len(text):
+                inside = _unfinished(token)
+    code.append(text[at:])
+    return Scan(tuple(stack), tuple(extra), inside, "".join(code))
+
+
+def _unfinished(token: str) -> str:
+    """What the last token of a text leaves open."""
+    if token.startswith("//") or token[0] == "#":
+        return "comment"
+    if token.startswith("/*"):
+        return "" if len(token) >= 4 and token.endswith("*/") else "comment"
+    quote = token[:3] if token[:3] in ('"""', "'''") else token[0]
+    body = token[len(quote) :]
+    n_backslashes = len(body[: -len(quote)]) - len(body[: -len(quote)].rstrip("\\"))
+    closed = body.endswith(quote) and n_backslashes % 2 == 0
+    return "" if closed else quote
+
+
+@cache
+def _pattern(language: str) -> re.Pattern[str]:
+    tokens = _TOKENS.get(language, (_DOUBLE,))
+    return re.compile("|".join((*tokens, _BRACKET)))

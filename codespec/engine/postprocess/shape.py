@@ -1,0 +1,134 @@
+"""How much to suggest: decided from the syntax around the cursor, before anything is generated."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from codespec.engine.postprocess.place import Place, indentation
+from codespec.engine.postprocess.scan import CLOSER_OF, scan
+
+Kind: TypeAlias = Literal["inline", "line", "statement", "block"]
+_TEXT_NODE = re.compile(r"comment|string|char_literal|heredoc")
+_CODE_IN_TEXT = re.compile(r"interpolation|substitution")
+_MAX_HEAD_LINES = 40
+# What an editor may have put after the cursor by itself.
+_ONLY_CLOSING = re.compile(r"[\s)\]}>\"'`;:,.]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """kind: "inline", within its line; "line", to the end of the line; "statement", to the end of
+    one, with its body; "block", to the end of the body the cursor stands in.
+    why: for people.
+    floor: indentation, in columns, that lines of the block have at least.
+    closes: the bracket that ends the block is missing after the cursor, so it is suggested, too.
+    body: whether a statement that opens a block is completed with it.
+    """
+
+    kind: Kind
+    why: str
+    floor: int = 0
+    closes: bool = False
+    body: bool = False
+
+
+def shape_at(place: Place, *, multiline: bool = True) -> Shape:
+    """multiline: False where the caller wants one line."""
+    line, rest, language = place.line_prefix, place.rest, place.language
+    if rest.strip():
+        if not _ONLY_CLOSING.fullmatch(rest):
+            return Shape("inline", "there is text after the cursor in its line")
+        return Shape("inline", "the line is closed after the cursor")
+    if not multiline:
+        return Shape("line", "one line was asked for")
+    here = scan(line, language)
+    if here.inside or _in_text(place):
+        return Shape("line", "the cursor is in a string or comment")
+    if line.strip():
+        opener = _opener(here.code, language)
+        if opener:
+            floor = indentation(line) + 1
+            if indentation(place.line_below) >= floor:
+                return Shape("line", "the block that the line opens has a body")
+            closes = opener in CLOSER_OF and not _is_closed(place.suffix, indentation(line), opener)
+            return Shape("block", "the line before the cursor opens a block", floor, closes)
+        return Shape("statement", "the cursor is within a statement", indentation(line))
+    return _on_blank_line(place)
+
+
+def _on_blank_line(place: Place) -> Shape:
+    line = place.line_prefix
+    head = _head(place.prefix[: len(place.prefix) - len(line)], place.language)
+    opener = _opener(scan(head, place.language).code, place.language)
+    if not opener or (line and indentation(line) <= indentation(head)):
+        why = "the cursor is on an empty line between statements"
+        return Shape("statement", why, indentation(line), body=True)
+    floor = indentation(line) if line else indentation(head) + 1
+    if indentation(place.line_below) >= max(floor, 1):
+        why = "the block has other statements already"
+        return Shape("statement", why, floor, body=True)
+    closes = opener in CLOSER_OF and not _is_closed(place.suffix, indentation(head), opener)
+    return Shape("block", "the cursor is in an empty block", floor, closes)
+
+
+def _head(text: str, language: str) -> str:
+    """The last statement's end, from the line that it begins in, as far as brackets tell."""
+    lines = text.rstrip().rsplit("\n", _MAX_HEAD_LINES)[-_MAX_HEAD_LINES:]
+    head = _last_line_of_code(lines, language)
+    while scan(head, language).extra and lines:
+        head = f"{lines.pop()}\n{head}"
+    return head
+
+
+def _last_line_of_code(lines: list[str], language: str) -> str:
+    """Takes it from `lines`, with all after it. Comments and documentation between code and the
+    cursor are the block's beginning, too."""
+    quoted = False
+    while lines:
+        line = lines.pop()
+        stripped = line.strip()
+        if language == "python" and stripped.count('"""') % 2:
+            quoted = not quoted
+        elif not quoted and stripped and not _is_documentation(stripped, language):
+            return line
+    return ""
+
+
+def _is_documentation(line: str, language: str) -> bool:
+    if language == "python":
+        return line.startswith(("#", '"""', 'r"""'))
+    return line.startswith(("//", "/*", "* ", "*/"))
+
+
+def _opener(code: str, language: str) -> str:
+    """What opens a block at the end of a line, or ""."""
+    last = code.rstrip()[-1:]
+    if last in CLOSER_OF:
+        return last
+    return ":" if last == ":" and language == "python" else ""
+
+
+def _is_closed(suffix: str, indent: int, opener: str) -> bool:
+    """Whether the next line that is not deeper closes the bracket."""
+    for line in suffix.split("\n")[1:]:
+        if line.strip() and indentation(line) <= indent:
+            return indentation(line) == indent and line.strip().startswith(CLOSER_OF[opener])
+    return False
+
+
+def _in_text(place: Place) -> bool:
+    """Whether the cursor is inside a comment or a string, not at their ends."""
+    at = len(place.prefix.encode())
+    node = place.parsed.root if place.parsed is not None else None
+    node = node.descendant_for_byte_range(max(0, at - 1), at) if node is not None else None
+    while node is not None:
+        if _CODE_IN_TEXT.search(node.type):
+            return False
+        if _TEXT_NODE.search(node.type) and node.start_byte < at:
+            one_line = node.start_point.row == node.end_point.row
+            open_end = "comment" in node.type and one_line and not node.type.startswith("block")
+            return at < node.end_byte or (at == node.end_byte and open_end)
+        node = node.parent
+    return False

@@ -1,0 +1,134 @@
+"""When a completion is complete: at the end of its syntactic unit.
+
+Looks at the text alone and never at drafts, so it acts the same with and without drafting.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from codespec.engine.postprocess.place import Place, indentation, tells
+from codespec.engine.postprocess.scan import scan
+from codespec.engine.postprocess.shape import Shape
+from codespec.types import Tokenizer
+
+# What a statement cannot end with, and what continues one on the next line.
+_GOES_ON = re.compile(r"(?:[-+*/%&|^=<>!?.\\]|=>|->|\b(?:and|or|not|in|is))$")
+_ENDS = re.compile(r"(?:\+\+|--|/|[A-Za-z_\d)\]]>)$")
+_CONTINUES = re.compile(r"\.(?!\.\.)|\?|&&|\|\||:(?!:)|(?:else|catch|finally)\b")
+_BRANCHES = ("else", "elif ", "except", "finally")
+_CLOSING = re.compile(r"[ \t]*[)\]}]+[;,)]*")
+
+
+class UnitStop:
+    """Ends a completion after its unit, which `Shape` names.
+
+    The line after the cursor's, where it tells, ends it, too.
+
+    n_healed: bytes the output repeats from before the cursor.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, shape: Shape, place: Place, n_healed: int = 0) -> None:
+        self._tokenizer = tokenizer
+        self._shape = shape
+        self._line_prefix = place.line_prefix
+        self._language = place.language
+        following = place.line_below.rstrip()
+        self._following = following if tells(following) else ""
+        self._n_healed = n_healed
+        self._bytes = b""
+        self._n_read = 0
+
+    def __call__(self, emitted: Sequence[int]) -> bool:
+        for token in emitted[self._n_read :]:
+            self._bytes += self._tokenizer.piece(token)
+        self._n_read = len(emitted)
+        text = self._bytes[self._n_healed :].decode("utf-8", "replace")
+        return self.end(text) is not None
+
+    def end(self, text: str) -> int | None:
+        """Length of the text that belongs to the completion, once that is certain, else None."""
+        if "\n" not in text:
+            return None
+        ends = [self._end_of_unit(text), self._end_at_suffix(text)]
+        return min((end for end in ends if end is not None), default=None)
+
+    def _end_of_unit(self, text: str) -> int | None:
+        kind = self._shape.kind
+        if kind == "block":
+            return self._end_of_block(text, 0, self._shape.floor)
+        if kind == "statement":
+            return self._end_of_statement(text)
+        newline = text.find("\n")
+        while kind == "line" and newline >= 0 and not (self._line_prefix + text[:newline]).strip():
+            newline = text.find("\n", newline + 1)
+        return newline if newline >= 0 else None
+
+    def _end_at_suffix(self, text: str) -> int | None:
+        """Before a line that stands after the cursor already."""
+        if not self._following:
+            return None
+        newline = text.find("\n")
+        while newline >= 0:
+            end = text.find("\n", newline + 1)
+            if end >= 0 and text[newline + 1 : end].rstrip() == self._following:
+                return len(text[:newline].rstrip())
+            newline = end
+        return None
+
+    def _end_of_block(
+        self, text: str, start: int, floor: int, *, with_branches: bool = False
+    ) -> int | None:
+        """Before the first line after `start` that is indented less than `floor`.
+
+        with_branches: lines such as `else:` just below the floor go on with it.
+        """
+        newline = text.find("\n", start)
+        while newline >= 0:
+            line = text[newline + 1 :].split("\n", 1)[0]
+            if line.strip() and indentation(line) < floor:
+                branch = with_branches and indentation(line) == floor - 1
+                if branch and any(word.startswith(line.strip()) for word in _BRANCHES):
+                    return None  # it may become one
+                if not (branch and line.strip().startswith(_BRANCHES)):
+                    return self._with_closing(text, newline, line)
+            newline = text.find("\n", newline + 1)
+        return None
+
+    def _with_closing(self, text: str, newline: int, line: str) -> int | None:
+        closing = _CLOSING.match(line)
+        if not (closing and self._shape.closes):
+            return len(text[:newline].rstrip())
+        end = newline + 1 + closing.end()
+        return end if len(text) > end else None  # more of it may come
+
+    def _end_of_statement(self, text: str) -> int | None:
+        newline = text.find("\n")
+        while newline >= 0:
+            head = self._line_prefix + text[:newline]
+            if head.strip() and not self._goes_on(head):
+                code = scan(head, self._language).code.rstrip()
+                if self._language == "python":
+                    if not (code.endswith(":") and self._shape.body):
+                        return newline
+                    floor = indentation(head.lstrip("\n")) + 1
+                    return self._end_of_block(text, newline, floor, with_branches=True)
+                after = text[newline:].lstrip()
+                if code.endswith((";", "{", ":", ",")) or (after and not _CONTINUES.match(after)):
+                    return newline
+                if not after:
+                    return None  # the next line may belong to it
+            newline = text.find("\n", newline + 1)
+        return None
+
+    def _goes_on(self, head: str) -> bool:
+        """Whether a statement that reaches to the end of `head` cannot be complete there."""
+        found = scan(head, self._language)
+        if found.open and found.open[-1][0] == "{" and not self._shape.body:
+            # In the middle of a line: its block is suggested when the cursor stands in it.
+            return False
+        if found.depth > 0 or found.inside not in ("", "comment"):
+            return True
+        code = found.code.rstrip()
+        return bool(_GOES_ON.search(code)) and not _ENDS.search(code)

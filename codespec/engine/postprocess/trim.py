@@ -1,0 +1,129 @@
+"""What is taken away from a generated text before it is shown. Each rule returns the text, whole or
+shorter or mended, and knows nothing of the others."""
+
+from __future__ import annotations
+
+import re
+
+from codespec.engine.postprocess.place import Place, has_words, indentation, tells
+
+# Controls that reorder text (Boucher and Anderson 2023, "Trojan Source"), characters without width,
+# and control characters: what the user sees must be what is inserted.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_WORD = re.compile(r"\w")
+_IN_LINE_LOOP = re.compile(r"(?P<unit>[^\n]{1,40}?)(?P=unit){4,}(?P<tail>[^\n]{0,40})\Z")
+MAX_CYCLE = 8
+"""Lines of a loop that is recognised as one."""
+
+
+def without_invisible(text: str) -> str:
+    return _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def without_loops(text: str, *, finished: bool) -> str:
+    """Once what a model says again and again: a line that comes three times in a row, or
+    several that come twice, and, where the
+    text was cut off, the end of a line that repeats itself."""
+    lines = text.split("\n")
+    for i in range(len(lines)):
+        for period in range(1, MAX_CYCLE + 1):
+            cycle = lines[i : i + period]
+            n_times = 3 if period == 1 else 2
+            if lines[i : i + n_times * period] == n_times * cycle and has_words(cycle[0]):
+                return "\n".join(lines[: i + period]).rstrip()
+    loop = None if finished else _IN_LINE_LOOP.search(text)
+    if loop and has_words(loop["unit"]) and loop["unit"].startswith(loop["tail"]):
+        return text[: loop.start() + len(loop["unit"])]
+    return text
+
+
+def without_suffix(text: str, place: Place) -> str:
+    """Drop what stands after the cursor already: the rest of its line, or lines below it.
+
+    Words and the lines that hold them are compared, white space within lines is not; brackets
+    are left to `fit`, as a closing bracket more may be right.
+    """
+    rest, _, below = place.suffix.partition("\n")
+    lines = text.split("\n")
+    if has_words(rest):
+        # Text after the cursor stays in the cursor's line: what repeats it is in the first.
+        return _without_tail(lines[0], rest)
+    if rest.strip():
+        return text
+    following = [_squeezed(line) for line in below.split("\n", 50)[:50] if line.strip()]
+    if not following:
+        return text
+    whole = [place.line_prefix + lines[0], *lines[1:]]
+    for i, line in enumerate(whole):
+        if line.strip() and _repeats([s for s in whole[i:] if s.strip()], following):
+            return "\n".join(lines[:i]).rstrip()
+    return text
+
+
+def _repeats(lines: list[str], following: list[tuple[int, str]]) -> bool:
+    """Whether lines are the ones that follow, or begin with one that will not stand twice."""
+    squeezed = [_squeezed(line) for line in lines]
+    if tells(lines[0]) and squeezed[0] == following[0]:
+        return True
+    return following[: len(lines)] == squeezed and any(map(has_words, lines))
+
+
+def _without_tail(line: str, rest: str) -> str:
+    """The line without its end, if that is how `rest` begins (or all of it)."""
+    wanted = "".join(rest.split())
+    for at in range(len(line)):
+        tail = "".join(line[at:].split())
+        if tail and not line[at].isspace() and wanted.startswith(tail):
+            # A single word's end may be like another's beginning by chance.
+            if tail == wanted or (_WORD.search(tail) and not _WORD.search(tail[:1])):
+                return line[:at]
+            if tail == wanted[: len(tail)] and len(tail) >= 4 and not _inside_word(line, at):
+                return line[:at]
+    return line
+
+
+def _inside_word(line: str, at: int) -> bool:
+    return at > 0 and bool(_WORD.match(line[at - 1])) and bool(_WORD.match(line[at]))
+
+
+def _squeezed(line: str) -> tuple[int, str]:
+    return indentation(line), "".join(line.split())
+
+
+def with_indentation_of(text: str, place: Place) -> str:
+    """Leading white space as the document has it: tabs, or blanks of its unit."""
+    unit = indentation_unit(place)
+    if not unit:
+        return text
+    first, *others = text.split("\n")
+    return "\n".join([first, *(_reindented(line, unit) for line in others)])
+
+
+def _reindented(line: str, unit: str) -> str:
+    body = line.lstrip(" \t")
+    lead = line[: len(line) - len(body)]
+    if unit == "\t":
+        if "    " not in lead and "  " not in lead:
+            return line
+        width = indentation(lead + "x")
+        return "\t" * (width // 4) + " " * (width % 4) + body
+    if "\t" not in lead:
+        return line
+    return lead.replace("\t", unit) + body
+
+
+def indentation_unit(place: Place) -> str:
+    """A tab, or the blanks of one level; "" where the document does not tell."""
+    near = place.prefix[-20_000:].split("\n")[1:] + place.suffix[:5_000].split("\n")
+    n_tabs = sum(line.startswith("\t") for line in near)
+    widths = [len(line) - len(line.lstrip(" ")) for line in near if line.startswith("  ")]
+    if n_tabs > len(widths):
+        return "\t"
+    for width in (2, 4, 8):
+        if widths and min(widths) <= width:
+            return " " * width
+    return ""
