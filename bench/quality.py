@@ -18,6 +18,7 @@ from codespec.config import Settings
 from codespec.engine.local import LocalEngine
 from codespec.index.build import build_index
 from codespec.index.trees import ParsedDocument, n_errors
+from codespec.index.words import WordEncoder
 from codespec.types import Completion, CompletionRequest
 
 from .places import Place
@@ -111,7 +112,7 @@ def request_of(place: Place, settings: Settings) -> CompletionRequest:
 
 def _index(roots: set[Path], engine: LocalEngine, settings: Settings) -> None:
     for root in sorted(roots):
-        build_index(root, engine.tokenizer, settings.index)
+        build_index(root, WordEncoder(engine.tokenizer), settings.index)
 
 
 def similarity(a: str, b: str) -> float:

@@ -31,7 +31,8 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     target: str = ""
     """GGUF file of the target model; empty: the bundled one."""
     draft: str = "auto"
-    """GGUF file of the draft model; "auto": the target's pair where one is known; "": none."""
+    """GGUF file of the draft model; "auto": the one distilled for the workspace, else the target's
+    pair where one is known; "": none."""
     n_ctx: int = 0
     """Context window in tokens; 0: 2048 or what the model was trained with, if less."""
     n_threads: int = 0
@@ -217,7 +218,7 @@ def runtime_dir() -> Path:
 
 
 def data_dir() -> Path:
-    """Folder of what cannot be rebuilt: statistics.
+    """Folder of what cannot be rebuilt, or takes long: statistics, models, distilled drafts.
 
     Raises: ConfigError as `cache_dir`.
     """

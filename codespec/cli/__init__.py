@@ -18,6 +18,7 @@ _COMMANDS = {
     "index": "Index a workspace, so that its text can draft.",
     "daemon": "Start, stop and watch the background process that holds the model.",
     "stats": "Show or delete the local statistics of shown and accepted suggestions.",
+    "distill": "Make a draft model for a target and a workspace.",
     "bench": "Measure codespec on this machine.",
     "lsp": "Serve an editor over standard input and output.",
 }

@@ -15,10 +15,11 @@ from codespec.context.healing import HealingMask, Vocabulary
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve, load_or_measure
 from codespec.drafters.lookup import LookupDrafter
-from codespec.drafters.model import ModelDrafter, check_pair
+from codespec.drafters.model import ModelDrafter
 from codespec.engine.candidates import OtherFirstToken
 from codespec.engine.completer import Completer, Limits, Stop
 from codespec.engine.documents import OpenDocuments
+from codespec.engine.drafts import WorkspaceDrafts, as_draft
 from codespec.engine.generation import Generation
 from codespec.engine.postprocess import Place, UnitStop, shape_at
 from codespec.engine.progress import Teller
@@ -63,6 +64,7 @@ class LocalEngine:
         self._trees = Trees()
         self._indexes: dict[str, WorkspaceIndex] = {}
         self._drafters = self._make_drafters()
+        self._distilled = WorkspaceDrafts(Path(self.info.path), self._draft_model)
         self._window = Window(
             settings.completion.n_prefix_tokens, settings.completion.n_suffix_tokens
         )
@@ -209,15 +211,26 @@ class LocalEngine:
         }
         small = draft_path(self.settings.model)
         if small is not None and "model" in names:
-            model = self._load(small)
-            check_pair(self.info, model.info)
-            drafters["model"] = ModelDrafter(model, self._curve, self._cost_curve(model))
+            drafters["model"] = self._draft_model(small)
         return drafters
+
+    def _draft_model(self, path: Path) -> ModelDrafter:
+        context = self._load(path)
+        model = as_draft(self._models[-1], context, self._models[0])
+        return ModelDrafter(model, self._curve, self._cost_curve(context))
+
+    def _drafter(self, name: str, workspace: str) -> Drafter | None:
+        if name == "model" and self.settings.model.draft == "auto":
+            distilled = self._distilled.get(workspace)
+            if distilled is not None:
+                return distilled
+        return self._drafters.get(name)
 
     def _chain(self, request: CompletionRequest) -> DraftChain:
         names = self.settings.drafting.drafters if request.drafters is None else request.drafters
         check_drafters(names)
-        members = [self._drafters[name] for name in names if name in self._drafters]
+        found = [self._drafter(name, request.workspace) for name in names]
+        members = [drafter for drafter in found if drafter is not None]
         return DraftChain(members, self.info.n_vocab, self._target.max_leaves, self._curve)
 
     def _index(self, workspace: str) -> WorkspaceIndex | None:

@@ -17,7 +17,7 @@ from rich.table import Table
 from codespec.errors import CodespecError
 from codespec.train import card, pipeline, sources
 from codespec.train.corpus import Corpus
-from codespec.train.recipe import DRAFT, RECIPES, TARGET
+from codespec.train.recipe import DRAFT, RECIPES, TARGET, further
 from codespec.train.train import Budget
 
 MB = 1_000_000
@@ -30,6 +30,12 @@ OUT = click.option(
     help="Folder of the run.",
 )
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+FROM = click.option(
+    "--from",
+    "start",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A GGUF file that an earlier run exported: go on from there.",
+)
 
 
 def source_options(command: Any) -> Any:
@@ -145,22 +151,31 @@ def corpus_command(out: Path, **which: Any) -> None:
 
 @main.command("tokenizer")
 @OUT
-def tokenizer_command(out: Path) -> None:
-    """Learn the tokenizer from the corpus."""
-    pipeline.make_tokenizer(pipeline.build_corpus((), out), out)
+@FROM
+def tokenizer_command(out: Path, start: Path | None) -> None:
+    """Learn the tokenizer from the corpus, or take that of a model."""
+    pipeline.make_tokenizer(pipeline.build_corpus((), out), out, start)
 
 
 @main.command("model")
 @click.argument("name", type=click.Choice(list(RECIPES)))
 @OUT
+@FROM
 @run_options
 def model_command(
-    name: str, out: Path, minutes: float | None, tokens: int | None, device: str, workers: int
+    name: str,
+    out: Path,
+    start: Path | None,
+    minutes: float | None,
+    tokens: int | None,
+    device: str,
+    workers: int,
 ) -> None:
     """Train one of the models, or go on training it."""
     data = pipeline.build_corpus((), out)
+    recipe = further(RECIPES[name]) if start else RECIPES[name]
     state = pipeline.train_model(
-        RECIPES[name], data, out, budget_of(minutes, tokens), device, workers
+        recipe, data, out, budget_of(minutes, tokens), device, workers, start
     )
     click.echo(
         json.dumps(asdict(state)) if state else f"{out / name / 'final.pt'} is there already"

@@ -9,7 +9,7 @@ repository tokens.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +69,36 @@ def write_gguf(
     name: str,
     fim_order: str = "spm",
 ) -> None:
-    """Writes the model as one GGUF file; matrices in the quantisation (f32, f16, q8_0), norms in
-    float32.
+    """Writes a model and the tokenizer it was trained with as one GGUF file, see `write_model`.
 
     fim_order, "spm" or "psm", tells the prompt builder which of the two trained orders serves
     better.
 
-    Raises: ValueError for an unknown quantisation or a tokenizer larger than the model's
-    vocabulary.
+    Raises: ValueError for a tokenizer larger than the model's vocabulary.
+    """
+
+    def add(writer: gguf.GGUFWriter) -> None:
+        writer.add_description(
+            "Code completion with fill-in-the-middle, trained from scratch on permissive source"
+        )
+        writer.add_license("Apache-2.0")
+        writer.add_string(FIM_ORDER_KEY, fim_order)
+        add_tokenizer(writer, tokenizer, model.config.n_vocab)
+
+    write_model(path, model, quantisation, name, add)
+
+
+def write_model(
+    path: Path,
+    model: Llama,
+    quantisation: str,
+    name: str,
+    add_vocabulary: Callable[[gguf.GGUFWriter], None],
+) -> None:
+    """Writes the model as one GGUF file; matrices in the quantisation (f32, f16, q8_0), norms in
+    float32. add_vocabulary writes the metadata that is not about the shape.
+
+    Raises: ValueError for an unknown quantisation.
     """
     if quantisation not in QUANTISATIONS:
         raise ValueError(f"unknown quantisation {quantisation}; one of {', '.join(QUANTISATIONS)}")
@@ -84,10 +106,6 @@ def write_gguf(
     config = model.config
     writer = gguf.GGUFWriter(str(path), "llama")
     writer.add_name(name)
-    writer.add_description(
-        "Code completion with fill-in-the-middle, trained from scratch on permissive source"
-    )
-    writer.add_license("Apache-2.0")
     writer.add_file_type(file_type)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     writer.add_context_length(config.n_ctx)
@@ -102,8 +120,7 @@ def write_gguf(
     writer.add_rope_freq_base(config.rope_theta)
     writer.add_layer_norm_rms_eps(config.norm_eps)
     writer.add_vocab_size(config.n_vocab)
-    writer.add_string(FIM_ORDER_KEY, fim_order)
-    add_tokenizer(writer, tokenizer, config.n_vocab)
+    add_vocabulary(writer)
     weights = model.state_dict()
     for ours, theirs in tensor_names(config.n_layers):
         array = weights[ours].detach().float().cpu().numpy()

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from codespec.train.model import Llama
+
+Batch = TypeVar("Batch")
 
 
 class GradientPool:
@@ -41,18 +44,17 @@ class GradientPool:
         """Applies function to the items on the pool's threads."""
         return self._executor.map(function, items)
 
-    def backward(
-        self, micro_batches: Sequence[Tensor], weights: Sequence[Tensor | None] | None = None
-    ) -> float:
-        """Sets .grad of every weight to the mean over the micro-batches (rows, time + 1), whose
-        positions count by weights (rows, time); returns the mean loss.
+    def backward(self, micro_batches: Sequence[Batch], loss: Callable[[Batch], Tensor]) -> float:
+        """Sets .grad of every weight to the mean over the micro-batches; returns the mean loss.
+
+        loss: a scalar from one micro-batch, called on the pool's threads under autocast.
         """
         n = len(micro_batches)
         total = 0.0
         for weight in self._weights:
             weight.grad = None
-        for loss, gradients in self._executor.map(self._one, micro_batches, weights or [None] * n):
-            total += loss
+        for value, gradients in self._executor.map(partial(self._one, loss), micro_batches):
+            total += value
             for weight, gradient in zip(self._weights, gradients, strict=True):
                 if weight.grad is None:
                     weight.grad = gradient.div_(n)
@@ -60,10 +62,12 @@ class GradientPool:
                     weight.grad.add_(gradient, alpha=1 / n)
         return total / n
 
-    def _one(self, micro_batch: Tensor, weights: Tensor | None) -> tuple[float, tuple[Tensor, ...]]:
-        with torch.autocast(micro_batch.device.type, torch.bfloat16):
-            loss = self._model.loss(micro_batch, weights)
-        return loss.item(), torch.autograd.grad(loss, self._weights)
+    def _one(
+        self, loss: Callable[[Batch], Tensor], micro_batch: Batch
+    ) -> tuple[float, tuple[Tensor, ...]]:
+        with torch.autocast(self._weights[0].device.type, torch.bfloat16):
+            value = loss(micro_batch)
+        return value.item(), torch.autograd.grad(value, self._weights)
 
     def close(self) -> None:
         self._executor.shutdown(cancel_futures=True)

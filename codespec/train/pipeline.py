@@ -61,9 +61,11 @@ def build_corpus(sources: Iterable[Source], out: Path) -> Corpus:
     return result
 
 
-def make_tokenizer(data: Corpus, out: Path) -> Tokenizer:
-    """out/tokenizer.json."""
+def make_tokenizer(data: Corpus, out: Path, start: Path | None = None) -> Tokenizer:
+    """out/tokenizer.json; start: a GGUF file whose tokenizer to take instead of a new one."""
     path = out / "tokenizer.json"
+    if not path.exists() and start is not None:
+        export.read_gguf(start)[1].save(str(path))
     if not path.exists():
         with progress_bar() as bar:
             bar.add_task("tokenizer: learning the merges", total=None)
@@ -72,14 +74,28 @@ def make_tokenizer(data: Corpus, out: Path) -> Tokenizer:
 
 
 def train_model(
-    recipe: Recipe, data: Corpus, out: Path, budget: Budget, device: str, n_workers: int
+    recipe: Recipe,
+    data: Corpus,
+    out: Path,
+    budget: Budget,
+    device: str,
+    n_workers: int,
+    start: Path | None = None,
 ) -> State | None:
-    """out/<recipe name>/final.pt; None if it was there already."""
+    """out/<recipe name>/final.pt; None if it was there already. start: a GGUF file whose weights to
+    begin with.
+    """
     folder = out / recipe.name
     if (folder / "final.pt").exists():
         return None
     trainer = Trainer(
-        recipe, data, tokenizer.load(out / "tokenizer.json"), folder, device, n_workers
+        recipe,
+        data,
+        tokenizer.load(out / "tokenizer.json"),
+        folder,
+        device,
+        n_workers,
+        start=None if start is None else export.read_gguf(start)[0],
     )
     console.print(
         f"{recipe.name}: {recipe.model.n_params:,} parameters, from step {trainer.state.step}"

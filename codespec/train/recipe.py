@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codespec.train.model import ModelConfig
 
@@ -96,3 +96,25 @@ DRAFT = Recipe(
     other_lr=6e-3,
 )
 RECIPES = {recipe.name: recipe for recipe in (TARGET, DRAFT)}
+
+# What a finished model lacks after a short budget: to stop at the end of a middle when the prompt
+# is as long as a served one. All rows are long, nearly all of them fill-in-the-middle, and middles
+# count most.
+FURTHER_PHASES = (
+    Phase(0.5, 512, 16, 4, fim_rate=0.85, context_weight=0.25),
+    Phase(1.0, 1024, 8, 2, fim_rate=0.9, context_weight=0.25),
+)
+
+
+def further(recipe: Recipe) -> Recipe:
+    """The recipe of going on from the weights of a finished run, whose optimisers are gone: half
+    the rates, falling from the start.
+    """
+    return replace(
+        recipe,
+        phases=FURTHER_PHASES,
+        matrix_lr=recipe.matrix_lr / 2,
+        other_lr=recipe.other_lr / 2,
+        decay_from=0.0,
+        seed=recipe.seed + 1,
+    )

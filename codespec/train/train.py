@@ -74,14 +74,25 @@ class Trainer:
         device: str = "cpu",
         n_workers: int = 2,
         clock: Callable[[], float] = time.monotonic,
+        start: Llama | None = None,
     ) -> None:
+        """start: the weights to begin with, of the recipe's shape; None: random ones."""
         torch.manual_seed(recipe.seed)
         if device == "cpu":
             torch.set_num_threads(1)  # the pool is the parallelism
         self.recipe, self.corpus, self.tokenizer, self.folder = recipe, corpus, tokenizer, folder
         self.device = torch.device(device)
         self.state = State()
-        self.model = Llama(recipe.model).to(self.device)
+        self.model = Llama(recipe.model)
+        if start is not None:
+            try:
+                self.model.load_state_dict(start.state_dict())
+            except RuntimeError:
+                raise InputError(
+                    "the weights to start from are of another shape than the recipe's",
+                    "Give a model that this recipe made.",
+                ) from None
+        self.model.to(self.device)
         self.muon, self.adamw = make_optimisers(self.model, recipe.matrix_lr, recipe.other_lr)
         self._n_workers = n_workers
         self._clock = clock
@@ -135,10 +146,14 @@ class Trainer:
         shape = recipe.phases[state.phase]
         batch, state.window = rows.batch(state.window, shape.n_rows)
         weights = rows.weights(batch, shape.context_weight)
-        loss = pool.backward(
-            batch.to(self.device).split(shape.n_micro_rows),
-            weights.to(self.device).split(shape.n_micro_rows),
+        micro_batches = list(
+            zip(
+                batch.to(self.device).split(shape.n_micro_rows),
+                weights.to(self.device).split(shape.n_micro_rows),
+                strict=True,
+            )
         )
+        loss = pool.backward(micro_batches, lambda rows: self.model.loss(*rows))
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         set_lr(self.muon, recipe.matrix_lr * lr_scale, momentum=recipe.momentum(state.step))
         set_lr(self.adamw, recipe.other_lr * lr_scale)

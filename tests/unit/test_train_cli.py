@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from codespec.errors import InputError
 from codespec.train import __main__ as cli
-from codespec.train import export, pipeline, sources, tokenizer
+from codespec.train import export, pipeline, recipe, sources, tokenizer
 from tests import training
 
 QUICK = ("--n-lines", 3, "--n-files", 2)
@@ -26,6 +26,7 @@ def miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(cli, "TARGET", target)
     monkeypatch.setattr(cli, "DRAFT", draft)
     monkeypatch.setattr(cli, "RECIPES", {r.name: r for r in (target, draft)})
+    monkeypatch.setattr(recipe, "FURTHER_PHASES", training.RECIPE.phases)
     monkeypatch.setattr(tokenizer.train, "__defaults__", (training.N_VOCAB,))
     empty = sources.Source("python-standard-library", "", "PSF-2.0", tmp_path, (), 0)
     monkeypatch.setattr(sources, "standard_library", lambda _limit: empty)
@@ -77,6 +78,24 @@ def test_stages_one_by_one(miniature: Path) -> None:
     run("export", "codespec-draft", "--out", out, "--quantisation", "f16", "--fim-order", "psm")
     result = json.loads(run("evaluate", "--out", out, out / "codespec-draft.gguf", *QUICK))
     assert result["models"][0]["psm"]["n"] == 3
+
+
+def test_going_on_from_an_exported_model(miniature: Path) -> None:
+    """Its tokenizer and its weights, in another folder; weights of another shape are refused."""
+    first, second = miniature / "first", miniature / "second"
+    run("all", "--out", first, "--env", miniature / "env", "--tokens", 128, *QUICK)
+    trained = first / "codespec-base.gguf"
+    run("corpus", "--out", second, "--env", miniature / "env")
+    run("tokenizer", "--out", second, "--from", trained)
+    ours, theirs = (tokenizer.load(f / "tokenizer.json") for f in (first, second))
+    assert ours.get_vocab() == theirs.get_vocab()
+    run("model", "codespec-base", "--out", second, "--from", trained, "--tokens", 1)
+    start, _ = export.read_gguf(trained)
+    after = pipeline.load_model(second / "codespec-base/final.pt").embedding.weight
+    moved = (after - start.embedding.weight).norm()
+    assert moved < 0.1 * after.norm()
+    with pytest.raises(InputError, match="another shape"):
+        run("model", "codespec-draft", "--out", second, "--from", trained, "--tokens", 1)
 
 
 def test_an_empty_corpus_is_explained(miniature: Path) -> None:

@@ -167,7 +167,7 @@ def test_pooled_gradients_are_those_of_the_whole_batch(n_workers: int) -> None:
         whole = model.loss(batch)
     expected = torch.autograd.grad(whole, list(model.parameters()))
     with GradientPool(model, n_workers) as pool:
-        loss = pool.backward(batch.split(2))
+        loss = pool.backward(batch.split(2), model.loss)
     assert loss == pytest.approx(whole.item(), rel=1e-2)
     for weight, want in zip(model.parameters(), expected, strict=True):
         assert weight.grad is not None

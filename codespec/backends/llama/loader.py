@@ -86,14 +86,15 @@ class LoadedModel:
         order: FimOrder = "spm" if self.metadata("codespec.fim_order") == "spm" else "psm"
         if min(ids) >= 0:
             return FimTokens(*ids, order=order)
-        texts = self._token_texts()
+        texts = self.token_texts()
         by_text = {t: i for i, t in enumerate(texts)}
         for family in _FIM_FAMILIES:
             if all(text in by_text for text in family):
                 return FimTokens(*(by_text[text] for text in family), order=order)
         return None
 
-    def _token_texts(self) -> list[str]:
+    def token_texts(self) -> list[str]:
+        """The vocabulary's own text of every token, by id; no bytes of a document."""
         return [
             lib.llama_vocab_get_text(self.vocab, t).decode("utf-8", "replace")
             for t in range(self.n_vocab)
@@ -103,7 +104,7 @@ class LoadedModel:
         digest = hashlib.blake2b(digest_size=10)
         for key in ("tokenizer.ggml.model", "tokenizer.ggml.pre"):
             digest.update(self.metadata(key).encode() + b"\0")
-        for text in self._token_texts():
+        for text in self.token_texts():
             digest.update(text.encode() + b"\0")
         return digest.hexdigest()
 

@@ -1,0 +1,183 @@
+"""`codespec distill`"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from codespec.cli import model_settings, print_json
+from codespec.config import load_settings
+from codespec.errors import ConfigError, InputError
+from codespec.models.drafts import DraftRecord
+
+if TYPE_CHECKING:
+    from codespec.train.distill.job import Job, Plan, Report
+
+_NICENESS = 10
+
+
+@click.command()
+@click.option("--target", metavar="FILE", help="GGUF of the model to draft for (default: yours).")
+@click.option(
+    "--workspace",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    help="Folder to learn from (default: this one).",
+)
+@click.option(
+    "--positions",
+    type=click.IntRange(1_000),
+    default=300_000,
+    show_default=True,
+    help="Tokens to ask the target about.",
+)
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    default=15.0,
+    show_default=True,
+    help="Time to train; asking the target takes no longer either.",
+)
+@click.option("--tokens", type=click.IntRange(1), help="Train on so many instead, repeatably.")
+@click.option("--threads", type=click.IntRange(1), help="CPU threads (default: half the cores).")
+@click.option("--device", default="cpu", show_default=True, help="Where to train: cpu or cuda.")
+@click.option("--places", type=click.IntRange(1), default=60, hidden=True)
+@click.option("--checkpoint-seconds", type=float, default=30.0, hidden=True)
+@click.option("--from-text", is_flag=True, hidden=True, help="Without the target's laws.")
+@click.option("--background", is_flag=True, help="Return at once; see --status.")
+@click.option("--status", "ask", flag_value="status", help="How far it is.")
+@click.option("--stop", "ask", flag_value="stop", help="Stop it; the next start goes on.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def command(
+    target: str | None,
+    workspace: Path,
+    positions: int,
+    minutes: float,
+    tokens: int | None,
+    threads: int | None,
+    device: str,
+    places: int,
+    checkpoint_seconds: float,
+    from_text: bool,
+    background: bool,
+    ask: str | None,
+    as_json: bool,
+) -> None:
+    """Make a draft model for one target and one workspace.
+
+    A model of a million parameters learns, from the target itself, what the target would write in
+    this workspace's files, and from then on drafts there by itself where that pays. What rules or
+    secrets exclude is not read. Stop it at any time (Ctrl-C, or --stop): the next start goes on.
+    Needs PyTorch: pip install 'codespec[train]'.
+    """
+    if find_spec("torch") is None or find_spec("gguf") is None:
+        raise ConfigError(
+            "distilling needs PyTorch, which is not installed", "pip install 'codespec[train]'"
+        )
+    from codespec.train.distill.job import Job, Plan
+
+    if not workspace.is_dir():
+        raise InputError(f"{workspace}: no such folder", "Give the folder of a workspace.")
+    job = Job(load_settings(model_settings(target, None)), workspace)
+    if ask == "stop":
+        asked = job.ask_to_stop()
+        if as_json:
+            print_json({"stopping": asked})
+        else:
+            click.echo("stopping; what it did is kept" if asked else "it was not running")
+    elif ask == "status":
+        _show(job.status(), as_json)
+    elif background:
+        _start(job, as_json)
+    else:
+        plan = Plan(
+            n_tokens=positions,
+            minutes=minutes,
+            tokens=tokens,
+            n_places=places,
+            n_threads=threads or max(1, (os.cpu_count() or 1) // 2),
+            device=device,
+            from_text=from_text,
+            checkpoint_s=checkpoint_seconds,
+        )
+        _run(job, plan, as_json)
+
+
+def _run(job: Job, plan: Plan, as_json: bool) -> None:
+    from codespec.train.distill.job import StoppedError
+
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[detail]}")
+    console = Console(stderr=True)
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("reading", total=1.0, detail="")
+
+        def show(report: Report) -> None:
+            bar.update(task, description=report.stage, completed=report.share, detail=report.detail)
+
+        try:
+            record = job.run(plan, show)
+        except (KeyboardInterrupt, StoppedError):
+            raise click.ClickException("stopped; the same command goes on") from None
+    if as_json:
+        print_json(msgspec.to_builtins(record) | {"pays": record.pays})
+    else:
+        _print(record)
+
+
+def _start(job: Job, as_json: bool) -> None:
+    """The same command in a process of its own, which outlives this one."""
+    job.work.mkdir(parents=True, exist_ok=True)
+    arguments = [argument for argument in sys.argv[1:] if argument != "--background"]
+    log = job.work / "log.txt"
+    with log.open("ab") as output:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "codespec", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+    if as_json:
+        print_json({"pid": child.pid, "log": str(log)})
+    else:
+        click.echo(f"distilling in the background, process {child.pid}; log: {log}")
+        click.echo("see how far it is: codespec distill --status")
+
+
+def _show(report: Report | None, as_json: bool) -> None:
+    if as_json:
+        print_json(msgspec.to_builtins(report) if report else {"stage": "none"})
+    elif report is None:
+        click.echo("nothing was distilled for this target and workspace")
+    else:
+        click.echo(f"{report.stage}  {report.share:.0%}  {report.detail}".rstrip())
+
+
+def _print(record: DraftRecord) -> None:
+    click.echo(
+        f"draft model of {record.n_params / 1e6:.1f} M parameters, {record.n_vocab:,} tokens, "
+        f"for {record.target}"
+    )
+    click.echo(f"on {record.n_places} places in files kept aside, {record.n_draft} tokens a draft:")
+    for name, measured in (("before", record.before), ("now", record.after)):
+        if measured is not None:
+            click.echo(
+                f"  {name:<7} {measured.acceptance:6.1%} accepted, "
+                f"{measured.speed:.2f} times the speed of plain decoding"
+            )
+    if record.pays:
+        click.echo("It drafts in this workspace from now on.")
+    else:
+        click.echo("It accepts no more than the draft in use, which stays.")

@@ -1,0 +1,114 @@
+"""How well a draft model drafts: through the real loop, with llama.cpp, on places kept aside."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from codespec.context.build import Window, build_context
+from codespec.context.healing import HealingMask, Vocabulary
+from codespec.drafters.chain import DraftChain
+from codespec.drafters.cost import CostCurve
+from codespec.drafters.model import ModelDrafter
+from codespec.engine.completer import Completer, Limits
+from codespec.index import text
+from codespec.models.drafts import Measured
+from codespec.sampling import Sampler
+from codespec.train.distill.workspace import Place
+from codespec.types import (
+    CompletionRequest,
+    Context,
+    Drafter,
+    SamplingParams,
+    TargetModel,
+    Tokenizer,
+    Trace,
+)
+
+N_DRAFT = 4
+MAX_TOKENS = 32
+
+
+class FixedDrafter(ModelDrafter):
+    """A draft model that always drafts N_DRAFT tokens, whether it pays or not."""
+
+    def plan(self, n_max: int) -> tuple[int, float]:
+        return min(N_DRAFT, n_max), 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """A draft model and the cost of its passes."""
+
+    model: TargetModel
+    curve: CostCurve
+
+
+class Contest:
+    """Draft models against plain decoding, on the same places and side by side."""
+
+    def __init__(
+        self,
+        target: TargetModel,
+        curve: CostCurve,
+        tokenizer: Tokenizer,
+        places: list[Place],
+        window: Window,
+    ) -> None:
+        self._target, self._curve, self._tokenizer = target, curve, tokenizer
+        self._vocabulary = Vocabulary(tokenizer)
+        cuts = text.safe_cuts(tokenizer)
+        self._asked: list[Context] = []
+        for place in places:
+            request = CompletionRequest(
+                place.prefix, place.suffix, path=place.path, max_tokens=MAX_TOKENS
+            )
+            left, right = (text.encode(t, tokenizer, cuts) for t in (place.prefix, place.suffix))
+            context = build_context(request, left, right, target.info, tokenizer, window)
+            if len(context.prompt):
+                self._asked.append(context)
+
+    def run(self, contestants: list[Contestant]) -> list[Measured]:
+        """In the order given. Plain decoding and all contestants take turns at each place, so that
+        a busy machine slows all alike.
+        """
+        fixed = [self._fixed(c) for c in contestants]
+        served = [ModelDrafter(c.model, self._curve, c.curve) for c in contestants]
+        plain_s, plain_tokens = 0.0, 0
+        drafted, accepted = np.zeros(len(contestants)), np.zeros(len(contestants))
+        seconds, tokens = np.zeros(len(contestants)), np.zeros(len(contestants))
+        for context in self._asked:
+            self._complete(context, None)  # the prompt into the cache
+            trace, spent = self._complete(context, None)
+            plain_s, plain_tokens = plain_s + spent, plain_tokens + trace.n_tokens
+            for i, (always, adaptive) in enumerate(zip(fixed, served, strict=True)):
+                trace, _ = self._complete(context, always)
+                drafted[i] += trace.n_drafted
+                accepted[i] += trace.n_accepted
+                trace, spent = self._complete(context, adaptive)
+                seconds[i] += spent
+                tokens[i] += trace.n_tokens
+        plain = plain_tokens / max(plain_s, 1e-9)
+        return [
+            Measured(
+                acceptance=float(accepted[i] / max(drafted[i], 1)),
+                speed=float(tokens[i] / max(seconds[i], 1e-9) / max(plain, 1e-9)),
+                n_drafted=int(drafted[i]),
+            )
+            for i in range(len(contestants))
+        ]
+
+    def _fixed(self, contestant: Contestant) -> FixedDrafter:
+        return FixedDrafter(contestant.model)
+
+    def _complete(self, context: Context, drafter: Drafter | None) -> tuple[Trace, float]:
+        target = self._target
+        mask = HealingMask(context.healed, self._vocabulary, self._tokenizer)
+        sampler = Sampler(SamplingParams(), mask if context.healed else None)
+        chain = DraftChain([drafter] if drafter else [], target.info.n_vocab)
+        trace = Trace()
+        started = time.perf_counter()
+        Completer(target, chain).run(context, sampler, Limits(MAX_TOKENS), trace=trace)
+        return trace, time.perf_counter() - started

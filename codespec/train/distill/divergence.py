@@ -1,0 +1,90 @@
+"""The loss: how far a draft model's law is from what is known of the target's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from codespec.train.model import LOSS_CHUNK, Llama, is_autocast
+
+_TINY = 1e-6
+
+
+def loss(model: Llama, tokens: Tensor, ids: Tensor, probs: Tensor, weights: Tensor) -> Tensor:
+    """Weighted mean divergence in nats.
+
+    tokens (rows, time) int64; ids (rows, time, k) int64 and probs (rows, time, k) float32: the
+    target's law after each token, see `TopDivergence`; weights (rows, time), what each counts.
+    """
+    states = model.hidden(tokens).flatten(0, 1)
+    device = states.device.type
+    dtype = torch.get_autocast_dtype(device) if is_autocast(states) else states.dtype
+    shares = weights.flatten() / weights.sum()
+    return TopDivergence.apply(
+        states, model.embedding.weight, ids.flatten(0, 1), probs.flatten(0, 1), shares, dtype
+    )
+
+
+class TopDivergence(torch.autograd.Function):
+    """KL(target || draft) over the tokens named and one class for all others together.
+
+    The target's law is known by its likeliest tokens and the remainder; merging the rest into one
+    class gives a lower bound of the divergence of the whole laws, and leaves the draft model to
+    spread the remainder as it likes. With one token of probability 1 it is cross-entropy.
+
+    As in training from text, output projection and gradient are taken chunk by chunk in the forward
+    pass, so that the logits of a batch never exist together. With q the draft's law, p the
+    target's, and r the remainder of p over that of q, the gradient by logit j is q_j - p_j for a
+    token named and q_j (1 - r) for another.
+
+    Source: Hinton et al. 2015 (distillation); Zhou et al. 2023, "DistillSpec" (for drafting).
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        states: Tensor,
+        weight: Tensor,
+        ids: Tensor,
+        probs: Tensor,
+        shares: Tensor,
+        dtype: torch.dtype,
+    ) -> Tensor:
+        """states (n, n_embd), weight (n_vocab, n_embd), ids (n, k) int64 without repetition but for
+        entries of probability 0, probs (n, k) float32, shares (n,) float32 -> scalar float32.
+        """
+        needs_grad = any(ctx.needs_input_grad)
+        x, w = states.to(dtype), weight.to(dtype)
+        grad_x = torch.empty_like(x) if needs_grad else None
+        grad_w = torch.zeros_like(weight, dtype=torch.float32) if needs_grad else None
+        total = torch.zeros((), dtype=torch.float32, device=x.device)
+        for start in range(0, len(x), LOSS_CHUNK):
+            part = slice(start, start + LOSS_CHUNK)
+            law = F.softmax(x[part] @ w.T, -1, dtype=torch.float32)
+            p, share = probs[part], shares[part, None]
+            named = p > 0
+            q = law.gather(1, ids[part]) * named
+            p_rest = (1 - p.sum(1, keepdim=True)).clamp_min(0)
+            q_rest = (1 - q.sum(1, keepdim=True)).clamp_min(_TINY)
+            cost = torch.special.xlogy(p, p / q.clamp_min(1e-37))
+            rest = torch.special.xlogy(p_rest, p_rest / q_rest)
+            total += ((cost.sum(1, keepdim=True) + rest) * share).sum()
+            if grad_x is None or grad_w is None:
+                continue
+            ratio = p_rest / q_rest
+            # Entries of probability 0 may name any id, which must stay as it is: hence a sum.
+            error = law.mul_(1 - ratio).scatter_add_(1, ids[part], q * ratio - p)
+            error = error.mul_(share).to(dtype)
+            grad_x[part] = error @ w
+            grad_w += error.T @ x[part]
+        if grad_x is not None and grad_w is not None:
+            ctx.save_for_backward(grad_x, grad_w)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        grad_x, grad_w = ctx.saved_tensors
+        return grad_x * grad, grad_w * grad, None, None, None, None

@@ -1,0 +1,137 @@
+"""Training a draft model on lessons: resumable at any checkpoint, on CPU or CUDA."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from codespec.train.distill import divergence
+from codespec.train.distill.lessons import SHAPES, Batch, Lessons, batch
+from codespec.train.distill.vocabulary import DraftVocabulary
+from codespec.train.model import Llama
+from codespec.train.optim import make_optimisers
+from codespec.train.parallel import GradientPool
+from codespec.train.recipe import DRAFT
+from codespec.train.train import Budget, read_torch, set_lr, write_atomically
+
+CHECKPOINT_SECONDS = 30.0
+WARMUP_STEPS = 20
+# Of the recipe's rates where the model is not new.
+GO_ON_SHARE = 0.5
+
+
+@dataclass(slots=True)
+class Progress:
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    loss: float = 0.0
+
+
+class Student:
+    """A draft model in training.
+
+    start: weights to begin with; None: random ones, from the seed.
+    path:  its checkpoint, read if it is there.
+    """
+
+    def __init__(
+        self,
+        vocabulary: DraftVocabulary,
+        start: Llama | None,
+        path: Path,
+        *,
+        device: str = "cpu",
+        n_threads: int = 1,
+        seed: int = 0,
+    ) -> None:
+        torch.manual_seed(seed)
+        if device == "cpu":
+            torch.set_num_threads(1)  # the pool is the parallelism
+        self._vocabulary, self._path, self._seed = vocabulary, path, seed
+        self._device, self._n_threads = torch.device(device), n_threads
+        config = dataclasses.replace(DRAFT.model, n_vocab=vocabulary.n_draft)
+        self.model = Llama(config if start is None else start.config)
+        if start is not None:
+            self.model.load_state_dict(start.state_dict())
+        self.model.to(self._device)
+        share = 1.0 if start is None else GO_ON_SHARE
+        self._rates = DRAFT.matrix_lr * share, DRAFT.other_lr * share
+        self._muon, self._adamw = make_optimisers(self.model, *self._rates)
+        self.progress = Progress()
+        if path.exists():
+            self._restore()
+
+    def run(
+        self,
+        lessons: Lessons,
+        budget: Budget,
+        on_step: Callable[[Progress, float], bool],
+        *,
+        from_text: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        checkpoint_s: float = CHECKPOINT_SECONDS,
+    ) -> None:
+        """Trains until the budget is spent or on_step(progress, share of the budget) is true. The
+        checkpoint is written then, too.
+        """
+        by_shape = [[t for which, t in lessons.taught if which == i] for i in range(len(SHAPES))]
+        shapes = [i for i, taught in enumerate(by_shape) if taught]
+        state, started = self.progress, clock() - self.progress.seconds
+        saved = state.seconds
+        with GradientPool(self.model, self._n_threads) as pool:
+            self._muon.mapper = pool.map
+            while (share := budget.progress(state.seconds, state.tokens)) < 1:
+                which = shapes[state.step % len(shapes)]
+                # A list of its own for each step, so that a resumed run repeats an unbroken one.
+                rng = random.Random(f"{self._seed}:{state.step}")
+                taught = by_shape[which]
+                chosen = [rng.choice(taught) for _ in range(SHAPES[which].n_rows)]
+                rows = batch(chosen, self._vocabulary, from_text=from_text)
+                self._step(pool, rows, SHAPES[which].n_micro_rows, share)
+                state.seconds = clock() - started
+                if state.seconds - saved > checkpoint_s:
+                    saved = state.seconds
+                    self.save()
+                if on_step(state, min(1.0, budget.progress(state.seconds, state.tokens))):
+                    break
+        self.save()
+
+    def _step(self, pool: GradientPool, rows: Batch, n_micro_rows: int, share: float) -> None:
+        state = self.progress
+        loss = pool.backward(
+            rows.to(self._device).split(n_micro_rows),
+            lambda b: divergence.loss(self.model, b.tokens, b.ids, b.probs, b.weights),
+        )
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        scale = min(1.0, (state.step + 1) / WARMUP_STEPS) * (1.0 - share)
+        set_lr(self._muon, self._rates[0] * scale)
+        set_lr(self._adamw, self._rates[1] * scale)
+        for optimiser in (self._muon, self._adamw):
+            optimiser.step()
+            optimiser.zero_grad(set_to_none=True)
+        state.step += 1
+        state.tokens += rows.tokens.numel()
+        state.loss = loss if state.step == 1 else 0.95 * state.loss + 0.05 * loss
+
+    def save(self) -> None:
+        content = {
+            "progress": asdict(self.progress),
+            "model": self.model.state_dict(),
+            "muon": self._muon.state_dict(),
+            "adamw": self._adamw.state_dict(),
+        }
+        write_atomically(self._path, content)
+
+    def _restore(self) -> None:
+        content = read_torch(self._path, self._device)
+        self.progress = Progress(**content["progress"])
+        self.model.load_state_dict(content["model"])
+        self._muon.load_state_dict(content["muon"])
+        self._adamw.load_state_dict(content["adamw"])

@@ -1,0 +1,132 @@
+"""A workspace's text as lessons: files to learn from, files kept aside, places to ask about."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from codespec.context.fim import assemble, n_markers
+from codespec.errors import InputError
+from codespec.index import parse, text
+from codespec.index.ignore import IgnoreRules, secret_in
+from codespec.index.languages import TEXT, language_of
+from codespec.index.scan import is_binary, read_file, scan
+from codespec.train.fim import few_lines, rest_of_line
+from codespec.types import ModelInfo, Tokenizer, Tokens
+
+HELD_OUT_PART = 8
+MIN_TOKENS = 2_000
+MAX_LINES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A cursor in a file that nothing was learned from: the text around it."""
+
+    path: str
+    prefix: str
+    suffix: str
+
+
+class Workspace:
+    """The source files of a workspace that rules allow, those to learn from and those kept aside.
+
+    Which is which depends on a hash of the path alone, so it stays when other files change. About
+    one file in HELD_OUT_PART is kept aside, and at least one.
+
+    Raises: InputError when there is too little.
+    """
+
+    def __init__(self, root: Path, tokenizer: Tokenizer, max_file_bytes: int) -> None:
+        self.root = os.path.realpath(root)
+        found = scan(IgnoreRules(self.root), max_file_bytes)
+        texts = {
+            c.path: source
+            for c in found.files
+            if (source := _read(self.root, c.path, max_file_bytes)) is not None
+        }
+        code = [path for path in texts if language_of(path) != TEXT]
+        names = sorted(code if len(code) > 1 else texts, key=_order)
+        n_aside = max(1, len(names) // HELD_OUT_PART)
+        cuts = text.safe_cuts(tokenizer)
+        self.held_out = {name: texts[name] for name in names[:n_aside]}
+        self.documents: list[Tokens] = [
+            text.encode(texts[name], tokenizer, cuts) for name in names[n_aside:]
+        ]
+        self.n_tokens = sum(map(len, self.documents))
+        if self.n_tokens < MIN_TOKENS:
+            raise InputError(
+                f"{root}: too little to learn from, {self.n_tokens} tokens in "
+                f"{len(self.documents)} files",
+                f"A workspace needs {MIN_TOKENS} tokens in its code, and two files.",
+            )
+
+    def digest(self) -> str:
+        """Names the text to learn from: lessons of another text are not these."""
+        digest = hashlib.blake2b(digest_size=8)
+        for document in self.documents:
+            digest.update(document.tobytes() + b"|")
+        return digest.hexdigest()
+
+    def places(self, n: int, seed: int = 0) -> list[Place]:
+        """n places in files kept aside: from inside a line, to be completed to its end or over a
+        few lines.
+        """
+        rng = random.Random(seed)
+        names = sorted(self.held_out)
+        sizes = [len(self.held_out[name]) for name in names]
+        out: list[Place] = []
+        for _ in range(n):
+            name = rng.choices(names, sizes)[0]
+            source = self.held_out[name]
+            start, end = rng.choice((rest_of_line, few_lines))(source, rng)
+            out.append(Place(os.path.join(self.root, name), source[:start], source[end:]))
+        return out
+
+
+class Prompts:
+    """Prompts at random places of a workspace, as they are served, of a given length."""
+
+    def __init__(self, workspace: Workspace, tokenizer: Tokenizer, info: ModelInfo) -> None:
+        self._documents = workspace.documents
+        sizes = np.array([len(d) for d in self._documents], np.float64)
+        self._chance = sizes / sizes.sum()
+        self._info = info
+        self._is_line_end = np.array(
+            [b"\n" in tokenizer.piece(t) for t in range(info.n_vocab)], np.bool_
+        )
+
+    def prompt(self, n_tokens: int, n_suffix: int, rng: np.random.Generator) -> Tokens:
+        """At most n_tokens, of them n_suffix after the cursor."""
+        document = self._documents[rng.choice(len(self._documents), p=self._chance)]
+        cursor = int(rng.integers(1, len(document) + 1))
+        right = document[self._middle_end(document, cursor, rng) :][:n_suffix]
+        room = n_tokens - n_markers(self._info) - len(right)
+        return assemble(self._info, document[max(0, cursor - room) : cursor], right)[0]
+
+    def _middle_end(self, document: Tokens, cursor: int, rng: np.random.Generator) -> int:
+        """Where the text after the cursor goes on: at the end of its line or a few lines on."""
+        ends = np.flatnonzero(self._is_line_end[document[cursor:]])
+        n_lines = int(rng.integers(0, MAX_LINES + 1))
+        return cursor + int(ends[n_lines]) if n_lines < len(ends) else len(document)
+
+
+def _read(root: str, path: str, max_file_bytes: int) -> str | None:
+    if parse.why_not_by_name(path):
+        return None
+    loaded = read_file(os.path.join(root, path), max_file_bytes)
+    if loaded is None or is_binary(loaded[0]) or secret_in(loaded[0]):
+        return None
+    source = text.normalise(loaded[0].decode())
+    # Without a parser: it is native code on text that nobody vouches for.
+    chosen = parse.select(path, source.encode(), parse=False)
+    return None if chosen.why_not or not source.strip() else source
+
+
+def _order(path: str) -> bytes:
+    return hashlib.blake2b(path.encode(), digest_size=8).digest()

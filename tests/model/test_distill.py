@@ -1,0 +1,251 @@
+"""Distillation as a user runs it: killed, resumed, registered, and used without being named."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+from click.testing import CliRunner
+
+from codespec.backends.llama import load_model
+from codespec.cli import main
+from codespec.config import Settings, load_settings
+from codespec.engine.local import LocalEngine
+from codespec.errors import InputError
+from codespec.models import drafts
+from codespec.train import export, tokenizer
+from codespec.train.distill import job as jobs
+from codespec.train.distill.job import Job, Plan, Report
+from codespec.train.distill.workspace import Workspace
+from codespec.train.model import Llama, ModelConfig
+from codespec.types import CompletionRequest
+from tests import training
+
+LIBRARY = Path(sysconfig.get_paths()["stdlib"])
+QUICK = Plan(n_tokens=2_000, tokens=6_000, n_places=3)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    for name in ("decoder", "encoder", "scanner", "tool"):
+        (root / f"{name}.py").write_text((LIBRARY / "json" / f"{name}.py").read_text())
+    (root / ".env").write_text("TOKEN = 'not to be learned'\n" * 100)
+    (root / "README.md").write_text("Not code.\n" * 100)
+    return root
+
+
+def settings(**model: object) -> Settings:
+    small = {"completion": {"n_prefix_tokens": 192, "n_suffix_tokens": 64}}
+    return load_settings({"model": {"n_threads": 1, **model}, **small}, env={})
+
+
+def complete(engine: LocalEngine, workspace: Path, drafters: tuple[str, ...]) -> list[object]:
+    source = (LIBRARY / "json" / "decoder.py").read_text()
+    request = CompletionRequest(
+        source[:3000],
+        source[3200:],
+        path=str(workspace / "decoder.py"),
+        workspace=str(workspace),
+        max_tokens=24,
+        drafters=drafters,
+    )
+    made = engine.generate(request)
+    return [made.tokens, made.trace.n_drafted]
+
+
+class Child:
+    """`codespec distill` in a process of its own, to be killed."""
+
+    def __init__(self, workspace: Path) -> None:
+        command = [sys.executable, "-m", "codespec", "distill", "--workspace", str(workspace)]
+        command += ["--positions", "2000", "--tokens", "1000000", "--checkpoint-seconds", "0"]
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    def kill_when(self, reached) -> None:
+        self.wait(reached)
+        self._process.kill()
+        self._process.wait()
+
+    def wait(self, reached) -> None:
+        deadline = time.monotonic() + 120
+        while not reached():
+            assert self._process.poll() is None, "it ended by itself"
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+def test_killed_stopped_and_resumed(workspace: Path) -> None:
+    """Each checkpoint survives; nothing asked of the target is asked again."""
+    job = Job(settings(), workspace)
+    lessons, checkpoint = job.work / "lessons", job.work / "checkpoint.pt"
+    assert job.status() is None
+    child = Child(workspace)
+    child.kill_when(lambda: len(list(lessons.glob("*.npz"))) >= 2)
+    assert job.status().stage == "stopped"
+    first = {path.name: path.read_bytes() for path in lessons.glob("*.npz")}
+
+    child = Child(workspace)
+    child.wait(checkpoint.exists)
+    with pytest.raises(InputError, match="another process"):
+        job.run(QUICK)
+    assert job.status().stage == "training"
+    child.kill_when(lambda: torch.load(checkpoint)["progress"]["step"] >= 1)
+    assert all((lessons / name).read_bytes() == content for name, content in first.items())
+    n_killed = torch.load(checkpoint)["progress"]["step"]
+
+    reports: list[Report] = []
+    spent = torch.load(checkpoint)["progress"]["tokens"]
+    record = job.run(Plan(n_tokens=2_000, tokens=spent + 1, n_places=2), reports.append)
+    assert not [r for r in reports if r.stage == "asking the target"]
+    steps = [r.detail.partition(",")[0] for r in reports if r.stage == "training"]
+    assert steps == [f"step {n_killed + 1}"]
+    assert job.status().stage == "done"
+    assert not job.ask_to_stop()
+    assert (job.folder / record.file).exists()
+    assert not lessons.exists()
+    assert not checkpoint.exists()
+
+
+def test_the_draft_of_a_workspace_is_used_there_and_only_there(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = LocalEngine(settings())
+    plain, _ = complete(engine, workspace, ())
+    record = Job(settings(), workspace).run(QUICK)
+    assert record.before is not None, "the bundled pair is what it is compared with"
+    assert record.n_vocab == engine.info.n_vocab
+    at = drafts.folder(drafts.fingerprint(Path(engine.info.path)), str(workspace))
+    assert drafts.read(at) == record
+    loaded: list[Path] = []
+    load = engine._load  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(engine, "_load", lambda path: (loaded.append(path), load(path))[1])
+
+    def register(acceptance: float) -> None:
+        after = drafts.Measured(acceptance=acceptance, speed=1.0, n_drafted=9)
+        made = drafts.DraftRecord(
+            **{f: getattr(record, f) for f in record.__struct_fields__} | {"after": after}
+        )
+        (at / drafts.RECORD).write_bytes(drafts.msgspec.json.encode(made))
+
+    register(0.0)
+    assert complete(engine, workspace, ("model",))[0] == plain
+    assert not loaded, "it does not pay"
+    register(1.0)
+    assert complete(engine, workspace, ("model",))[0] == plain
+    assert loaded == [at / record.file], "found by the running engine"
+    complete(engine, tmp_path, ("model",))
+    assert len(loaded) == 1, "another folder has none"
+    (at / record.file).write_bytes(b"GGUF and then nothing")
+    engine.close()
+    again = LocalEngine(settings())
+    assert complete(again, workspace, ("model",))[0] == plain, "a damaged draft is left out"
+    again.close()
+
+
+def test_a_large_vocabulary_gets_a_small_draft_and_the_same_output(
+    workspace: Path, tmp_path: Path
+) -> None:
+    words = tokenizer.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
+    torch.manual_seed(0)
+    model = Llama(ModelConfig(20_000, 32, 1, 2, 1, 16, 64, 512))
+    target = tmp_path / "large.gguf"
+    export.write_gguf(target, model.eval(), words, "f32", "large")
+    chosen = settings(target=str(target))
+    record = Job(chosen, workspace).run(QUICK)
+    assert record.before is None
+    assert record.pays
+    assert record.n_vocab < 8_193
+    assert record.n_params < 1_100_000
+    engine = LocalEngine(chosen)
+    plain, _ = complete(engine, workspace, ())
+    drafted, n_drafted = complete(engine, workspace, ("model",))
+    assert drafted == plain
+    assert n_drafted, "it drafts, from its part of the vocabulary"
+    engine.close()
+    file = drafts.folder(drafts.fingerprint(target), str(workspace)) / record.file
+    made = load_model(file, vocab_only=True)
+    assert made.n_vocab == record.n_vocab
+    made.close()
+    other = settings(draft=str(file))
+    with pytest.raises(Exception, match="share the target's tokenizer"):
+        LocalEngine(other)
+
+
+def test_what_rules_exclude_is_not_learned_from(workspace: Path) -> None:
+    (workspace / ".gitignore").write_text("tool.py\n")
+    loaded = load_model(Path(settings().model.target or _bundled()), vocab_only=True)
+    words = jobs.LlamaTokenizer(loaded)
+    source = Workspace(workspace, words, 1_000_000)
+    names = set(source.held_out)
+    text = b"".join(words.decode(d) for d in source.documents)
+    assert len(names) + len(source.documents) == 3
+    assert b"not to be learned" not in text
+    assert b"Not code" not in text
+    for name in names:
+        assert (workspace / name).read_text().encode() not in text
+    assert all(Path(p.path).name in names for p in source.places(20))
+    loaded.close()
+
+
+def _bundled() -> Path:
+    return jobs.target_path(Settings().model)
+
+
+def test_too_little_to_learn_from(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    with pytest.raises(InputError, match="too little to learn from"):
+        Job(settings(), tmp_path).run(QUICK)
+
+
+def test_too_little_memory(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Little:
+        available = 300_000_000
+
+    monkeypatch.setattr(psutil, "virtual_memory", Little)
+    with pytest.raises(InputError, match="GB are free"):
+        Job(settings(), workspace).run(QUICK)
+
+
+def test_a_change_of_the_workspace_begins_anew(workspace: Path) -> None:
+    job = Job(settings(), workspace)
+
+    def stop_in_training(report: Report) -> None:
+        if report.stage == "training":
+            args = ["distill", "--workspace", str(workspace), "--stop", "--json"]
+            assert json.loads(CliRunner().invoke(main, args).stdout) == {"stopping": True}
+
+    with pytest.raises(jobs.StoppedError):
+        job.run(QUICK, stop_in_training)
+    for name in ("decoder", "encoder"):  # one of them at least is not kept aside
+        (workspace / f"{name}.py").write_text("def changed():\n    return 1\n" * 400)
+    reports: list[Report] = []
+    with pytest.raises(jobs.StoppedError):
+        job.run(QUICK, lambda r: (reports.append(r), stop_in_training(r)))
+    assert [r for r in reports if r.stage == "asking the target"]
+    assert next(r.detail for r in reports if r.stage == "training").startswith("step 1,")
+
+
+def test_running_out_of_sight(workspace: Path) -> None:
+    command = [sys.executable, "-m", "codespec", "distill", "--workspace", str(workspace), "--json"]
+    options = ["--positions", "2000", "--tokens", "6000", "--places", "2", "--background"]
+    made = subprocess.run(command + options, capture_output=True, check=True, env=os.environ)
+    log = Path(json.loads(made.stdout)["log"])
+    deadline = time.monotonic() + 120
+    while True:
+        out = subprocess.run([*command, "--status"], capture_output=True, check=True).stdout
+        if json.loads(out)["stage"] == "done":
+            break
+        assert time.monotonic() < deadline, log.read_text()
+    assert '"after"' in log.read_text()
