@@ -44,6 +44,10 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 class CompletionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[completion]"""
 
+    enabled: bool = True
+    """Complete at all, in editors."""
+    disabled_languages: tuple[str, ...] = ()
+    """Languages, by the editor's names for them, in which nothing is completed."""
     max_tokens: int = 64
     deadline_auto_ms: float = 400.0
     """Time for an answer that nobody asked for; then what is finished is shown."""
@@ -71,6 +75,9 @@ class IndexSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """[index]"""
 
     enabled: bool = True
+    exclude: tuple[str, ...] = ()
+    """Files that are never indexed, drafted from or completed, on top of those that ignore files
+    exclude: patterns as in .gitignore, from the workspace's folder."""
     max_file_bytes: int = 1_000_000
     max_cache_bytes: int = 2_000_000_000
     """All indexes together; beyond it, those not used for longest are deleted."""
@@ -119,7 +126,8 @@ def load_settings(
     env: Mapping[str, str] | None = None,
     config_file: Path | None = None,
 ) -> Settings:
-    """Settings from all sources. `options`: {"section": {"key": value}}, e.g. from flags or LSP.
+    """Settings from all sources. `options`: {"section": {"key": value}}, e.g. from flags or LSP;
+    None as a value stands for one that is not set.
 
     Raises: ConfigError for an unreadable file, unknown key, or value of the wrong type.
     """
@@ -139,6 +147,8 @@ def load_settings(
             for key, value in values.items():
                 if key not in known:
                     raise _unknown(origin, key, known, f"{section}.")
+                if value is None:
+                    continue
                 try:
                     msgspec.convert({key: value}, _SECTIONS[section], strict=False)
                 except msgspec.ValidationError as e:
@@ -174,8 +184,9 @@ def _read_env(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         section, _, key = name.removeprefix(_ENV_PREFIX).lower().partition("_")
         if section not in _SECTIONS:
             raise _unknown(name, section, list(_SECTIONS))
-        # The only list-valued key reads naturally as words between commas.
-        is_list = key == "drafters"
+        # Lists read naturally as words between commas.
+        fields = msgspec.structs.fields(_SECTIONS[section])
+        is_list = any(f.name == key and isinstance(f.default, tuple) for f in fields)
         found.setdefault(section, {})[key] = (
             [v.strip() for v in value.split(",") if v.strip()] if is_list else value
         )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
+from .configuration import section_of
 from .protocol import place_of
 from .server import Server, path_of
 
@@ -29,7 +30,7 @@ DID_FOCUS = "textDocument/didFocus"
 
 
 async def initialize(server: Server, params: types.InitializeParams) -> None:
-    server.options = params.initialization_options
+    server.configuration.options = params.initialization_options
 
 
 async def initialized(server: Server, _params: types.InitializedParams) -> None:
@@ -50,8 +51,12 @@ async def inline_completion(
         version = document.version
         await server.opened(invoked)
         # A text that changed while we waited has a request of its own under way.
-        if server.session is None or document.version != version:
+        if document.version != version:
             return nothing
+    if server.configuration.file_changed:
+        await server.reload()
+    if server.session is None:
+        return nothing
     from .session import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, Ask, workspace_of
 
     snapshot = document.snapshot(
@@ -129,7 +134,22 @@ async def did_focus(server: Server, params: Any) -> None:
         from .session import workspace_of
 
         path = path_of(document.uri)
-        server.status.paused(server.session.why_paused(path, workspace_of(path, server.roots)))
+        workspace = workspace_of(path, server.roots)
+        server.status.paused(server.session.why_paused(path, workspace, document.language_id))
+
+
+# --- settings ---------------------------------------------------------------------------------
+
+
+async def did_change_configuration(
+    server: Server, params: types.DidChangeConfigurationParams
+) -> None:
+    """Editors either say what changed, or only that something did, and are asked."""
+    pushed = section_of(params.settings)
+    if pushed is None:
+        await server.pull_configuration()
+    else:
+        await server.configure(pushed)
 
 
 # --- files and folders ------------------------------------------------------------------------
@@ -141,6 +161,8 @@ async def did_close(server: Server, params: types.DidCloseTextDocumentParams) ->
 
 
 async def did_save(server: Server, params: types.DidSaveTextDocumentParams) -> None:
+    if server.configuration.file_changed:
+        await server.reload()
     if server.indexer is not None:
         from .session import workspace_of
 
@@ -184,6 +206,7 @@ def make_server() -> Server:
     server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(did_close)
     server.feature(types.TEXT_DOCUMENT_DID_SAVE, types.SaveOptions(include_text=False))(did_save)
     server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(did_change_folders)
+    server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)(did_change_configuration)
     server.feature(DID_SHOW)(did_show)
     server.feature(DID_PARTIALLY_ACCEPT)(did_partially_accept)
     server.feature(DID_FOCUS)(did_focus)

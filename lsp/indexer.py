@@ -11,9 +11,11 @@ import os
 import signal
 import sys
 from asyncio.subprocess import Process
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
+
+from codespec.config import IndexSettings
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +37,11 @@ def watch_command(root: str, target: str = "") -> list[str]:
     return [sys.executable, "-m", "codespec", *watch, *model]
 
 
+def watch_environment(settings: IndexSettings) -> dict[str, str]:
+    """Of the child: the environment, with what the editor's settings exclude."""
+    return {**os.environ, "CODESPEC_INDEX_EXCLUDE": ",".join(settings.exclude)}
+
+
 class Indexer:
     """One child for each folder, started again when it dies. On one event loop.
 
@@ -46,10 +53,12 @@ class Indexer:
         self,
         folder: Path,
         command: Callable[[str], list[str]] = watch_command,
+        env: Mapping[str, str] | None = None,
         pause_s: float = _PAUSE_S,
     ) -> None:
         self._folder = folder
         self._command = command
+        self._env = env
         self._pause_s = pause_s
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._children: dict[str, Process] = {}
@@ -100,7 +109,7 @@ class Indexer:
         try:
             child = await asyncio.create_subprocess_exec(
                 *self._command(root), stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL,
-                cwd=self._folder, start_new_session=True,
+                cwd=self._folder, env=self._env, start_new_session=True,
             )  # fmt: skip
         except OSError as e:
             log.warning("cannot index: %s", e.strerror)

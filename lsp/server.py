@@ -8,6 +8,7 @@ import importlib
 import logging
 import sys
 import threading
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -19,6 +20,7 @@ from pygls.uris import to_fs_path
 
 from codespec import __version__
 
+from .configuration import SECTION, Configuration
 from .protocol import Protocol, encoding_of, private_stdout, stdin_reader
 
 if TYPE_CHECKING:
@@ -40,11 +42,13 @@ class Server(LanguageServer):
         super().__init__("codespec", __version__, protocol_cls=Protocol)
         self._protocol = cast("Protocol", self.protocol)
         self._protocol.documents = {}
-        self.options: object = None
+        self.configuration = Configuration()
         self.settings: Settings | None = None
         self.session: Session | None = None
         self.indexer: Indexer | None = None
         self.opening: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[None] | None = None
+        self._reloading = asyncio.Lock()
         self._status: Status | None = None
 
     def report_server_error(
@@ -98,37 +102,92 @@ class Server(LanguageServer):
 
     async def open_session(self) -> None:
         """Load settings, start or join the daemon, index the workspace."""
-        from codespec.config import load_settings, runtime_dir
+        await self.reload()
+        self._asking = asyncio.ensure_future(self._ask_configuration())
+
+    async def reload(self) -> None:
+        """Settings may have changed: load them, and do what follows. With settings that cannot be
+        used, everything stays as it was, and the status says why."""
+        async with self._reloading:
+            await self._reload()
+
+    async def _reload(self) -> None:
         from codespec.errors import CodespecError
 
         try:
-            settings = load_settings(self.options if isinstance(self.options, dict) else None)
-            folder = runtime_dir()
+            settings = self.configuration.load()
         except CodespecError as e:
-            self.status.error(str(e))
+            self.status.error(f"{e.message}. {e.hint}" if e.hint else e.message)
             return
-        self.settings = settings
-        # In a thread: numpy and others take 0.1 s to import.
-        await asyncio.to_thread(importlib.import_module, f"{__package__}.session")
-        from .indexer import Indexer, watch_command
-        from .session import Session
+        self.status.error("")
+        before, self.settings = self.settings, settings
+        if self.session is None:
+            # In a thread: numpy and others take 0.1 s to import.
+            await asyncio.to_thread(importlib.import_module, f"{__package__}.session")
+            from .session import Session
 
-        self.session = Session(settings, self.status.state, self._lines_of)
-        self.session.start()
+            self.session = Session(self.settings, self.status.state, self._lines_of)
+            self.session.start()
+        elif settings != before:
+            await self.session.configure(settings)
+        if before is None or (settings.index, settings.model) != (before.index, before.model):
+            await self._index(settings)
+
+    async def _index(self, settings: Settings) -> None:
+        from codespec.config import runtime_dir
+
+        from .indexer import Indexer, watch_command, watch_environment
+
+        if self.indexer is not None:
+            await self.indexer.close()
+            self.indexer = None
         if settings.index.enabled:
-            target = settings.model.target
-            self.indexer = Indexer(folder, lambda root: watch_command(root, target))
+            target, env = settings.model.target, watch_environment(settings.index)
+            self.indexer = Indexer(runtime_dir(), lambda root: watch_command(root, target), env)
             for root in self.roots:
                 self.indexer.watch(root)
+
+    async def _ask_configuration(self) -> None:
+        """What the editor's own settings say, now and whenever they change."""
+        workspace = self.client_capabilities.workspace
+        if workspace is None:
+            return
+        changes = workspace.did_change_configuration
+        if changes is not None and changes.dynamic_registration:
+            method = types.WORKSPACE_DID_CHANGE_CONFIGURATION
+            options = types.DidChangeConfigurationRegistrationOptions(section=SECTION)
+            registration = types.Registration(str(uuid.uuid4()), method, options)
+            with contextlib.suppress(JsonRpcException, BrokenPipeError):
+                await self.client_register_capability_async(
+                    types.RegistrationParams([registration])
+                )
+        await self.pull_configuration()
+
+    async def pull_configuration(self) -> None:
+        workspace = self.client_capabilities.workspace
+        if workspace is None or not workspace.configuration:
+            return
+        with contextlib.suppress(JsonRpcException, BrokenPipeError):
+            found = await self.workspace_configuration_async(
+                types.ConfigurationParams([types.ConfigurationItem(section=SECTION)])
+            )
+            await self.configure(found[0] if found else None)
+
+    async def configure(self, client: object) -> None:
+        """Settings from the editor; None for none."""
+        if client != self.configuration.client:
+            self.configuration.client = client
+            await self.reload()
 
     def _lines_of(self, uri: str, first: int, last: int) -> str:
         document = self.documents.get(uri)
         return document.lines(first, last) if document is not None else ""
 
     async def close(self) -> None:
-        if self.opening is not None:
-            self.opening.cancel()
-            await asyncio.gather(self.opening, return_exceptions=True)
+        for task in (self.opening, self._asking):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         if self.indexer is not None:
             await self.indexer.close()
         if self.session is not None:

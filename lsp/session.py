@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 
 from codespec.config import Settings
-from codespec.daemon.address import Transport
+from codespec.daemon.address import Transport, address_of
 from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.wire import StateChanged
 from codespec.index.openfiles import OpenFileRules
@@ -108,8 +108,10 @@ class Session:
     ) -> None:
         """`lines_of(uri, first, last)`: text of an open document, "" if it is not."""
         self.settings = settings
+        self._on_state = on_state
+        self._transport: Transport | None = transport
         self._client = AsyncClient(settings, on_state, transport)
-        self._rules = OpenFileRules()
+        self._rules = OpenFileRules(settings.index.exclude)
         self._suggestions = Suggestions()
         self._documents: dict[str, _Document] = {}
         self._offers: OrderedDict[str, tuple[Ask, Piece]] = OrderedDict()
@@ -120,6 +122,19 @@ class Session:
     def start(self) -> None:
         """Begin to start or join the daemon."""
         self._client.connect()
+
+    async def configure(self, settings: Settings) -> None:
+        """Other settings from now on; with another model, of another daemon."""
+        before, self.settings = self.settings, settings
+        self._rules = OpenFileRules(settings.index.exclude)
+        for document in self._documents.values():
+            _end_generation(document)
+        self._suggestions.clear()
+        if address_of(settings, self._transport) != address_of(before, self._transport):
+            old = self._client
+            self._client = AsyncClient(settings, self._on_state, self._transport)
+            await old.close()
+            self.start()
 
     async def suggest(self, ask: Ask) -> Answer:
         """Within the deadline of the settings, with nothing if need be, and at once when a newer
@@ -147,13 +162,19 @@ class Session:
             )  # fmt: skip
         return answer
 
-    def why_paused(self, path: str, workspace: str) -> str:
+    def why_paused(self, path: str, workspace: str, language_id: str) -> str:
         """Why this document gets no suggestions, whoever asks; "" where it does."""
-        return self._rules.why_excluded(path, workspace)
+        limits = self.settings.completion
+        if not limits.enabled:
+            return "switched off in the settings"
+        if language_id in limits.disabled_languages:
+            return f"switched off for {language_id} in the settings"
+        why = self._rules.why_excluded(path, workspace, language_id)
+        return f"file {why}" if why.startswith(("ignored by", "excluded by")) else why
 
     async def _answer(self, ask: Ask, document: _Document, turn: asyncio.Future[None]) -> Answer:
         now = ask.snapshot
-        if why := self.why_paused(ask.path, ask.workspace):
+        if why := self.why_paused(ask.path, ask.workspace, now.language_id):
             _end_generation(document)
             return Answer(paused=why)
         rest = self._suggestions.find(now)

@@ -16,7 +16,8 @@ TIMEOUT_S = 60.0
 
 
 class LspClient:
-    """Messages the server sends on its own are kept in `notifications`."""
+    """Messages the server sends on its own are kept in `notifications`; its requests get what
+    `answers` has for their method."""
 
     def __init__(self, env: Mapping[str, str], cwd: Path) -> None:
         self.started = time.perf_counter()
@@ -29,6 +30,7 @@ class LspClient:
             cwd=cwd,
         )
         self.notifications: list[dict[str, Any]] = []
+        self.answers: dict[str, Any] = {}
         self.stderr = b""
         self.ended = False
         self._replies: dict[int, dict[str, Any]] = {}
@@ -72,6 +74,8 @@ class LspClient:
         message = self._incoming.get(timeout=timeout_s)
         assert message is not None, f"the server ended: {self.stderr.decode()}"
         if "method" in message:
+            if "id" in message:
+                self._send({"id": message["id"], "result": self.answers.get(message["method"])})
             self.notifications.append(message)
         else:
             assert message["id"] not in self._replies, "answered twice"
@@ -126,6 +130,7 @@ class LspClient:
         root: Path | None = None,
         encodings: list[str] | None = None,
         options: object = None,
+        **capabilities: object,
     ) -> Any:
         result = self.request(
             "initialize",
@@ -136,6 +141,7 @@ class LspClient:
                 "capabilities": {
                     "general": {"positionEncodings": encodings or ["utf-16"]},
                     "textDocument": {"inlineCompletion": {"dynamicRegistration": False}},
+                    **capabilities,
                 },
             },
         )

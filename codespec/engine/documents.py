@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codespec.index.edits import RecentEdits
@@ -34,16 +35,19 @@ class _Open:
 class OpenDocuments:
     """One thread only."""
 
-    def __init__(self, tokenizer: Tokenizer, cuts: re.Pattern[str]) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, cuts: re.Pattern[str], exclude: Sequence[str] = ()
+    ) -> None:
+        """exclude: patterns of files that the user's settings exclude."""
         self._tokenizer = tokenizer
         self._cuts = cuts
-        self._rules = OpenFileRules()
+        self._rules = OpenFileRules(exclude)
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._edits: OrderedDict[str, RecentEdits] = OrderedDict()
 
     def why_excluded(self, request: CompletionRequest) -> str:
         """Why this document must not be completed or learned from; "" when it may be."""
-        why = self._rules.why_excluded(request.path, request.workspace)
+        why = self._rules.why_excluded(request.path, request.workspace, request.language_id)
         if why:
             self._forget(request.path)
         return why

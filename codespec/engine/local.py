@@ -60,7 +60,7 @@ class LocalEngine:
         self._vocabulary = Vocabulary(self.tokenizer)
         self._curve = self._cost_curve(self._target)
         self._cuts = safe_cuts(self.tokenizer)
-        self._documents = OpenDocuments(self.tokenizer, self._cuts)
+        self._documents = OpenDocuments(self.tokenizer, self._cuts, settings.index.exclude)
         self._trees = Trees()
         self._indexes: dict[str, WorkspaceIndex] = {}
         self._drafters = self._make_drafters()

@@ -162,7 +162,11 @@ class _Build:
     def run(self) -> BuildReport:
         self.progress(BuildProgress("scan"))
         started_ns = time.time_ns()
-        found = scan(IgnoreRules(self.store.root), self.settings.max_file_bytes, self.paths)
+        found = scan(
+            IgnoreRules(self.store.root, exclude=self.settings.exclude),
+            self.settings.max_file_bytes,
+            self.paths,
+        )
         report = BuildReport(n_excluded=found.n_excluded, truncated=found.truncated)
         if found.n_too_large:
             report.why_not["too large"] = found.n_too_large

@@ -1,11 +1,12 @@
 """Which files are none of our business: ignored by the user, secret, or not the project's own.
 
 The answer is the same for the indexer and for files open in an editor, so that an excluded file
-is never indexed, prompted with, or drafted from. Three kinds of rules, none of which a repository
-can switch off for the first two:
+is never indexed, prompted with, or drafted from. Four kinds of rules, of which a repository can
+switch off the last only:
 
 - folders of tools and installed packages (`.git`, `node_modules`, virtual environments, caches);
 - secrets, by name here and by content in `secret_in`;
+- what the user's settings and the workspace's `.codespec.toml` exclude;
 - ignore files: .codespecignore over .ignore over git's own (.gitignore, .git/info/exclude, the
   user's global file). Within each kind the file nearest to the path decides, as in git.
 """
@@ -15,10 +16,12 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from codespec.index.gitignore import RuleSet
+from codespec.index.restrictions import RESTRICTIONS_FILE, parse_restrictions
 
 MAX_IGNORE_FILE_BYTES = 1 << 20
 MAX_DEPTH = 100
@@ -129,7 +132,7 @@ class _IgnoreFile:
 _Chain = tuple[tuple[_IgnoreFile, ...], ...]
 _FAMILIES = (".codespecignore", ".ignore", ".gitignore")
 _GIT = _FAMILIES.index(".gitignore")
-IGNORE_FILES = frozenset((*_FAMILIES, *_FOLDER_MARKERS))
+IGNORE_FILES = frozenset((*_FAMILIES, *_FOLDER_MARKERS, RESTRICTIONS_FILE))
 """Names of files that decide whether the files around and below them may be used."""
 
 
@@ -138,8 +141,16 @@ class IgnoreRules:
     Make a new one when such files may have changed; it costs a few file reads. Not thread-safe.
     """
 
-    def __init__(self, root: str | os.PathLike[str], global_excludes: Path | None = None) -> None:
-        """global_excludes: the user's own git ignore file; None: where git keeps it by default."""
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        global_excludes: Path | None = None,
+        exclude: Sequence[str] = (),
+    ) -> None:
+        """
+        global_excludes: the user's own git ignore file; None: where git keeps it by default.
+        exclude: patterns of the user's settings, relative to the root.
+        """
         self.root = os.path.realpath(root)
         top = repository_above(self.root)
         self._above = Path(self.root).relative_to(top).parts
@@ -147,8 +158,13 @@ class IgnoreRules:
         chain: _Chain = ((),) * len(_FAMILIES)
         user = _global_excludes() if global_excludes is None else global_excludes
         chain = _add(chain, _GIT, _read_rules(str(user)), 0, str(user))
+        self.disabled_languages: tuple[str, ...] = ()
+        self._why_off = ""
+        self._firm = [_IgnoreFile(RuleSet(exclude), len(self._above), "the settings")]
         for depth in range(len(self._above) + 1):
-            chain = self._extend(chain, os.path.join(top, *self._above[:depth]), depth)
+            folder = os.path.join(top, *self._above[:depth])
+            self._restrict(folder, depth)
+            chain = self._extend(chain, folder, depth)
         self._chains[()] = chain
 
     def why_excluded(self, path: str | os.PathLike[str], is_dir: bool | None = None) -> str:
@@ -185,6 +201,8 @@ class IgnoreRules:
     def entry(self, parts: tuple[str, ...], is_dir: bool) -> str:
         """As `why_excluded`, for components below the root whose parents are known to be allowed,
         without a look at links."""
+        if self._why_off:
+            return self._why_off
         name = parts[-1]
         if is_dir:
             if name in TOOL_FOLDERS or name.endswith(".egg-info"):
@@ -197,6 +215,10 @@ class IgnoreRules:
         elif secret_name(name):
             return "a file that holds secrets by its name"
         path = self._above + parts
+        for file in self._firm:
+            rule = file.rules.decide(path[file.depth :], is_dir)
+            if rule is not None and not rule.negated:
+                return f"excluded by {file.label}: {rule.text}"
         for family in self._chain(parts[:-1]):
             for file in reversed(family):
                 rule = file.rules.decide(path[file.depth :], is_dir)
@@ -205,6 +227,20 @@ class IgnoreRules:
                         return ""
                     return f"ignored by {file.label}: {rule.text}"
         return ""
+
+    def _restrict(self, folder: str, depth: int) -> None:
+        data = _read_regular(os.path.join(folder, RESTRICTIONS_FILE), follow=False)
+        if data is not None:
+            found = parse_restrictions(data)
+            self._why_off = self._why_off or found.why_off
+            self.disabled_languages += found.disabled_languages
+            self._firm.append(_IgnoreFile(RuleSet(found.exclude), depth, RESTRICTIONS_FILE))
+
+    def why_disabled(self, language_id: str) -> str:
+        """Why documents of this language, file or not, get no completions; "" when they do."""
+        if self._why_off or language_id not in self.disabled_languages:
+            return self._why_off
+        return f"switched off for {language_id} in {RESTRICTIONS_FILE}"
 
     def _chain(self, folder: tuple[str, ...]) -> _Chain:
         chain = self._chains.get(folder)

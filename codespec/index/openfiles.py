@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codespec.index.ignore import (
@@ -29,40 +30,44 @@ class OpenFileRules:
     """Not thread-safe. The first answer for a path costs a few file reads; later ones a look at
     the times of the files that could change it, some ten microseconds."""
 
-    def __init__(self) -> None:
-        self._answers: dict[tuple[str, str], _Answer] = {}
+    def __init__(self, exclude: Sequence[str] = ()) -> None:
+        """exclude: patterns of the user's settings."""
+        self._exclude = exclude
+        self._answers: dict[tuple[str, str, str], _Answer] = {}
 
-    def why_excluded(self, path: str, workspace: str) -> str:
+    def why_excluded(self, path: str, workspace: str, language_id: str = "") -> str:
         """Why the text of this file must not be used, in words; "" when it may be.
 
         path: absolute, or "" for a document that is no file. workspace: absolute, or "".
+        language_id: the editor's name for the language.
         """
-        if not path:
-            return ""
-        folder, name = os.path.split(path)
+        folder, name = os.path.split(path) if path else (workspace, "")
         if secret_name(name):
             return "a file that holds secrets by its name"
-        if not os.path.isabs(path):
+        if not os.path.isabs(folder):
             return ""
-        key = (path, workspace)
+        key = (path, workspace, language_id)
         signature = _signature(folder)
         answer = self._answers.get(key)
         if answer is None or answer.signature != signature:
             if len(self._answers) >= MAX_PATHS:
                 self._answers.clear()
-            answer = self._answers[key] = _Answer(signature, _why(path, workspace))
+            why = self._why(path, workspace, language_id)
+            answer = self._answers[key] = _Answer(signature, why)
         return answer.why
 
-
-def _why(path: str, workspace: str) -> str:
-    real = os.path.realpath(path)
-    root = os.path.realpath(workspace) if workspace else ""
-    if not root or not real.startswith(os.path.join(root, "")):
-        # Opened from elsewhere: its own repository's rules, if it is in one.
-        root = repository_above(os.path.dirname(real))
-    for secret in SECRET_FOLDERS.intersection(real.split(os.sep)):
-        return f"in a folder that holds secrets: {secret}"
-    return IgnoreRules(root).why_excluded(path, is_dir=False)
+    def _why(self, path: str, workspace: str, language_id: str) -> str:
+        root = os.path.realpath(workspace) if workspace else ""
+        if not path:
+            return IgnoreRules(root).why_disabled(language_id)
+        real = os.path.realpath(path)
+        if not root or not real.startswith(os.path.join(root, "")):
+            # Opened from elsewhere: its own repository's rules, if it is in one.
+            root = repository_above(os.path.dirname(real))
+        for secret in SECRET_FOLDERS.intersection(real.split(os.sep)):
+            return f"in a folder that holds secrets: {secret}"
+        rules = IgnoreRules(root, exclude=self._exclude)
+        return rules.why_excluded(path, is_dir=False) or rules.why_disabled(language_id)
 
 
 def _signature(folder: str) -> _Signature:

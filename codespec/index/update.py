@@ -39,7 +39,7 @@ def apply_changes(
     Raises: as `build_index`.
     """
     places = with_ruled(paths)
-    withdraw(Store(os.path.realpath(root), encoder.tokenizer.hash), places, settings.max_file_bytes)
+    withdraw(Store(os.path.realpath(root), encoder.tokenizer.hash), places, settings)
     return build_index(
         root,
         encoder,
@@ -63,7 +63,7 @@ def with_ruled(paths: Collection[str]) -> set[str]:
     return found
 
 
-def withdraw(store: Store, paths: Collection[str], max_file_bytes: int) -> int:
+def withdraw(store: Store, paths: Collection[str], settings: IndexSettings) -> int:
     """Commit at once that files among `paths` which changed, or may no longer be used, hold
     nothing. Returns: how many. Cost: a look at each of them, and the manifest twice.
 
@@ -77,7 +77,8 @@ def withdraw(store: Store, paths: Collection[str], max_file_bytes: int) -> int:
         if manifest is None:
             return 0
         given = frozenset(paths)
-        found = scan(IgnoreRules(store.root), max_file_bytes, given)
+        rules = IgnoreRules(store.root, exclude=settings.exclude)
+        found = scan(rules, settings.max_file_bytes, given)
         now = {c.path: c.stat for c in found.files}
 
         def holds(entry: FileEntry) -> bool:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,8 @@ from tests import scripted_daemon
 from tests.rpc import LspClient
 
 TIMEOUT_S = 60.0
+CODE = "import os\n\n\ndef read_file(path):\n    with open(\n\n\ndef main():\n    pass\n"
+CURSOR = (4, 14)
 PATIENT = {"completion": {"deadline_invoked_ms": 30_000}, "index": {"enabled": False}}
 
 
@@ -113,6 +116,10 @@ def scripted(home: Home, spawn: Spawn) -> Iterator[LspClient]:
     finally:
         daemon.terminate()
         daemon.wait(TIMEOUT_S)
+
+
+def texts(items: list[dict[str, Any]]) -> list[str]:
+    return [item["insertText"] for item in items]
 
 
 def until(condition: Callable[[], bool]) -> None:

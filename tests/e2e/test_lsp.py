@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import Any
 
 import pytest
 
@@ -12,18 +11,21 @@ from codespec.daemon import control
 from codespec.engine.local import LocalEngine
 from codespec.index.reader import WorkspaceIndex
 from codespec.types import CompletionRequest
-from tests.e2e.conftest import PATIENT, Home, Spawn, until, wait_until_gone
+from tests.e2e.conftest import (
+    CODE,
+    CURSOR,
+    PATIENT,
+    Home,
+    Spawn,
+    texts,
+    until,
+    wait_until_gone,
+)
 from tests.e2e.test_daemon import stopped
 from tests.rpc import LspClient
 
 URI = "file:///project/a.py"
 OTHER_URI = "file:///project/b.py"
-CODE = "import os\n\n\ndef read_file(path):\n    with open(\n\n\ndef main():\n    pass\n"
-CURSOR = (4, 14)
-
-
-def texts(items: list[dict[str, Any]]) -> list[str]:
-    return [item["insertText"] for item in items]
 
 
 def status_of(home: Home) -> tuple[int, int]:

@@ -112,7 +112,7 @@ class WorkspaceHistory(RuleBasedStateMachine):
     def watch(self, in_steps: bool) -> None:
         """Events, and nothing else, tell what changed."""
         if in_steps:
-            withdraw(self.workspace.store, with_ruled(self.events), SETTINGS.max_file_bytes)
+            withdraw(self.workspace.store, with_ruled(self.events), SETTINGS)
             self.reader.refresh()
             expected = self.expected()
             assert set(self.reader.paths) <= set(expected)

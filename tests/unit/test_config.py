@@ -91,6 +91,13 @@ def test_an_unusable_cache_folder_names_the_variable(tmp_path, monkeypatch):
         config.cache_dir()
 
 
+def test_null_is_not_set_and_lists_are_words_between_commas(tmp_path):
+    options = {"completion": {"max_tokens": None}}
+    assert load(tmp_path, "[completion]\nmax_tokens = 7\n", {}, options).completion.max_tokens == 7
+    env = {"CODESPEC_INDEX_EXCLUDE": "*.sql, gen/"}
+    assert load(tmp_path, env=env).index.exclude == ("*.sql", "gen/")
+
+
 def test_every_setting_has_an_environment_variable(tmp_path):
     """No key holds an underscore ambiguity: each can be set from the environment."""
     import msgspec
@@ -98,9 +105,10 @@ def test_every_setting_has_an_environment_variable(tmp_path):
     samples = {str: "x", int: "3", float: "2.5", bool: "false"}
     for section, kind in config._SECTIONS.items():
         for f in msgspec.structs.fields(kind):
-            value = samples.get(f.type, "lookup" if f.name == "drafters" else "info")
+            is_list = isinstance(f.default, tuple)
+            value = samples.get(f.type, "lookup" if is_list else "info")
             env = {f"CODESPEC_{section}_{f.name}".upper(): value}
             changed = getattr(getattr(load(tmp_path, env=env), section), f.name)
             assert changed == msgspec.convert(
-                ("lookup",) if f.name == "drafters" else value, f.type, strict=False
+                ("lookup",) if is_list else value, f.type, strict=False
             )

@@ -190,3 +190,48 @@ def test_undecodable_patterns_and_names(root: Path) -> None:
 def test_depth_is_limited(root: Path) -> None:
     deep = "/".join(["d"] * MAX_DEPTH)
     assert "deep" in IgnoreRules(root).why_excluded(f"{deep}/x.py")
+
+
+def test_settings_and_the_workspace_can_only_exclude(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    (tmp_path / ".codespec.toml").write_text('exclude = ["gen/", "!a.log"]\n')
+    sub = tmp_path / "sub"
+    sub.mkdir()
+    (sub / ".codespec.toml").write_text('exclude = ["/here.py"]\n')
+    rules = IgnoreRules(sub, exclude=["*.sql", "!a.log", "/top.py"])
+    for path, why in (
+        ("gen/a.py", "excluded by .codespec.toml: gen/"),
+        ("here.py", "excluded by .codespec.toml: /here.py"),
+        ("deep/a.sql", "excluded by the settings: *.sql"),
+        ("top.py", "excluded by the settings: /top.py"),
+        ("a.log", "ignored by ../.gitignore: *.log"),
+        ("deep/here.py", ""),
+        ("deep/top.py", ""),
+    ):
+        assert rules.why_excluded(path, is_dir=False) == why
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"enabled = false",
+        b"enabled = 3",
+        b"exclud = []",
+        b"\xff",
+        b"exclude = [",
+        b"[a]",
+        b"a" * 99,
+    ],
+)
+def test_a_workspace_file_that_says_no_or_nonsense_excludes_all(
+    tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / ".codespec.toml").write_bytes(content)
+    rules = IgnoreRules(tmp_path)
+    assert ".codespec.toml" in rules.why_excluded("a.py", is_dir=False)
+    assert ".codespec.toml" in rules.why_disabled("python")
+    # Not a link to somewhere else.
+    (tmp_path / ".codespec.toml").rename(tmp_path / "other")
+    (tmp_path / ".codespec.toml").symlink_to("other")
+    assert IgnoreRules(tmp_path).why_excluded("a.py", is_dir=False) == ""

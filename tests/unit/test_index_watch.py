@@ -91,10 +91,10 @@ def test_old_text_goes_before_anything_is_read(workspace: Workspace, event: str)
         paths = {"d"}
     else:
         file.write_text(BETA)
-    assert withdraw(workspace.store, paths, SETTINGS.max_file_bytes) == 1
+    assert withdraw(workspace.store, paths, SETTINGS) == 1
     assert workspace.index().paths == ("b.py",)
     assert not workspace.draft("alpha_one(value):\n    return value + al").startswith("pha")
-    assert withdraw(workspace.store, paths, SETTINGS.max_file_bytes) == 0
+    assert withdraw(workspace.store, paths, SETTINGS) == 0
 
 
 def test_what_an_event_does_not_name_stays(workspace: Workspace) -> None:
@@ -103,7 +103,7 @@ def test_what_an_event_does_not_name_stays(workspace: Workspace) -> None:
     workspace.build()
     for name in ("a.py", "ab.py", "a/b.py", "c/a.py"):
         workspace.write(name, BETA + name)
-    assert withdraw(workspace.store, {"a"}, SETTINGS.max_file_bytes) == 1
+    assert withdraw(workspace.store, {"a"}, SETTINGS) == 1
     assert workspace.index().paths == ("a.py", "ab.py", "c/a.py")
     report = apply_changes(workspace.root, workspace.encoder, SETTINGS, {"c"})
     assert report.n_tokenised == 1
