@@ -112,51 +112,55 @@ def rest_of(suggestion: Suggestion, now: Snapshot) -> Rest | None:
             return None
         texts = (suggestion.lines,)
     left = dict.fromkeys(_left(text, typed, blank_before) for text in texts)
-    pieces = tuple(p for p in (_beside(text, closed) for text in left if text) if p)
+    pieces = tuple(_beside(text, closed) for text in left if text.strip(closed))
     if suggestion.done and not pieces and (typed or closed or suggestion.texts):
         return None
     return Rest(suggestion, pieces)
 
 
-def _beside(text: str, closed: str) -> Piece | None:
-    """`text` where `closed` stands after the cursor already; None where both do not go together."""
-    rest: Iterator[str] = iter(text.split("\n", 1)[0])
-    if all(c in rest for c in closed):
-        return Piece(text, len(closed))
-    if text.rstrip().endswith(closed):
+def _beside(text: str, closed: str) -> Piece:
+    """`text` where `closed` stands after the cursor already: it takes the place of the brackets
+    that it holds itself, or stays before them where it ends with them in a later line."""
+    if closed and "\n" in text and text.rstrip().endswith(closed):
         return Piece(text.rstrip().removesuffix(closed))
-    return None
+    rest: Iterator[str] = iter(text)
+    n_within = 0
+    while n_within < len(closed) and closed[n_within] in rest:
+        n_within += 1
+    return Piece(text, n_within)
 
 
 def _left(text: str, typed: str, blank_before: bool) -> str:
-    """`text` without `typed`, which may differ in indentation; "" where nothing is left or other
-    text was typed."""
+    """`text` without `typed`, which may differ in indentation; what is left follows the typed one.
+    "" where nothing is left or other text was typed."""
     if text.startswith(typed):
         return text[len(typed) :]
     typed_lines, lines = typed.split("\n"), text.split("\n")
-    if len(lines) < len(typed_lines):
-        return ""
     last = len(typed_lines) - 1
+    if len(lines) <= last:
+        return ""
+    suggested = indent = ""  # a line that begins with the one begins with the other instead
+    left = ""
     for n, (line, wanted) in enumerate(zip(typed_lines, lines, strict=False)):
-        if n == 0 and not blank_before:
-            same = wanted.startswith(line) if n == last else wanted == line
-        elif n == last:
-            same = wanted.lstrip().startswith(line.lstrip())
+        can_differ = n > 0 or blank_before
+        shifted = _shifted(wanted, suggested, indent)
+        if n < last:
+            if wanted != line and (not can_differ or wanted.strip() != line.strip()):
+                return ""
+        elif shifted.startswith(line):
+            left = shifted[len(line) :]
+            continue
+        elif can_differ and wanted.lstrip().startswith(line.lstrip()):
+            left = wanted.lstrip()[len(line.lstrip()) :]
         else:
-            same = wanted.strip() == line.strip()
-        if not same:
             return ""
-    line, wanted = typed_lines[last], lines[last]
-    if last == 0 and not blank_before:
-        left = wanted[len(line) :]
-    else:
-        left = wanted.lstrip()[len(line.lstrip()) :]
-    indent, suggested = _indent(line), _indent(wanted)
-    following = [
-        indent + other[len(suggested) :] if other.startswith(suggested) and other.strip() else other
-        for other in lines[last + 1 :]
-    ]
-    return "\n".join([left, *following])
+        if can_differ and (n == last or line.strip()):
+            suggested, indent = _indent(wanted), _indent(line)
+    return "\n".join([left, *(_shifted(line, suggested, indent) for line in lines[last + 1 :])])
+
+
+def _shifted(line: str, suggested: str, indent: str) -> str:
+    return indent + line[len(suggested) :] if line.startswith(suggested) and line.strip() else line
 
 
 def _typed_since(base: Snapshot, now: Snapshot) -> tuple[str, str] | None:

@@ -1,0 +1,176 @@
+"""What of a suggestion still fits, against an editor that is typed in: the text that is shown and
+the text that was typed make up the suggestion, and the model is never needed for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from codespec_lsp.documents import Document, Place, Snapshot
+from codespec_lsp.suggestions import MAX_SUGGESTIONS, Piece, Suggestion, Suggestions, rest_of
+
+PAIRS = {"(": ")", "[": "]", "{": "}"}
+texts = st.text(st.sampled_from('ab1 \n\t.,:()[]{}"é😀'), max_size=30)
+some_text = texts.filter(bool)
+
+
+def snapshot(prefix: str, suffix: str) -> Snapshot:
+    line = prefix.count("\n")
+    column = len(prefix) - prefix.rfind("\n") - 1
+    document = Document("file:///a", "python", 1, prefix + suffix)
+    return document.snapshot(Place(line, column), "utf-32", 10**6, 10**6)
+
+
+def suggestion(prefix: str, suffix: str, *texts: str) -> Suggestion:
+    made = Suggestion(snapshot(prefix, suffix))
+    made.texts, made.done = texts, True
+    return made
+
+
+def applied(now: Snapshot, piece: Piece) -> str:
+    return now.prefix + piece.text + now.suffix[piece.n_after :]
+
+
+@given(texts, texts, some_text)
+def test_typing_along_shows_the_rest(prefix: str, suffix: str, text: str) -> None:
+    made = suggestion(prefix, suffix, text)
+    for n in (*range(len(text)), *reversed(range(len(text)))):  # and all the way back
+        rest = rest_of(made, snapshot(prefix + text[:n], suffix))
+        assert rest is not None
+        assert rest.pieces == (Piece(text[n:]),)
+    assert rest_of(made, snapshot(prefix + text, suffix)) is None
+
+
+@given(texts, texts, some_text, texts, texts)
+def test_other_text_never_fits(
+    prefix: str, suffix: str, text: str, before: str, after: str
+) -> None:
+    """What fits is the suggestion, at its place: up to indentation and brackets put after it."""
+    rest = rest_of(suggestion(prefix, suffix, text), snapshot(before, after))
+    if rest is not None:
+        shown = applied(snapshot(before, after), rest.pieces[0])
+        assert "".join(shown.split()) in (
+            "".join((prefix + text + c + suffix).split()) for c in closers(after)
+        )
+
+
+def closers(after: str) -> list[str]:
+    return ["", *(after[:n] for n in range(1, 5))]
+
+
+@example("x = f", "\n", "(a, [b])\n")
+@example("x = ", "", "(\n  a,\n)")
+@example("x = ", ")", "(\n  a,\n) + 1")
+@given(texts, texts, some_text)
+def test_an_editor_that_closes_brackets(prefix: str, suffix: str, text: str) -> None:
+    text = balanced(text)
+    made = suggestion(prefix, suffix, text)
+    before, closed = prefix, ""
+    for n, c in enumerate(text[:-1]):
+        before += c
+        if c in PAIRS:
+            closed = PAIRS[c] + closed
+        elif closed.startswith(c):
+            closed = closed[1:]  # typed over
+        if len(closed) > 4 or not text[n + 1 :].strip().strip(")]}"):
+            return
+        now = snapshot(before, closed + suffix)
+        rest = rest_of(made, now)
+        assert rest is not None
+        assert applied(now, rest.pieces[0]).split() == (prefix + text + suffix).split()
+
+
+def balanced(text: str) -> str:
+    """The text with what is missing to close its brackets, without what closes nothing."""
+    found, open_ = "", ""
+    for c in text:
+        if c in PAIRS.values():
+            if not open_.startswith(c):
+                continue
+            open_ = open_[1:]
+        open_ = PAIRS[c] + open_ if c in PAIRS else open_
+        found += c
+    return found + open_
+
+
+def test_another_indentation_is_kept_by_the_rest() -> None:
+    text = "\n    if a:\n        b()\n    return"
+    for typed, left in (
+        ("\n\t", "if a:\n\t    b()\n\treturn"),
+        ("\n  i", "f a:\n      b()\n  return"),
+        ("\n      if a:\n", "          b()\n      return"),
+        ("\n    if a:\n            ", "b()\n    return"),
+    ):
+        rest = rest_of(suggestion("def f():", "\n", text), snapshot("def f():" + typed, "\n"))
+        assert rest is not None, typed
+        assert rest.pieces == (Piece(left),)
+
+
+def test_brackets_that_the_text_lacks_stay() -> None:
+    rest = rest_of(suggestion("f", "\n", "(a, b"), snapshot("f(", ")\n"))
+    assert rest is not None
+    assert rest.pieces == (Piece("a, b"),)
+
+
+def test_alternatives_go_when_other_text_is_typed() -> None:
+    made = suggestion("x = ", "\n", "foo()", "far", "bar")
+    rest = rest_of(made, snapshot("x = f", "\n"))
+    assert rest is not None
+    assert [piece.text for piece in rest.pieces] == ["oo()", "ar"]
+
+
+def test_a_growing_suggestion_fits_as_far_as_it_is_known() -> None:
+    made = Suggestion(snapshot("x = ", "\n"))
+    assert rest_of(made, snapshot("x = ", "\n")) is not None
+    assert rest_of(made, snapshot("x = f", "\n")) is None
+    made.text, made.lines = "foo(\n    a", "foo("
+    rest = rest_of(made, snapshot("x = f", "\n"))
+    assert rest is not None
+    assert rest.pieces == (Piece("oo("),)
+    rest = rest_of(made, snapshot("x = foo(\n  ", "\n"))
+    assert rest is not None
+    assert rest.pieces == ()
+    assert rest_of(made, snapshot("x = g", "\n")) is None
+
+
+def test_the_newest_that_fits_is_found_and_old_ones_go() -> None:
+    known = Suggestions()
+    for n in range(MAX_SUGGESTIONS + 1):
+        known.add(suggestion("x" * n, "", "y"))
+    assert known.find(snapshot("", "")) is None
+    rest = known.find(snapshot("x", ""))
+    assert rest is not None
+    newer = suggestion("x", "", "z")
+    known.add(newer)
+    rest = known.find(snapshot("x", ""))
+    assert rest is not None
+    assert rest.suggestion is newer
+    known.remove(newer)
+    known.forget("file:///a")
+    assert known.find(snapshot("x", "")) is None
+    other = replace(snapshot("x", ""), uri="file:///b")
+    assert known.find(other) is None
+
+
+def test_nothing_to_suggest_is_remembered_for_its_place_only() -> None:
+    made = suggestion("x", "")
+    rest = rest_of(made, snapshot("x", ""))
+    assert rest is not None
+    assert rest.pieces == ()
+    assert rest_of(made, snapshot("xy", "")) is None
+    assert rest_of(made, snapshot("x", ")")) is None
+
+
+def test_long_documents_are_compared_as_far_as_their_windows_reach() -> None:
+    line = "x = 1  # something\n"
+    base = snapshot(line * 400 + "a", line * 400)
+    made = Suggestion(base)
+    made.texts, made.done = ("bc",), True
+    now = replace(base, prefix=base.prefix[len(line) :] + "b", suffix=base.suffix[: -len(line)])
+    rest = rest_of(made, now)
+    assert rest is not None
+    assert rest.pieces == (Piece("c"),)
+    changed = replace(now, prefix=now.prefix.replace("something", "something else", 1))
+    assert rest_of(made, changed) is None
