@@ -21,6 +21,9 @@ Probs: TypeAlias = npt.NDArray[np.float64]
 NO_TOKENS: Tokens = np.zeros(0, np.int32)
 NO_TOKENS.flags.writeable = False
 
+_CHAIN: Tokens = np.arange(-1, 255, dtype=np.int32)  # the parents of every short chain
+_CHAIN.flags.writeable = False
+
 
 class Source(IntEnum):
     """Where a drafted token came from."""
@@ -70,7 +73,7 @@ class Draft:
         k = len(toks)
         return cls(
             toks,
-            np.arange(-1, k - 1, dtype=np.int32),
+            _CHAIN[:k] if k <= len(_CHAIN) else np.arange(-1, k - 1, dtype=np.int32),
             np.ones(k, np.float32) if probs is None else probs,
             np.full(k, source, np.int8),
             q,
@@ -81,7 +84,10 @@ class Draft:
 
     @property
     def is_chain(self) -> bool:
-        return bool((self.parents == np.arange(-1, len(self.parents) - 1)).all())
+        k = len(self.parents)
+        if k == 0 or (self.parents.base is _CHAIN and self.parents[0] == -1):
+            return True
+        return bool((self.parents == np.arange(-1, k - 1)).all())
 
 
 NO_DRAFT = Draft.chain(NO_TOKENS)

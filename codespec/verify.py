@@ -18,6 +18,8 @@ from codespec import sampling
 from codespec.sampling import Sampler
 from codespec.types import Draft, Logits, LogitsRows, Probs, Verdict
 
+_INT32 = np.dtype(np.int32)
+
 
 def accept(
     draft: Draft,
@@ -33,6 +35,9 @@ def accept(
     """
     if draft.q is not None:
         return accept_sampled(draft, rows, sampler, emitted, eog)
+    # Parent and token name a node: siblings differ.
+    nodes = zip(draft.parents.tolist(), draft.tokens.tolist(), strict=True)
+    child = {node: i for i, node in enumerate(nodes)}
     out: list[int] = []
     path: list[int] = []
     history = list(emitted)
@@ -42,20 +47,12 @@ def accept(
         out.append(token)
         if token in eog:
             break
-        node = _child(draft, node, token)
+        node = child.get((node, token), -1)
         if node < 0:
             break
         path.append(node)
         history.append(token)
     return Verdict(tuple(out), tuple(path))
-
-
-def _child(draft: Draft, parent: int, token: int) -> int:
-    """The child of `parent` that carries `token`, or -1. Parents precede their children."""
-    for i in range(parent + 1, len(draft.tokens)):
-        if draft.parents[i] == parent and draft.tokens[i] == token:
-            return i
-    return -1
 
 
 def accept_sampled(
@@ -121,14 +118,15 @@ def wellformed(draft: Draft, n_vocab: int, n_max: int) -> bool:
         return False
     if k == 0:
         return True
-    if draft.tokens.dtype != np.int32 or draft.parents.dtype != np.int32:
+    if draft.tokens.dtype != _INT32 or draft.parents.dtype != _INT32:
         return False
-    if draft.tokens.min() < 0 or draft.tokens.max() >= n_vocab:
-        return False
-    if not ((draft.parents >= -1) & (draft.parents < np.arange(k))).all():
-        return False
+    # Drafts are short: a loop over plain integers is quicker than five calls of numpy.
+    nodes = list(zip(draft.parents.tolist(), draft.tokens.tolist(), strict=True))
+    for i, (parent, token) in enumerate(nodes):
+        if not (0 <= token < n_vocab and -1 <= parent < i):
+            return False
     if draft.q is None:
-        return _siblings_differ(draft)
+        return len(set(nodes)) == k  # siblings differ
     return (
         draft.is_chain
         and draft.q.shape == (k, n_vocab)
@@ -136,8 +134,3 @@ def wellformed(draft: Draft, n_vocab: int, n_max: int) -> bool:
         and bool((draft.q >= 0).all())
         and bool(np.allclose(draft.q.sum(axis=1), 1.0, atol=1e-3))
     )
-
-
-def _siblings_differ(draft: Draft) -> bool:
-    pairs = set(zip(draft.parents.tolist(), draft.tokens.tolist(), strict=True))
-    return len(pairs) == len(draft.tokens)

@@ -22,6 +22,7 @@ from codespec.types import (
     Source,
     SourceStats,
     TargetModel,
+    Tokens,
     Trace,
     Verdict,
 )
@@ -61,49 +62,57 @@ class Completer:
         target, chain, clock = self._target, self._chain, self._clock
         trace = Trace() if trace is None else trace
         started = clock()
+        n_prompt, n_ctx, eog = len(context.prompt), target.info.n_ctx, target.info.eog
+        committed = _Tokens(context.prompt, min(limits.max_tokens, max(0, n_ctx - n_prompt)) + 1)
         emitted: list[int] = []
+        counts: dict[int, list[int]] = {}
 
         def late() -> bool:
             return cancelled() or clock() >= limits.deadline
 
         try:
             chain.begin(context)
-            trace.n_prompt_tokens = len(context.prompt)
+            trace.n_prompt_tokens = n_prompt
             trace.n_prompt_cached = target.prefill(context.prompt, late)
-            committed = context.prompt
             while True:
                 if late():
                     raise CancelledError
-                if len(committed) >= target.info.n_ctx:
+                if len(committed) >= n_ctx:
                     return emitted, "length"
                 n_max = self._room(limits, len(committed), len(emitted))
                 t0 = clock()
-                draft = chain.propose(np.array(emitted, np.int32), n_max)
+                draft = chain.propose(committed.since(n_prompt), n_max)
                 t1 = clock()
-                rows = target.decode(committed[target.n_cached :], draft)
-                verdict = accept(draft, rows, sampler, emitted, target.info.eog)
+                rows = target.decode(committed.since(target.n_cached), draft)
+                verdict = accept(draft, rows, sampler, emitted, eog)
                 target.keep(verdict.path)
                 t2 = clock()
                 if not trace.n_target_passes:
                     trace.first_token_ms = (t2 - started) * 1e3
-                _count(trace, draft, verdict, t1 - t0, t2 - t1)
-                finish = self._append(emitted, verdict, limits, stop, trace)
-                chain.observe(np.array(emitted, np.int32), draft, verdict)
+                trace.n_target_passes += 1
+                trace.draft_ms += (t1 - t0) * 1e3
+                trace.target_ms += (t2 - t1) * 1e3
+                _count(counts, draft, verdict)
+                n_before = len(emitted)
+                finish = self._append(emitted, verdict, limits, stop)
+                committed.extend(emitted[n_before:])
+                chain.observe(committed.since(n_prompt), draft, verdict)
                 if finish:
                     return emitted, finish
-                committed = np.concatenate([committed, np.array(verdict.emitted, np.int32)])
         except CancelledError:
             return emitted, "cancelled" if cancelled() else "deadline"
+        finally:
+            trace.n_tokens = len(emitted)
+            _report(counts, trace)
 
     def _append(
-        self, emitted: list[int], verdict: Verdict, limits: Limits, stop: Stop, trace: Trace
+        self, emitted: list[int], verdict: Verdict, limits: Limits, stop: Stop
     ) -> Finish | None:
         """Take the verdict's tokens one by one, so that the end is where plain decoding ends."""
         for token in verdict.emitted:
             if token in self._target.info.eog:
                 return "stop"
             emitted.append(token)
-            trace.n_tokens += 1
             if stop(emitted):
                 return "stop"
             if len(emitted) >= limits.max_tokens:
@@ -120,15 +129,40 @@ class Completer:
         )
 
 
-def _count(trace: Trace, draft: Draft, verdict: Verdict, draft_s: float, target_s: float) -> None:
-    trace.n_target_passes += 1
-    trace.draft_ms += draft_s * 1e3
-    trace.target_ms += target_s * 1e3
-    trace.n_drafted += len(draft)
-    trace.n_accepted += len(verdict.path)
-    accepted = set(verdict.path)
-    for i, source in enumerate(draft.sources.tolist()):
-        label = Source(source).label
-        stats = trace.by_source.setdefault(label, SourceStats())
-        stats.n_drafted += 1
-        stats.n_accepted += i in accepted
+class _Tokens:
+    """Prompt and output in one array that is never copied: a view costs the same at any length."""
+
+    def __init__(self, prompt: Tokens, n_more: int) -> None:
+        self._n = len(prompt)
+        self._buffer = np.empty(self._n + n_more, np.int32)
+        self._buffer[: self._n] = prompt
+        # What drafters get to see and may keep: it only ever grows beyond their view.
+        self._readonly = self._buffer.view()
+        self._readonly.flags.writeable = False
+
+    def __len__(self) -> int:
+        return self._n
+
+    def since(self, start: int) -> Tokens:
+        return self._readonly[start : self._n]
+
+    def extend(self, tokens: list[int]) -> None:
+        end = self._n + len(tokens)
+        self._buffer[self._n : end] = tokens
+        self._n = end
+
+
+def _count(counts: dict[int, list[int]], draft: Draft, verdict: Verdict) -> None:
+    """counts: source -> [drafted, accepted]."""
+    sources = draft.sources.tolist()
+    for source in sources:
+        counts.setdefault(source, [0, 0])[0] += 1
+    for node in verdict.path:
+        counts[sources[node]][1] += 1
+
+
+def _report(counts: dict[int, list[int]], trace: Trace) -> None:
+    for source, (n_drafted, n_accepted) in counts.items():
+        trace.n_drafted += n_drafted
+        trace.n_accepted += n_accepted
+        trace.by_source[Source(source).label] = SourceStats(n_drafted, n_accepted)

@@ -7,6 +7,7 @@ stores each node once). Copying a sequence in the unified cache copies no keys a
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import os
 from collections.abc import Callable, Sequence
@@ -94,10 +95,17 @@ class LlamaTarget:
         self._batch = lib.llama_batch_init(self._n_batch, 0, 1 + MAX_LEAVES)
         view = np.ctypeslib.as_array
         shape = (self._n_batch,)
+        self._steps = np.arange(max(self.n_ctx, self._n_batch) + 1, dtype=np.int32)
         self._token: npt.NDArray[np.int32] = view(self._batch.token, shape)
         self._pos: npt.NDArray[np.int32] = view(self._batch.pos, shape)
         self._n_seq: npt.NDArray[np.int32] = view(self._batch.n_seq_id, shape)
         self._want: npt.NDArray[np.int8] = view(self._batch.logits, shape)
+        self._n_seq[:] = 1
+        for i in range(self._n_batch):
+            self._batch.seq_id[i][0] = MAIN
+        self._n_in_tree = 0  # cells of the batch that name other sequences than MAIN
+        self._logits = np.zeros((0, self.info.n_vocab), np.float32)
+        self._logits_at = 0
         self._cancelled: Callable[[], bool] | None = None
         # llama.cpp keeps the pointer for the context's life.
         self._abort_callback = lib.ggml_abort_callback(self._should_abort)
@@ -136,8 +144,16 @@ class LlamaTarget:
         self._run(n + k, None)
         self._kv.append(tokens)
         self._draft = draft
+        return LlamaRows(self._rows())
+
+    def _rows(self) -> npt.NDArray[np.float32]:
+        """llama.cpp's buffer of logits. Only the rows asked for in the last pass exist."""
         base = lib.llama_get_logits(self._ctx)
-        return LlamaRows(np.ctypeslib.as_array(base, (k + 1, self.info.n_vocab)))
+        address = ctypes.addressof(base.contents)
+        if address != self._logits_at:
+            self._logits = np.ctypeslib.as_array(base, (self.max_draft + 1, self.info.n_vocab))
+            self._logits_at = address
+        return self._logits
 
     def keep(self, path: Sequence[int]) -> None:
         draft, start = self._draft, len(self._kv)
@@ -145,9 +161,11 @@ class LlamaTarget:
         if len(draft):
             if self._leaf_nodes:
                 self._keep_branch(path, start, end)
+                self._kv.append(draft.tokens[list(path)])
             else:
-                lib.llama_memory_seq_rm(self._memory, MAIN, end, -1)
-            self._kv.append(draft.tokens[list(path)])
+                if len(path) < len(draft):
+                    lib.llama_memory_seq_rm(self._memory, MAIN, end, -1)
+                self._kv.append(draft.tokens[: len(path)])
         self._draft = NO_DRAFT
         self._leaf_nodes = []
 
@@ -170,23 +188,25 @@ class LlamaTarget:
         """Lay out a batch: committed tokens in the main sequence, then the draft's nodes."""
         n, k, start = len(tokens), len(draft), len(self._kv)
         self._token[:n] = tokens
-        self._pos[:n] = np.arange(start, start + n)
-        self._n_seq[:n] = 1
-        seq_id = self._batch.seq_id
-        for i in range(n):
-            seq_id[i][0] = MAIN
+        self._pos[: n + k] = self._steps[start : start + n + k]
         self._want[: n + k] = 0
         self._want[n - 1 : n + k] = want_last
+        if self._n_in_tree:
+            self._n_seq[: self._n_in_tree] = 1
+            for i in range(self._n_in_tree):
+                self._batch.seq_id[i][0] = MAIN
+            self._n_in_tree = 0
         if not k:
             return
         self._token[n : n + k] = draft.tokens
-        if draft.is_chain:
-            self._pos[n : n + k] = np.arange(start + n, start + n + k)
-            self._n_seq[n : n + k] = 1
-            for i in range(n, n + k):
-                seq_id[i][0] = MAIN
-            return
-        self._pos[n : n + k] = np.asarray(depths(draft), np.int32) + (start + n - 1)
+        if not draft.is_chain:
+            self._fill_tree(n, draft)
+
+    def _fill_tree(self, n: int, draft: Draft) -> None:
+        """Positions and sequences of a tree after `n` committed tokens."""
+        k, seq_id = len(draft), self._batch.seq_id
+        self._n_in_tree = n + k
+        self._pos[n : n + k] = np.asarray(depths(draft), np.int32) + (len(self._kv) + n - 1)
         self._leaf_nodes, below = leaf_sets(draft)
         assert len(self._leaf_nodes) <= MAX_LEAVES, "cut the tree with `tree.limit_leaves` first"
         n_leaves = len(self._leaf_nodes)
