@@ -11,7 +11,8 @@ from rich.table import Table
 
 from codespec.backends.llama import LlamaTarget, load_model
 from codespec.config import Settings
-from codespec.drafters.cost import CostCurve, measure
+from codespec.drafters.cost import CostCurve
+from codespec.drafters.measure import measure
 from codespec.models.registry import target_path
 
 from .results import Row

@@ -53,6 +53,8 @@ def main() -> None:
     index(root, settings)
     engine = LocalEngine(settings)
     try:
+        with console.status("measuring this machine"):
+            engine.settle()
         info = engine.info
         console.print(
             f"[bold]model[/]  {info.name}: {info.n_params / 1e6:.1f} M parameters on {info.backend}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -366,6 +366,15 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Idler(Protocol):
+    """An engine with work to do while no request waits."""
+
+    def idle(self, interrupted: Callable[[], bool] = ...) -> bool:
+        """Do a little of it, a few milliseconds or one pass; True while there is more."""
+        ...
 
 
 JsonDict: TypeAlias = Mapping[str, object]

@@ -21,7 +21,10 @@ from codespec.config import Settings
 from codespec.daemon import payload, wire
 from codespec.daemon.logs import outline
 from codespec.errors import CodespecError
-from codespec.types import CancelledError, Completion, Engine, Progress
+from codespec.types import CancelledError, Completion, Engine, Idler, Progress
+
+QUIET_S = 2.0
+"""So long after a request, the next key was not pressed: time for other work."""
 
 EngineFactory = Callable[[Settings], "tuple[Engine, wire.Ready]"]
 
@@ -74,9 +77,21 @@ def serve(channel: Channel, factory: EngineFactory) -> int:
         channel.send(wire.failure(0, e))
         return 0
     channel.send(ready)
+    _work_while_idle(engine, tasks)
     while True:
-        task = tasks.get()
+        try:
+            task = tasks.get(timeout=QUIET_S)
+        except queue.Empty:
+            _work_while_idle(engine, tasks)
+            task = tasks.get()
         channel.send(_answer(engine, task, channel.send))
+
+
+def _work_while_idle(engine: Engine, tasks: queue.SimpleQueue[_Task]) -> None:
+    """Measure what passes cost and the like, until a request comes."""
+    if isinstance(engine, Idler):
+        while tasks.empty() and engine.idle(lambda: not tasks.empty()):
+            pass
 
 
 def _read(channel: Channel, tasks: queue.SimpleQueue[_Task]) -> None:

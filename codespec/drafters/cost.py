@@ -2,44 +2,179 @@
 
 A pass is not free in n: on a CPU eight tokens can cost four times as much as one, with steps where
 kernels change. Drafting more than pays makes decoding slower than not drafting at all, so the
-width is chosen by the measured curve.
+width is chosen by the curve T(n), measured (`measure.py`) and then refined by every real pass.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import time
-from collections.abc import Callable
-from pathlib import Path
+import math
+from bisect import bisect_right
+from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from codespec.types import NO_DRAFT, Draft, TargetModel
+N_TABLE = 128
+"""Costs of passes of up to this many tokens are a table look-up."""
 
-MEASURED_AT = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+# How fast a pass moves the curve. Speed is common to all widths (a busy neighbour, a slow clock)
+# and changes fast; shape is the machine's and the model's, and changes slowly if at all.
+_SPEED_WEIGHT = 0.1
+_SHAPE_WEIGHT = 0.02
+# Most of a surprise, in natural logarithms, that one pass may teach: a preempted pass is no news.
+_MAX_SPEED_ERROR = 1.0
+_MAX_SHAPE_ERROR = 0.25
+# The table is made again after so many passes.
+_REFRESH_EVERY = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSlope:
+    """Milliseconds that a token of context adds to a pass over n tokens: fixed + per_token * n."""
+
+    fixed: float = 0.0
+    per_token: float = 0.0
 
 
 class CostCurve:
-    """Milliseconds of a pass over n tokens, linear between measured points."""
+    """Milliseconds of a pass over n tokens, linear between points, that follows real passes.
 
-    def __init__(self, points: dict[int, float]) -> None:
+    points:    n -> ms, as measured behind `n_context` tokens.
+    slope:     how that grows with the context.
+    is_prior:  the points are a guess: the first real pass sets their scale.
+
+    Source of the refinement: least mean squares (Widrow and Hoff 1960) on the logarithm of the
+    cost, with clipped errors (Huber 1964).
+    """
+
+    def __init__(
+        self,
+        points: dict[int, float],
+        n_context: int = 0,
+        slope: ContextSlope | None = None,
+        *,
+        is_prior: bool = False,
+    ) -> None:
         if not points or min(points) < 1 or min(points.values()) <= 0:
             raise ValueError("a cost curve needs points (n >= 1, ms > 0)")
-        self.points = dict(sorted(points.items()))
-        self._n = np.array(list(self.points))
-        # A pass over more tokens never costs less; measured dips are noise.
-        self._ms = np.maximum.accumulate(np.array(list(self.points.values())))
+        self._state = _State(points, n_context, slope or ContextSlope(), is_prior)
+
+    @property
+    def points(self) -> dict[int, float]:
+        """The curve as it is known by now, free of what load the machine has just now."""
+        s = self._state
+        ms = s.ms * np.exp(s.log_shape)
+        return dict(zip(s.n.tolist(), ms.tolist(), strict=True))
+
+    @property
+    def n_context(self) -> int:
+        """How much context `points` were measured behind."""
+        return self._state.n_context
+
+    @property
+    def slope(self) -> ContextSlope:
+        return self._state.slope
+
+    @property
+    def is_prior(self) -> bool:
+        return self._state.is_prior
+
+    @property
+    def n_observed(self) -> int:
+        """How many real passes the curve has seen."""
+        return self._state.n_observed
+
+    @property
+    def table(self) -> npt.NDArray[np.float64]:
+        """(N_TABLE,) milliseconds of passes over 1, 2, ... tokens; do not write."""
+        return self._state.table
 
     def ms(self, n: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Cost of passes over `n` tokens; beyond the last point the last slope goes on."""
-        inside = np.asarray(np.interp(n, self._n, self._ms))
-        if len(self._n) < 2:
-            return inside
-        slope = (self._ms[-1] - self._ms[-2]) / (self._n[-1] - self._n[-2])
-        return inside + np.maximum(n - self._n[-1], 0) * slope
+        """Cost of passes over `n` tokens; beyond the table its last slope goes on."""
+        table = self._state.table
+        beyond = np.maximum(n - N_TABLE, 0) * (table[-1] - table[-2])
+        return table[np.minimum(n, N_TABLE) - 1] + beyond
+
+    def quiet_ms(self, n: int) -> float:
+        """Cost of a pass as measured, whatever the load is now: the yardstick for load."""
+        return self._state.quiet_ms(n)
+
+    def set_context(self, n_context: int) -> None:
+        """Passes from now on follow about this many tokens."""
+        self._state.set_context(n_context)
+
+    def observe(self, n: int, ms: float) -> None:
+        """A real pass over `n` tokens took `ms`."""
+        if n >= 1 and ms > 0:
+            self._state.observe(n, ms)
+
+    def become(self, other: CostCurve) -> None:
+        """Show and refine what `other` shows and refines from now on."""
+        self._state = other._state
+
+
+class _State:
+    def __init__(
+        self, points: dict[int, float], n_context: int, slope: ContextSlope, is_prior: bool
+    ) -> None:
+        ordered = sorted(points.items())
+        self.n = np.array([n for n, _ in ordered])
+        self.ms = np.array([ms for _, ms in ordered])
+        self.log_shape = np.zeros(len(ordered))
+        self.log_speed = 0.0
+        self.n_context = n_context
+        self.slope = slope
+        self.is_prior = is_prior
+        self.n_observed = 0
+        self._ns: list[int] = self.n.tolist()
+        self._at_context = n_context
+        self._quiet = self.table = np.empty(0)
+        self._refresh()
+
+    def set_context(self, n_context: int) -> None:
+        if n_context != self._at_context:
+            self._at_context = n_context
+            self._refresh()
+
+    def quiet_ms(self, n: int) -> float:
+        return float(self._quiet[min(n, N_TABLE) - 1])
+
+    def observe(self, n: int, ms: float) -> None:
+        error = math.log(ms / self.quiet_ms(n)) - self.log_speed
+        if self.is_prior and not self.n_observed:
+            self.log_speed = error
+            error = 0.0
+        self.n_observed += 1
+        self.log_speed += _SPEED_WEIGHT * _clip(error, _MAX_SPEED_ERROR)
+        i = bisect_right(self._ns, n) - 1
+        step = _SHAPE_WEIGHT * _clip(error, _MAX_SHAPE_ERROR)
+        if i < 0 or i + 1 >= len(self._ns):
+            self.log_shape[max(i, 0)] += step
+        else:
+            share = (n - self._ns[i]) / (self._ns[i + 1] - self._ns[i])
+            self.log_shape[i] += step * (1 - share)
+            self.log_shape[i + 1] += step * share
+        if self.n_observed % _REFRESH_EVERY == 1:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        n = np.arange(1, N_TABLE + 1)
+        # A pass over more tokens never costs less; measured dips are noise.
+        ms = np.maximum.accumulate(self.ms * np.exp(self.log_shape))
+        table = np.interp(n, self.n, ms)
+        if len(ms) > 1:
+            rise = (ms[-1] - ms[-2]) / (self.n[-1] - self.n[-2])
+            table += np.maximum(n - self.n[-1], 0) * rise
+        more = self._at_context - self.n_context
+        grown = table + more * (self.slope.fixed + self.slope.per_token * n)
+        # Extrapolated to a much shorter context than measured, a line may promise too much.
+        self._quiet = np.maximum.accumulate(np.maximum(grown, table * 0.25))
+        self.table = self._quiet * math.exp(self.log_speed)
+        self.table.flags.writeable = False
+
+
+def _clip(x: float, most: float) -> float:
+    return max(-most, min(most, x))
 
 
 FLAT = CostCurve({1: 1.0})
@@ -59,70 +194,3 @@ def best_width(
     rate = expected / (curve.ms(k + 1) + draft_ms * k)
     best = int(rate.argmax())
     return best, float(rate[best])
-
-
-def measure(
-    target: TargetModel,
-    n_context: int = 256,
-    n_repeats: int = 5,
-    budget_s: float = 2.0,
-    clock: Callable[[], float] = time.perf_counter,
-) -> CostCurve:
-    """Time passes of several widths, `n_context` tokens into the cache.
-
-    The least of the repeats counts: a neighbour on the machine only ever adds time, and adds it
-    unevenly, while the width is chosen by ratios.
-
-    Takes about 30 passes on a small model and stops early on a large one: after `budget_s`, each
-    remaining point is measured once, and none above 4 times the budget.
-    """
-    rng = np.random.default_rng(0)
-    n_context = min(n_context, target.info.n_ctx // 2)
-    tokens = rng.integers(0, target.info.n_vocab, n_context + 1).astype(np.int32)
-    start = clock()
-    points: dict[int, float] = {}
-    for n in MEASURED_AT:
-        if n - 1 > target.max_draft:
-            break
-        drafted = rng.integers(0, target.info.n_vocab, n - 1).astype(np.int32)
-        draft = Draft.chain(drafted) if n > 1 else NO_DRAFT
-        times: list[float] = []
-        # The first pass of a width builds its graph and does not count.
-        for i in range(n_repeats + 1):
-            target.prefill(tokens, lambda: False)
-            tail = tokens[target.n_cached :]
-            if len(tail) > 1:
-                target.decode(tail, NO_DRAFT)
-                target.keep([])
-                target.prefill(tokens, lambda: False)
-                tail = tokens[target.n_cached :]
-            t0 = clock()
-            target.decode(tail, draft)
-            times.append((clock() - t0) * 1e3)
-            target.keep([])
-            if i and clock() - start > budget_s:
-                break
-        points[n] = min(times[1:])
-        if clock() - start > 4 * budget_s:
-            break
-    return CostCurve(points)
-
-
-def load_or_measure(path: Path, key: str, target: TargetModel) -> CostCurve:
-    """The curve stored under `key` in the JSON file `path`, measured and stored if it is not there.
-
-    The file is a cache: unreadable content is replaced.
-    """
-    known: dict[str, dict[int, float]] = {}
-    with contextlib.suppress(OSError, msgspec.DecodeError):
-        known = msgspec.json.decode(path.read_bytes(), type=dict[str, dict[int, float]])
-    if key in known:
-        with contextlib.suppress(ValueError):
-            return CostCurve(known[key])
-    curve = measure(target)
-    known[key] = curve.points
-    with contextlib.suppress(OSError):  # a cache that cannot be written is measured again
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_bytes(msgspec.json.encode(known))
-        temporary.replace(path)
-    return curve

@@ -1,11 +1,15 @@
 """The small model as a drafter: where nothing in the workspace matches, it guesses.
 
 It drafts only as deep as its recent hit rate and both cost curves make worth while, and often not
-at all. Greedy requests get greedy drafts. Sampled requests get true samples with their
-distributions, of a length fixed before the draw, for rejection sampling to verify.
+at all. Greedy requests get greedy drafts, which end where the model itself is in doubt. Sampled
+requests get true samples with their distributions, of a length fixed before the draw, for
+rejection sampling to verify.
 """
 
 from __future__ import annotations
+
+import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -15,9 +19,9 @@ from codespec.errors import ModelError
 from codespec.sampling import Sampler
 from codespec.types import (
     NO_DRAFT,
-    CancelledError,
     Context,
     Draft,
+    Logits,
     ModelInfo,
     Source,
     TargetModel,
@@ -29,81 +33,178 @@ from codespec.verify import propose
 _START_RATE = 0.5
 _RATE_WEIGHT = 0.05
 # Without drafts there is nothing to learn from, so a drafter that has switched itself off tries
-# again every so many passes.
-_RETRY_EVERY = 32
+# again every so many passes, ever less often while the trials fail.
+_RETRY_SOONEST, _RETRY_LATEST = 32, 1024
+
+# P(accepted) by the small model's own probability of its token, learned in so many steps of that.
+_N_STEPS = 10
+_PRIOR_WEIGHT = 8.0
+_DECAY = 0.995
+
+
+class Confidence:
+    """P(a greedy draft token is the target's) from the small model's own probability of it."""
+
+    def __init__(self) -> None:
+        middle = (np.arange(_N_STEPS) + 0.5) / _N_STEPS
+        # What a model half as good as the target would be right about.
+        self._accepted: list[float] = (middle * _PRIOR_WEIGHT).tolist()
+        self._n = [_PRIOR_WEIGHT] * _N_STEPS
+
+    def accepted(self, prob: float) -> float:
+        i = min(int(prob * _N_STEPS), _N_STEPS - 1)
+        return self._accepted[i] / self._n[i]
+
+    def learn(self, prob: float, was_accepted: bool) -> None:
+        i = min(int(prob * _N_STEPS), _N_STEPS - 1)
+        self._n[i] = self._n[i] * _DECAY + 1
+        self._accepted[i] = self._accepted[i] * _DECAY + was_accepted
 
 
 class ModelDrafter:
     """`Drafter` over a second, smaller model with the same vocabulary and a KV cache of its own.
 
+    The cache follows the target's output: whatever was accepted or rejected, `propose` cuts it
+    back to the longest prefix that still holds.
+
     curve, own_curve: milliseconds of the target's and of the small model's passes.
+    on_pass: told of each of the small model's passes: tokens, milliseconds.
     """
 
     name = "model"
 
     def __init__(
-        self, model: TargetModel, curve: CostCurve = FLAT, own_curve: CostCurve | None = None
+        self,
+        model: TargetModel,
+        curve: CostCurve = FLAT,
+        own_curve: CostCurve | None = None,
+        on_pass: Callable[[int, float], None] = lambda n_tokens, ms: None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._model = model
         self._curve = curve
-        self._token_ms = own_curve.points[1] if own_curve else 0.0
+        self._own_curve = own_curve
+        self._on_pass = on_pass
+        self._clock = clock
+        self._confidence = Confidence()
         self._rate = _START_RATE
+        self._retry_after = _RETRY_SOONEST
         self._n_idle = 0
         self._context: Context | None = None
         self._sampler: Sampler | None = None
+        self._drafted: list[float] = []  # own probabilities of the last greedy draft
 
     def begin(self, context: Context) -> None:
         self._context = context
         self._sampler = Sampler(context.sampling)
+        self._drafted = []
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
+        self._drafted = []
         width, _ = self.plan(n_max)
         if width == 0 and n_max > 0:
             self._n_idle += 1
-            if self._n_idle % _RETRY_EVERY == 0:
-                width = 1
+            if self._n_idle >= self._retry_after:
+                self._n_idle, width = 0, 1
+                self._retry_after = min(2 * self._retry_after, _RETRY_LATEST)
+        elif width:
+            self._retry_after = _RETRY_SOONEST
         if width == 0 or self._context is None or self._sampler is None:
             return NO_DRAFT
         tokens = np.concatenate([self._context.prompt, emitted])
-        if len(tokens) + width >= self._model.info.n_ctx:
+        if len(tokens) + n_max >= self._model.info.n_ctx:
             return NO_DRAFT
-        try:
-            self._model.prefill(tokens, lambda: False)
-        except CancelledError:  # pragma: no cover - nothing cancels here
-            return NO_DRAFT
+        self._model.prefill(tokens, lambda: False)
         tail = tokens[self._model.n_cached :]
-        drafted: list[int] = []
-        laws: list[np.ndarray[tuple[int], np.dtype[np.float32]]] = []
-        history = emitted.tolist()
-        for _ in range(width):
-            rows = self._model.decode(tail, NO_DRAFT)
-            if self._sampler.greedy:
-                token = self._sampler.sample(rows, 0, history)
-            else:
-                law = self._sampler.distribution(rows.row(0), history).astype(np.float32)
-                laws.append(law)
-                token = propose(law, self._sampler, len(history))
-            self._model.keep([])
-            drafted.append(token)
-            history.append(token)
-            if token in self._model.info.eog and self._sampler.greedy:
-                break
-            tail = np.array([token], np.int32)
-        probs = np.full(len(drafted), self._rate, np.float32)
-        q = np.stack(laws) if laws else None
-        return Draft.chain(drafted, Source.DRAFT_MODEL, probs, q)
+        if self._sampler.greedy:
+            return self._greedy(tail, emitted.tolist(), width, n_max)
+        return self._sampled(tail, emitted.tolist(), width)
 
     def plan(self, n_max: int) -> tuple[int, float]:
-        """(how many tokens to draft, expected tokens per millisecond)."""
+        """(how many tokens to draft by the hit rate alone, expected tokens per millisecond)."""
         probs = np.full(n_max, self._rate, np.float32)
-        return best_width(probs, self._curve, self._token_ms)
+        return best_width(probs, self._curve, self._token_ms())
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         if not len(draft) or draft.sources[0] != Source.DRAFT_MODEL:
             return
         n = len(verdict.path) if draft.q is not None else n_followed(draft.tokens, verdict)
-        for i in range(min(n + 1, len(draft))):
+        for i in range(min(n + 1, len(draft), len(verdict.emitted))):
             self._rate += _RATE_WEIGHT * ((i < n) - self._rate)
+            if i < len(self._drafted):
+                self._confidence.learn(self._drafted[i], i < n)
+
+    def _greedy(self, tail: Tokens, history: list[int], width: int, n_max: int) -> Draft:
+        """Goes on for as long as one more token, likely as the last ones were, raises the expected
+        tokens per millisecond; `width` tokens are drafted at least unless one is doubtful."""
+        assert self._sampler is not None
+        cost, token_ms = self._curve.table, self._token_ms()
+        drafted: list[int] = []
+        probs: list[float] = []
+        expected = path = 1.0
+        for k in range(1, n_max + 1):
+            # The next token's chance is not known before it is drafted: take the usual one.
+            more = (expected + path * self._rate) / (cost[k] + k * token_ms)
+            if k > width and more <= expected / (cost[k - 1] + (k - 1) * token_ms):
+                break
+            logits = self._pass(tail)
+            token = self._sampler.sample(_Row(logits), 0, history)
+            own = _probability(logits, token)
+            prob = self._confidence.accepted(own)
+            drafted.append(token)
+            probs.append(prob)
+            self._drafted.append(own)
+            history.append(token)
+            path *= prob
+            expected += path
+            # After a doubtful token nothing deeper can pay: what follows counts this much less.
+            if token in self._model.info.eog or path < 0.5 * self._rate:
+                break
+            tail = np.array([token], np.int32)
+        return Draft.chain(drafted, Source.DRAFT_MODEL, np.array(probs, np.float32))
+
+    def _sampled(self, tail: Tokens, history: list[int], width: int) -> Draft:
+        assert self._sampler is not None
+        drafted: list[int] = []
+        laws: list[Logits] = []
+        for _ in range(width):
+            law = self._sampler.distribution(self._pass(tail), history).astype(np.float32)
+            token = propose(law, self._sampler, len(history))
+            drafted.append(token)
+            laws.append(law)
+            history.append(token)
+            tail = np.array([token], np.int32)
+        probs = np.full(len(drafted), self._rate, np.float32)
+        return Draft.chain(drafted, Source.DRAFT_MODEL, probs, np.stack(laws))
+
+    def _pass(self, tail: Tokens) -> Logits:
+        start = self._clock()
+        logits = self._model.decode(tail, NO_DRAFT).row(0)
+        self._model.keep([])
+        self._on_pass(len(tail), (self._clock() - start) * 1e3)
+        return logits
+
+    def _token_ms(self) -> float:
+        return float(self._own_curve.table[0]) if self._own_curve else 0.0
+
+
+class _Row:
+    """One row of logits as `LogitsRows`."""
+
+    def __init__(self, logits: Logits) -> None:
+        self._logits = logits
+
+    def row(self, i: int) -> Logits:
+        return self._logits
+
+    def argmax(self, i: int) -> int:
+        return int(self._logits.argmax())
+
+
+def _probability(logits: Logits, token: int) -> float:
+    """The softmax of one token."""
+    # Under a penalty the token need not be the likeliest: no overflow then.
+    return float(1.0 / np.exp(np.minimum(logits - logits[token], 80.0)).sum())
 
 
 def check_pair(target: ModelInfo, draft: ModelInfo) -> None:

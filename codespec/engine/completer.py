@@ -28,6 +28,9 @@ from codespec.types import (
 )
 from codespec.verify import accept
 
+Observe = Callable[[int, float], None]
+"""Told of every pass: its number of tokens, its milliseconds."""
+
 Stop = Callable[[list[int]], bool]
 """Whether the output is complete, asked after every token with all tokens so far."""
 
@@ -43,11 +46,16 @@ class Completer:
     """Decodes with one target and one chain of drafters. One thread only."""
 
     def __init__(
-        self, target: TargetModel, chain: DraftChain, clock: Callable[[], float] = time.perf_counter
+        self,
+        target: TargetModel,
+        chain: DraftChain,
+        clock: Callable[[], float] = time.perf_counter,
+        on_pass: Observe = lambda n_tokens, ms: None,
     ) -> None:
         self._target = target
         self._chain = chain
         self._clock = clock
+        self._on_pass = on_pass
 
     def run(
         self,
@@ -83,7 +91,8 @@ class Completer:
                 t0 = clock()
                 draft = chain.propose(committed.since(n_prompt), n_max)
                 t1 = clock()
-                rows = target.decode(committed.since(target.n_cached), draft)
+                tail = committed.since(target.n_cached)
+                rows = target.decode(tail, draft)
                 verdict = accept(draft, rows, sampler, emitted, eog)
                 target.keep(verdict.path)
                 t2 = clock()
@@ -92,6 +101,7 @@ class Completer:
                 trace.n_target_passes += 1
                 trace.draft_ms += (t1 - t0) * 1e3
                 trace.target_ms += (t2 - t1) * 1e3
+                self._on_pass(len(tail) + len(draft), (t2 - t1) * 1e3)
                 _count(counts, draft, verdict)
                 n_before = len(emitted)
                 finish = self._append(emitted, verdict, limits, stop)

@@ -8,19 +8,27 @@ from collections.abc import Callable
 from pathlib import Path
 
 from codespec import config
-from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
+from codespec.backends.llama import (
+    BUILD,
+    LlamaTarget,
+    LlamaTokenizer,
+    LoadedModel,
+    load_model,
+)
 from codespec.config import Settings
 from codespec.context.build import Window, build_context
 from codespec.context.healing import HealingMask, Vocabulary
 from codespec.drafters.chain import DraftChain
-from codespec.drafters.cost import CostCurve, load_or_measure
+from codespec.drafters.cost import CostCurve
 from codespec.drafters.lookup import LookupDrafter
+from codespec.drafters.measure import CurveStore
 from codespec.drafters.model import ModelDrafter
 from codespec.engine.candidates import OtherFirstToken
 from codespec.engine.completer import Completer, Limits, Stop
 from codespec.engine.documents import OpenDocuments
 from codespec.engine.drafts import WorkspaceDrafts, as_draft
 from codespec.engine.generation import Generation
+from codespec.engine.pace import Pace, Paces, thread_counts
 from codespec.engine.postprocess import Place, UnitStop, shape_at
 from codespec.engine.progress import Teller
 from codespec.errors import ConfigError
@@ -58,7 +66,8 @@ class LocalEngine:
         self.info: ModelInfo = self._target.info
         self.tokenizer = LlamaTokenizer(self._models[0])
         self._vocabulary = Vocabulary(self.tokenizer)
-        self._curve = self._cost_curve(self._target)
+        self._pace = self._pace_of(self._target)
+        self._paces = Paces([self._pace])
         self._cuts = safe_cuts(self.tokenizer)
         self._documents = OpenDocuments(self.tokenizer, self._cuts, settings.index.exclude)
         self._trees = Trees()
@@ -147,7 +156,9 @@ class LocalEngine:
         sampler = Sampler(request.sampling, mask)
         deadline = started + request.deadline_ms / 1e3 if request.deadline_ms else float("inf")
         limits = Limits(request.max_tokens, deadline, self.settings.drafting.max_width)
-        completer = Completer(self._target, self._chain(request), self._clock)
+        self._paces.begin(len(context.prompt))
+        chain = self._chain(request)
+        completer = Completer(self._target, chain, self._clock, self._pace.observe)
         ends = made.stop if on_progress is None else self._telling(on_progress, made)
         tokens, ended = completer.run(context, sampler, limits, ends, cancelled, trace)
         return dataclasses.replace(made, tokens=tokens, finish=ended)
@@ -185,7 +196,23 @@ class LocalEngine:
 
         return ends
 
+    def idle(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
+        """Do one piece of work that is due but that no request waits for: a pass at most. True
+        while there is more. `interrupted` says that a request came."""
+        return self._paces.measure(interrupted)
+
+    @property
+    def curve(self) -> CostCurve:
+        """What passes of the target cost by now."""
+        return self._pace.curve
+
+    def settle(self) -> None:
+        """All of `idle` at once: cost curves are measured afterwards."""
+        while self.idle():
+            pass
+
     def close(self) -> None:
+        self._paces.save()
         for target in self._targets:
             target.close()
         for model in self._models:
@@ -217,7 +244,9 @@ class LocalEngine:
     def _draft_model(self, path: Path) -> ModelDrafter:
         context = self._load(path)
         model = as_draft(self._models[-1], context, self._models[0])
-        return ModelDrafter(model, self._curve, self._cost_curve(context))
+        own = self._pace_of(context)
+        self._paces.add(own)
+        return ModelDrafter(model, self._pace.curve, own.curve, own.observe)
 
     def _drafter(self, name: str, workspace: str) -> Drafter | None:
         if name == "model" and self.settings.model.draft == "auto":
@@ -231,7 +260,7 @@ class LocalEngine:
         check_drafters(names)
         found = [self._drafter(name, request.workspace) for name in names]
         members = [drafter for drafter in found if drafter is not None]
-        return DraftChain(members, self.info.n_vocab, self._target.max_leaves, self._curve)
+        return DraftChain(members, self.info.n_vocab, self._target.max_leaves, self._pace.curve)
 
     def _index(self, workspace: str) -> WorkspaceIndex | None:
         index = self._indexes.get(workspace)
@@ -243,10 +272,12 @@ class LocalEngine:
         index.refresh()
         return index
 
-    def _cost_curve(self, target: LlamaTarget) -> CostCurve:
+    def _pace_of(self, target: LlamaTarget) -> Pace:
         info = target.info
-        key = f"{Path(info.path).name}:{info.file_bytes}:{info.backend}:{target.n_threads}"
-        return load_or_measure(config.cache_dir() / "curves.json", key, target)
+        fixed = self.settings.model.n_threads or info.backend != "cpu"
+        counts = (target.n_threads,) if fixed else thread_counts(target.n_threads)
+        key = f"{Path(info.path).name}:{info.file_bytes}:{info.backend}:{BUILD}"
+        return Pace(target, counts, CurveStore(config.cache_dir() / "curves.json"), key)
 
 
 def check_drafters(names: tuple[str, ...]) -> None:

@@ -3,15 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from codespec.backends.fake import FakeTarget
-from codespec.drafters.cost import (
-    FLAT,
-    MEASURED_AT,
-    CostCurve,
-    best_width,
-    load_or_measure,
-    measure,
-)
+from codespec.drafters.cost import FLAT, N_TABLE, ContextSlope, CostCurve, best_width
 
 STEPS = CostCurve({1: 1.0, 2: 1.8, 3: 2.1, 4: 2.3, 8: 3.5, 16: 5.6})
 
@@ -51,57 +43,68 @@ def test_nothing_is_drafted_where_nothing_pays():
     assert best_width(np.full(8, 0.5, np.float32), FLAT, draft_ms=0.9)[0] == 0
 
 
-class Clock:
-    """Time passes by itself, a little at each look."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 0.001
-        return self.now
+def test_the_table_is_the_curve():
+    np.testing.assert_allclose(STEPS.table, STEPS.ms(np.arange(1, N_TABLE + 1)))
+    beyond = STEPS.ms(np.array([N_TABLE + 10]))[0]
+    assert beyond == pytest.approx(STEPS.table[-1] + 10 * (STEPS.table[-1] - STEPS.table[-2]))
 
 
-def test_measuring_leaves_the_target_usable():
-    target = FakeTarget(max_draft=20)
-    curve = measure(target, clock=Clock())
-    assert list(curve.points) == [n for n in MEASURED_AT if n <= 21]
-    tokens = np.arange(5, dtype=np.int32)
-    target.prefill(tokens, lambda: False)
-    assert target.n_cached < 5
+def test_context_makes_passes_dearer():
+    curve = CostCurve({1: 1.0, 8: 3.0}, 64, ContextSlope(fixed=0.001, per_token=0.0005))
+    np.testing.assert_allclose(curve.ms(np.array([1, 8])), [1.0, 3.0])
+    curve.set_context(1064)
+    np.testing.assert_allclose(curve.ms(np.array([1, 8])), [2.5, 8.0])
+    assert curve.points == pytest.approx({1: 1.0, 8: 3.0})
+    curve.set_context(0)
+    assert (curve.table > 0).all()
 
 
-def test_a_slow_target_is_not_measured_for_long():
-    class Slow(Clock):
-        def __call__(self) -> float:
-            self.now += 1.0
-            return self.now
-
-    clock = Slow()
-    curve = measure(FakeTarget(), clock=clock)
-    assert 1 in curve.points
-    assert clock.now < 60
-
-
-def test_curves_are_kept_and_damage_is_mended(tmp_path):
-    file = tmp_path / "curves.json"
-    first = load_or_measure(file, "a", FakeTarget())
-    assert load_or_measure(file, "a", FakeTarget()).points == first.points
-    other = load_or_measure(file, "b", FakeTarget())
-    assert load_or_measure(file, "b", FakeTarget()).points == other.points
-    for damage in (
-        b"",
-        b"{",
-        b"[1]",
-        b'{"a": 3}',
-        b'{"a": {"x": 1}}',
-        b'{"a": {"1": -1}}',
-        b"\xff",
-    ):
-        file.write_bytes(damage)
-        again = load_or_measure(file, "a", FakeTarget())
-        assert load_or_measure(file, "a", FakeTarget()).points == again.points
+def test_real_passes_mend_the_shape():
+    """A wrong curve under a load that comes and goes ends at the true ratios."""
+    rng = np.random.default_rng(4)
+    true = CostCurve({1: 1.0, 2: 1.8, 4: 2.3, 8: 3.5, 16: 5.6})
+    curve = CostCurve({1: 1.0, 2: 1.2, 4: 1.4, 8: 1.6, 16: 2.0})
+    for i in range(4000):
+        n = int(rng.choice([1, 2, 3, 4, 6, 8, 12, 16]))
+        load = 3.0 if i // 500 % 2 else 1.0
+        noise = 8.0 if rng.random() < 0.05 else rng.lognormal(0, 0.05)  # now and then preempted
+        curve.observe(n, true.ms(np.array([n]))[0] * load * noise)
+    got = curve.table[[1, 3, 7, 15]] / curve.table[0]
+    want = true.table[[1, 3, 7, 15]] / true.table[0]
+    np.testing.assert_allclose(got, want, rtol=0.15)
 
 
-def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
-    assert load_or_measure(tmp_path / "missing" / "curves.json", "a", FakeTarget()).points
+def test_load_changes_the_speed_and_not_the_shape():
+    curve = CostCurve({1: 1.0, 4: 2.0, 8: 3.0})
+    before = curve.table / curve.table[0]
+    for _ in range(100):
+        curve.observe(4, 20.0)
+    assert curve.ms(np.array([4]))[0] == pytest.approx(20.0, rel=0.05)
+    np.testing.assert_allclose(curve.table[:8] / curve.table[0], before[:8], rtol=0.6)
+    # What is kept is free of the load.
+    assert curve.points[1] < 2.0
+    assert curve.quiet_ms(1) < 2.0
+
+
+def test_the_first_pass_scales_a_guess():
+    curve = CostCurve({1: 1.0, 8: 2.0}, is_prior=True)
+    curve.observe(8, 200.0)
+    np.testing.assert_allclose(curve.ms(np.array([1, 8])), [100.0, 200.0])
+
+
+def test_one_curve_can_show_another():
+    shown, one, two = CostCurve({1: 9.0}), CostCurve({1: 1.0}), CostCurve({1: 2.0})
+    shown.become(one)
+    for _ in range(64):
+        shown.observe(1, 3.0)
+    assert one.n_observed == 64
+    shown.become(two)
+    assert shown.table[0] == 2.0
+    assert one.table[0] > 2.0
+
+
+@pytest.mark.parametrize("bad", [(0, 1.0), (1, 0.0), (2, -1.0)])
+def test_impossible_passes_teach_nothing(bad):
+    curve = CostCurve({1: 1.0, 4: 2.0})
+    curve.observe(*bad)
+    assert curve.n_observed == 0

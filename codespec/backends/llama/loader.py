@@ -18,6 +18,9 @@ from codespec.types import FimOrder, FimTokens, ModelInfo
 # llama_cpp is ctypes and has no useful types; the Any stays inside this package.
 lib: Any = llama_cpp
 
+BUILD: str = llama_cpp.__version__
+"""Names the build of llama.cpp: its kernels, and so what a pass costs."""
+
 _last_lines: deque[str] = deque(maxlen=30)
 
 

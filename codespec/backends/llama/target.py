@@ -255,6 +255,12 @@ class LlamaTarget:
                 lib.llama_memory_seq_rm(self._memory, MAIN, -1, -1)
                 self._kv.truncate(0)
 
+    def set_threads(self, n_threads: int) -> None:
+        """From the next pass on. Without flash attention logits do not depend on it."""
+        if n_threads != self.n_threads:
+            lib.llama_set_n_threads(self._ctx, n_threads, n_threads)
+            self.n_threads = n_threads
+
     def close(self) -> None:
         if self._ctx:
             lib.llama_batch_free(self._batch)

@@ -1,0 +1,195 @@
+"""Measuring cost curves, a pass at a time, and keeping them.
+
+A curve is measured once for each model, backend, number of threads and build of llama.cpp, while
+nobody waits (`LocalEngine.idle`); until then a guess stands in, and real passes refine both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from codespec.drafters.cost import ContextSlope, CostCurve
+from codespec.types import NO_DRAFT, CancelledError, Draft, ModelInfo, TargetModel, Tokens
+
+MEASURED_AT = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 24, 32)
+"""On both sides of every known step: GEMM kernels of llama.cpp change at 4, 8 and 16 tokens."""
+
+SHORT, LONG = 64, 512
+"""Context lengths in tokens; behind the longer one, only what is needed for the slope."""
+
+_SLOPE_AT = (1, 8)
+
+# Shapes before anything was measured: medians of small and middling models in q8_0 on two cores,
+# and a large GPU's flat curve with llama.cpp's step after eight tokens.
+_PRIOR_CPU = {1: 1.0, 2: 1.6, 3: 1.9, 4: 2.2, 6: 3.2, 8: 3.6, 12: 5.0, 16: 6.3, 24: 9.0, 32: 11.5}
+_PRIOR_GPU = {1: 1.0, 8: 1.1, 9: 1.3, 16: 1.4, 32: 1.8}
+_PRIOR_BYTES_PER_MS = {"cpu": 15e6}
+_PRIOR_GPU_BYTES_PER_MS = 300e6
+
+Clock = Callable[[], float]
+
+
+def prior(info: ModelInfo) -> CostCurve:
+    """A guess from the backend and the size of the file; the first real pass sets its scale."""
+    shape = _PRIOR_CPU if info.backend in ("cpu", "fake") else _PRIOR_GPU
+    bytes_per_ms = _PRIOR_BYTES_PER_MS.get(info.backend, _PRIOR_GPU_BYTES_PER_MS)
+    ms = max(info.file_bytes / bytes_per_ms, 0.05)
+    return CostCurve({n: ratio * ms for n, ratio in shape.items()}, is_prior=True)
+
+
+def measure(
+    target: TargetModel,
+    n_context: int = SHORT,
+    n_repeats: int = 5,
+    budget_s: float = 2.0,
+    clock: Clock = time.perf_counter,
+) -> CostCurve:
+    """`measuring` in one go."""
+    steps = measuring(target, n_context, n_repeats, budget_s, clock)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def measuring(
+    target: TargetModel,
+    n_context: int = SHORT,
+    n_repeats: int = 5,
+    budget_s: float = 2.0,
+    clock: Clock = time.perf_counter,
+    interrupted: Callable[[], bool] = lambda: False,
+) -> Generator[None, None, CostCurve]:
+    """Time passes of several widths; yields after each. Others may use the target in between.
+
+    The least of the repeats counts: a neighbour on the machine only ever adds time, and adds it
+    unevenly, while the width is chosen by ratios.
+
+    Takes about 80 passes on a small model. On a large one it stops early: once `budget_s` is spent
+    each remaining point is measured once, and none above 4 times the budget. The slope over the
+    context is left out where reading a context takes long: the larger the model, the less it
+    weighs.
+
+    n_context:   tokens in the cache before each pass.
+    interrupted: asked while a context is read; the step is then done again.
+    """
+    bench = _Bench(target, clock, interrupted)
+    spent = 0.0
+    points: dict[int, float] = {}
+    for n in MEASURED_AT:
+        if n - 1 > target.max_draft or spent > 4 * budget_s:
+            break
+        times: list[float] = []
+        # The first pass of a width builds its graph and does not count.
+        while len(times) <= (n_repeats if spent < budget_s else 1):
+            took = bench.time(n_context, n)
+            if took is not None:
+                times.append(took)
+                spent += took / 1e3
+            yield
+        points[n] = min(times[1:])
+    slope = ContextSlope()
+    is_quick = bench.read_s * LONG / n_context < budget_s
+    if n_context < LONG <= target.info.n_ctx // 2 and is_quick:
+        grown: list[float] = []
+        for n in (n for n in _SLOPE_AT if n in points):
+            times = []
+            while len(times) <= n_repeats:
+                took = bench.time(LONG, n)
+                if took is not None:
+                    times.append(took)
+                yield
+            grown.append(max(0.0, min(times[1:]) - points[n]) / (LONG - n_context))
+        slope = _line(grown)
+    return CostCurve(points, n_context, slope)
+
+
+def _line(grown: list[float]) -> ContextSlope:
+    if len(grown) < len(_SLOPE_AT):
+        return ContextSlope(fixed=grown[0]) if grown else ContextSlope()
+    (n0, n1), (g0, g1) = _SLOPE_AT, grown
+    per_token = max(0.0, (g1 - g0) / (n1 - n0))
+    return ContextSlope(max(0.0, g0 - per_token * n0), per_token)
+
+
+class _Bench:
+    """Passes over random tokens behind a random context. read_s: what reading one took last."""
+
+    def __init__(self, target: TargetModel, clock: Clock, interrupted: Callable[[], bool]) -> None:
+        self._target = target
+        self._clock = clock
+        self._interrupted = interrupted
+        self._rng = np.random.default_rng(0)
+        self._n_most = target.info.n_ctx // 2
+        self._context = self._tokens(self._n_most + 1)
+        self.read_s = 0.0
+
+    def time(self, n_context: int, n: int) -> float | None:
+        """Milliseconds of a pass over n tokens; None when a request came first."""
+        tokens = self._context[: min(n_context, self._n_most) + 1]
+        start = self._clock()
+        try:
+            self._target.prefill(tokens, self._interrupted)
+        except CancelledError:
+            return None
+        tail = tokens[self._target.n_cached :]
+        if len(tail) > 1:
+            self._target.decode(tail[:-1], NO_DRAFT)
+            self._target.keep([])
+            tail = tokens[self._target.n_cached :]
+            self.read_s = self._clock() - start
+        draft = Draft.chain(self._tokens(n - 1)) if n > 1 else NO_DRAFT
+        start = self._clock()
+        self._target.decode(tail, draft)
+        took = (self._clock() - start) * 1e3
+        self._target.keep([])
+        return max(took, 1e-6)
+
+    def _tokens(self, n: int) -> Tokens:
+        return self._rng.integers(0, self._target.info.n_vocab, n).astype(np.int32)
+
+
+class _Saved(msgspec.Struct, forbid_unknown_fields=True):
+    points: dict[int, float]
+    n_context: int
+    slope_fixed: float
+    slope_per_token: float
+
+
+class CurveStore:
+    """Curves in one JSON file, by key. A cache: what cannot be read is measured again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self, key: str) -> CostCurve | None:
+        saved = self._read().get(key)
+        if saved is None:
+            return None
+        with contextlib.suppress(ValueError):
+            slope = ContextSlope(saved.slope_fixed, saved.slope_per_token)
+            return CostCurve(saved.points, saved.n_context, slope)
+        return None
+
+    def save(self, key: str, curve: CostCurve) -> None:
+        slope = curve.slope
+        known = self._read()
+        known[key] = _Saved(curve.points, curve.n_context, slope.fixed, slope.per_token)
+        temporary = self._path.with_suffix(f".{os.getpid()}.tmp")
+        with contextlib.suppress(OSError):  # a cache that cannot be written is measured again
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_bytes(msgspec.json.encode(known))
+            temporary.replace(self._path)
+
+    def _read(self) -> dict[str, _Saved]:
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, _Saved])
+        return {}

@@ -1,0 +1,221 @@
+"""How many threads a model runs on, and what its passes cost: chosen and learned while it works."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from typing import Protocol
+
+from codespec.drafters.cost import CostCurve
+from codespec.drafters.measure import CurveStore, measuring, prior
+from codespec.types import TargetModel
+
+# A thread count is tried for so many passes. The first wakes the threads and does not count.
+_N_TRIAL = 4
+# Natural logarithms. Another count must be better by this much to be taken; a trial that is worse
+# by that much in one pass ends there.
+_MARGIN = 0.1
+_HOPELESS = 1.0
+# Passes between trials: from the first to the second number, growing while trials fail.
+_SOONEST, _LATEST = 16, 2048
+# Weights of a pass in the current count's recent and usual slowness.
+_RECENT, _USUAL = 0.2, 0.01
+# Recent above usual by this much: the machine got busier, so trials begin anew.
+_TROUBLE = 0.4
+
+
+class ThreadChoice:
+    """Picks the quickest of several thread counts from the passes themselves.
+
+    llama.cpp's threads wait for each other many times in a pass: where a neighbour takes one of
+    their cores, two threads can be ten times slower than one. What matters is only seen by trying,
+    so the neighbouring counts are tried now and then, rarely where trials keep failing.
+
+    counts: descending; the first is in use at the start.
+    """
+
+    def __init__(self, counts: Sequence[int]) -> None:
+        self._counts = tuple(counts)
+        self._home = self._at = 0
+        self._recent: float | None = None
+        self._usual = 0.0
+        self._trial: list[float] = []
+        self._interval = self._countdown = _SOONEST
+        self._go_down = True
+
+    @property
+    def n_threads(self) -> int:
+        """For the next pass."""
+        return self._counts[self._at]
+
+    def observe(self, slowness: float) -> None:
+        """A pass with `n_threads` took `slowness` times some yardstick, the same for all counts."""
+        if len(self._counts) == 1:
+            return
+        x = math.log(max(slowness, 1e-9))
+        if self._at == self._home:
+            self._settled(x)
+        else:
+            self._tried(x)
+
+    def _settled(self, x: float) -> None:
+        if self._recent is None:
+            self._recent = self._usual = x
+        self._recent += _RECENT * (x - self._recent)
+        self._usual += _USUAL * (x - self._usual)
+        if self._recent > self._usual + _TROUBLE:
+            self._usual = self._recent
+            self._interval, self._go_down = _SOONEST, True
+            self._countdown = min(self._countdown, 1)
+        self._countdown -= 1
+        if self._countdown <= 0:
+            step = 1 if self._go_down else -1
+            if not 0 <= self._home + step < len(self._counts):
+                step = -step
+            self._go_down = step < 0  # the other way next time
+            self._at = self._home + step
+            self._trial = []
+
+    def _tried(self, x: float) -> None:
+        assert self._recent is not None
+        self._trial.append(x)
+        if x > self._recent + _HOPELESS:
+            self._return(4)
+        elif len(self._trial) == _N_TRIAL:
+            mean = sum(self._trial[1:]) / (_N_TRIAL - 1)
+            if mean < self._recent - _MARGIN:
+                self._home = self._at
+                self._recent = self._usual = mean
+                self._interval = self._countdown = _SOONEST
+            else:
+                self._return(2)
+
+    def _return(self, patience: int) -> None:
+        self._at = self._home
+        self._interval = min(self._interval * patience, _LATEST)
+        self._countdown = self._interval
+
+
+def thread_counts(n_most: int) -> tuple[int, ...]:
+    """`n_most`, its half, ... and 1."""
+    counts = [max(1, n_most)]
+    while counts[-1] > 1:
+        counts.append(counts[-1] // 2)
+    return tuple(counts)
+
+
+class ThreadedModel(TargetModel, Protocol):
+    """A model whose number of threads can be changed between passes."""
+
+    @property
+    def n_threads(self) -> int: ...
+    def set_threads(self, n_threads: int) -> None: ...
+
+
+class Pace:
+    """A model's cost curve and thread count. One thread only, the model's.
+
+    counts: thread counts to choose from, descending.
+    key:    names the model, backend and build in the store; the thread count is added.
+    """
+
+    def __init__(
+        self, model: ThreadedModel, counts: Sequence[int], store: CurveStore, key: str
+    ) -> None:
+        self._model = model
+        self._store = store
+        self._key = key
+        self._choice = ThreadChoice(counts)
+        known = {n: store.load(self._key_of(n)) for n in counts}
+        self._curves = {n: curve or prior(model.info) for n, curve in known.items()}
+        self._unmeasured = [n for n, curve in known.items() if curve is None]
+        self._yardstick = self._curves[counts[0]]
+        self.curve = CostCurve({1: 1.0})
+        """The curve at the current thread count, whichever that is."""
+        self._apply()
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether there is a measured curve for every count."""
+        return not self._unmeasured
+
+    def begin(self, n_context: int) -> None:
+        """The passes of a request follow, behind about this many tokens."""
+        for curve in self._curves.values():
+            curve.set_context(n_context)
+
+    def observe(self, n: int, ms: float) -> None:
+        """A real pass over `n` tokens took `ms`."""
+        self.curve.observe(n, ms)
+        self._choice.observe(ms / self._yardstick.quiet_ms(n))
+        if self._choice.n_threads != self._model.n_threads:
+            self._apply()
+
+    def measuring(self, interrupted: Callable[[], bool]) -> Generator[None, None, None]:
+        """Measure what is not known yet; yields after each pass. Requests may come in between."""
+        for n in list(self._unmeasured):
+            steps = measuring(self._model, interrupted=interrupted)
+            while True:
+                self._model.set_threads(n)
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    self._curves[n].become(end.value)
+                    break
+                finally:
+                    self._model.set_threads(self._choice.n_threads)
+                yield
+            self._unmeasured.remove(n)
+            self._store.save(self._key_of(n), self._curves[n])
+            self._apply()
+
+    def save(self) -> None:
+        """Keep what real passes taught."""
+        for n, curve in self._curves.items():
+            if curve.n_observed and n not in self._unmeasured:
+                self._store.save(self._key_of(n), curve)
+
+    def _apply(self) -> None:
+        n = self._choice.n_threads
+        self._model.set_threads(n)
+        self.curve.become(self._curves[n])
+
+    def _key_of(self, n_threads: int) -> str:
+        return f"{self._key}:{n_threads}"
+
+
+class Paces:
+    """The paces of all models of an engine."""
+
+    def __init__(self, paces: Sequence[Pace]) -> None:
+        self._paces = list(paces)
+        self._steps: Generator[None, None, None] | None = None
+        self._interrupted: Callable[[], bool] = lambda: False
+
+    def add(self, pace: Pace) -> None:
+        self._paces.append(pace)
+
+    def begin(self, n_context: int) -> None:
+        for pace in self._paces:
+            pace.begin(n_context)
+
+    def measure(self, interrupted: Callable[[], bool]) -> bool:
+        """One pass of what is left to measure; True while there is more. Requests may come in
+        between; `interrupted` says that one did."""
+        self._interrupted = interrupted
+        if self._steps is None:
+            self._steps = self._all()
+        try:
+            next(self._steps)
+        except StopIteration:
+            self._steps = None
+            return False
+        return True
+
+    def save(self) -> None:
+        for pace in self._paces:
+            pace.save()
+
+    def _all(self) -> Generator[None, None, None]:
+        for pace in self._paces:
+            yield from pace.measuring(lambda: self._interrupted())

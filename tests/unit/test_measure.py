@@ -1,0 +1,122 @@
+"""Measuring cost curves in steps, and the file they are kept in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from codespec.backends.fake import FakeTarget
+from codespec.drafters.measure import MEASURED_AT, CurveStore, measure, measuring, prior
+from codespec.types import NO_DRAFT
+
+
+class Clock:
+    """Time passes by itself, a little at each look."""
+
+    def __init__(self, step: float = 0.001) -> None:
+        self.now = 0.0
+        self.step = step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+class Machine(FakeTarget):
+    """A target whose passes take a known time on a clock of its own."""
+
+    def __init__(self, law, **options) -> None:
+        super().__init__(**options)
+        self.now = 0.0
+        self.law = law
+
+    def clock(self) -> float:
+        return self.now
+
+    def decode(self, tokens, draft):
+        n_context = self.n_cached
+        rows = super().decode(tokens, draft)
+        self.now += self.law(len(tokens) + len(draft), n_context) / 1e3
+        return rows
+
+
+def test_the_measured_curve_is_the_machine_s():
+    def law(n, n_context):
+        return 2.0 + 0.5 * n + 3.0 * (n > 8) + n_context * (0.001 + 0.0002 * n)
+
+    target = Machine(law)
+    curve = measure(target, clock=target.clock)
+    assert list(curve.points) == [n for n in MEASURED_AT if n <= 65]
+    for n_context in (64, 300, 1000):
+        curve.set_context(n_context)
+        for n in (1, 2, 8, 9, 12, 32):
+            assert curve.table[n - 1] == pytest.approx(law(n, n_context), rel=0.01)
+
+
+def test_measuring_leaves_the_target_usable():
+    target = FakeTarget(max_draft=20)
+    curve = measure(target, clock=Clock())
+    assert list(curve.points) == [n for n in MEASURED_AT if n <= 21]
+    target.prefill(np.arange(5, dtype=np.int32), lambda: False)
+    assert target.n_cached < 5
+
+
+def test_a_model_that_takes_no_drafts_has_one_point():
+    assert list(measure(FakeTarget(max_draft=0), clock=Clock()).points) == [1]
+
+
+def test_a_slow_target_is_not_measured_for_long():
+    clock = Clock(1.0)
+    curve = measure(FakeTarget(), clock=clock)
+    assert 1 in curve.points
+    assert clock.now < 60
+    assert curve.slope.fixed == curve.slope.per_token == 0
+
+
+def test_requests_may_come_in_between():
+    """Between any two steps somebody else may have used the target; an interrupted step is done
+    again."""
+
+    def law(n, n_context):
+        return 1.0 + n
+
+    target = Machine(law)
+    answers = iter([True, False, True, True] * 500)
+    steps = measuring(target, n_repeats=2, clock=target.clock, interrupted=lambda: next(answers))
+    other = np.arange(40, dtype=np.int32)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            curve = end.value
+            break
+        target.prefill(other, lambda: False)
+        target.decode(other[target.n_cached :], NO_DRAFT)
+        target.keep([])
+    for n, ms in curve.points.items():
+        assert ms == pytest.approx(law(n, 0))
+
+
+def test_curves_are_kept_and_damage_is_mended(tmp_path):
+    file = tmp_path / "new" / "curves.json"
+    store = CurveStore(file)
+    assert store.load("a") is None
+    curve = measure(FakeTarget(), clock=Clock())
+    store.save("a", curve)
+    store.save("b", prior(FakeTarget().info))
+    again = CurveStore(file).load("a")
+    assert again is not None
+    assert again.points == pytest.approx(curve.points)
+    assert (again.n_context, again.slope) == (curve.n_context, curve.slope)
+    for damage in (b"", b"{", b"[1]", b'{"a": 3}', b'{"a": {"points": {"1": -1}}}', b"\xff"):
+        file.write_bytes(damage)
+        assert store.load("a") is None
+        store.save("a", curve)
+        assert store.load("a") is not None
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    store = CurveStore(tmp_path / "file" / "curves.json")
+    store.save("a", prior(FakeTarget().info))
+    assert store.load("a") is None

@@ -1,0 +1,126 @@
+"""Threads are chosen by what passes take, on machines that change under them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from codespec.backends.fake import FakeTarget
+from codespec.drafters.cost import CostCurve
+from codespec.drafters.measure import CurveStore
+from codespec.engine.pace import Pace, ThreadChoice, thread_counts
+
+
+def run(choice, slowness, n_passes, rng):
+    """(total time, share of passes on each count) of passes that take slowness[count] each."""
+    total, used = 0.0, dict.fromkeys(slowness, 0)
+    for _ in range(n_passes):
+        n = choice.n_threads
+        took = slowness[n] * rng.lognormal(0, 0.1)
+        used[n] += 1
+        total += took
+        choice.observe(took)
+    return total, {n: used[n] / n_passes for n in used}
+
+
+def test_all_counts_stay_where_the_machine_is_quiet():
+    rng = np.random.default_rng(1)
+    total, used = run(ThreadChoice((4, 2, 1)), {4: 1.0, 2: 1.8, 1: 3.3}, 5000, rng)
+    assert used[4] > 0.98
+    assert total < 1.02 * 5000 * np.exp(0.005)
+
+
+@pytest.mark.parametrize("stall", [2.5, 10.0])
+def test_a_busy_neighbour_sends_threads_down_and_its_end_brings_them_back(stall):
+    rng = np.random.default_rng(2)
+    choice = ThreadChoice((2, 1))
+    quiet, busy = {2: 1.0, 1: 1.7}, {2: stall, 1: 1.8}
+    run(choice, quiet, 500, rng)
+    total, used = run(choice, busy, 3000, rng)
+    assert used[1] > 0.9
+    assert total < 1.15 * 3000 * 1.8
+    run(choice, quiet, 3000, rng)
+    _, used = run(choice, quiet, 500, rng)
+    assert used[2] > 0.9
+
+
+def test_busy_from_the_start():
+    rng = np.random.default_rng(3)
+    choice = ThreadChoice((8, 4, 2, 1))
+    run(choice, {8: 20.0, 4: 12.0, 2: 6.0, 1: 1.0}, 400, rng)
+    _, used = run(choice, {8: 20.0, 4: 12.0, 2: 6.0, 1: 1.0}, 2000, rng)
+    assert used[1] > 0.9
+
+
+def test_one_count_is_no_choice():
+    choice = ThreadChoice((3,))
+    for _ in range(100):
+        choice.observe(100.0)
+    assert choice.n_threads == 3
+
+
+def test_counts():
+    assert thread_counts(8) == (8, 4, 2, 1)
+    assert thread_counts(6) == (6, 3, 1)
+    assert thread_counts(1) == (1,)
+
+
+class ThreadedFake(FakeTarget):
+    def __init__(self) -> None:
+        super().__init__()
+        self.n_threads = 0
+        self.used: set[int] = set()
+
+    def set_threads(self, n_threads: int) -> None:
+        self.n_threads = n_threads
+
+    def decode(self, tokens, draft):
+        self.used.add(self.n_threads)
+        return super().decode(tokens, draft)
+
+
+def test_every_count_has_its_curve(tmp_path):
+    store = CurveStore(tmp_path / "curves.json")
+    model = ThreadedFake()
+    pace = Pace(model, (2, 1), store, "m")
+    assert model.n_threads == 2
+    assert pace.curve.is_prior
+    assert not pace.is_measured
+    for _ in pace.measuring(lambda: False):
+        assert model.n_threads == 2  # between steps a request finds the threads it chose
+    assert pace.is_measured
+    assert model.used == {1, 2}
+    assert not pace.curve.is_prior
+    again = Pace(ThreadedFake(), (2, 1), store, "m")
+    assert again.is_measured
+    assert again.curve.points == pytest.approx(pace.curve.points)
+    assert not Pace(ThreadedFake(), (2, 1), store, "another").is_measured
+
+
+def test_what_passes_teach_is_kept(tmp_path):
+    store = CurveStore(tmp_path / "curves.json")
+    store.save("m:1", CostCurve({1: 1.0, 8: 1.0}))
+    pace = Pace(ThreadedFake(), (1,), store, "m")
+    pace.begin(100)
+    for _ in range(500):
+        pace.observe(1, 1.0)
+        pace.observe(8, 3.0)
+    pace.save()
+    kept = store.load("m:1")
+    assert kept is not None
+    assert kept.points[8] / kept.points[1] > 1.8
+
+
+def test_passes_move_the_threads(tmp_path):
+    model = ThreadedFake()
+    pace = Pace(model, (2, 1), CurveStore(tmp_path / "curves.json"), "m")
+    took = {2: 20.0, 1: 1.5}
+    for _ in range(300):
+        pace.observe(1, took[model.n_threads])
+    used = []
+    for _ in range(300):
+        pace.observe(1, took[model.n_threads])
+        used.append(model.n_threads)
+    assert used.count(1) > 270
+    # The curve shown is that of the count in use, close to what its passes take.
+    assert pace.curve.table[0] == pytest.approx(took[model.n_threads], rel=0.5)
