@@ -23,7 +23,7 @@ import psutil
 from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
 from codespec.config import Settings
 from codespec.context.build import Window
-from codespec.drafters import cost
+from codespec.drafters.measure import measure
 from codespec.engine.drafts import as_draft
 from codespec.errors import InputError, ModelError
 from codespec.models import drafts
@@ -297,7 +297,7 @@ class Job:
         completion = self._settings.completion
         window = Window(completion.n_prefix_tokens, completion.n_suffix_tokens)
         places = source.places(plan.n_places, plan.seed)
-        contest = Contest(target, cost.measure(target), tokenizer, places, window)
+        contest = Contest(target, measure(target), tokenizer, places, window)
         pair = draft_path(self._settings.model)
         files = [made] if pair is None else [pair, made]
         measured: list[Measured] = []
@@ -380,7 +380,7 @@ def _contestants(
         _opened(files[0], settings, plan) as (loaded, context),
         _contestants(files[1:], target, settings, plan) as others,
     ):
-        yield [Contestant(as_draft(loaded, context, target), cost.measure(context)), *others]
+        yield [Contestant(as_draft(loaded, context, target), measure(context)), *others]
 
 
 def _write(path: Path, value: object) -> None:
