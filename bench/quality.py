@@ -14,15 +14,19 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+from codespec.backends.fake import ByteTokenizer
 from codespec.config import Settings
 from codespec.engine.local import LocalEngine
+from codespec.engine.postprocess import Place as Cursor
+from codespec.engine.postprocess import UnitStop, finish, shape_at
 from codespec.index.build import build_index
-from codespec.index.trees import ParsedDocument, n_errors
+from codespec.index.trees import ParsedDocument, Trees, n_errors
 from codespec.index.words import WordEncoder
 from codespec.types import Completion, CompletionRequest
 
 from .places import Place
 
+MAX_GOING_ON = 300
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
@@ -76,28 +80,57 @@ def run(
 ) -> list[dict[str, Any]]:
     """Rows for each configuration, kind and language, and for all languages together.
 
-    The workspace's index is built first; a place's own file never drafts from it.
+    The workspace's index is built first; a place's own file never drafts from it. The first rows,
+    "truth", have no model: what post-processing leaves of the true text when a model writes it and
+    then the rest of the file.
     """
-    rows: list[dict[str, Any]] = []
-    n_total = len(places) * len(configs)
-    done = 0
+    table = _Table()
+    for place in places:
+        table.add("truth", place, _said(place, place.truth + place.suffix[:MAX_GOING_ON]))
+    n_total, done = len(places) * len(configs), 0
     for name, settings in configs.items():
         engine = LocalEngine(settings)
         _index({place.root for place in places}, engine, settings)
-        scores: dict[tuple[str, str], Scores] = {}
         for place in places:
-            completion = engine.complete(request_of(place, settings))
-            for language in (place.language, "all"):
-                scores.setdefault((place.kind, language), Scores()).add(place, completion)
+            table.add(name, place, engine.complete(request_of(place, settings)))
             done += 1
             progress(done, n_total)
-        model = engine.info.name
+        table.model = engine.info.name
         engine.close()
-        rows += [
-            {"config": name, "kind": kind, "language": language, "model": model, **s.row()}
-            for (kind, language), s in sorted(scores.items())
+    return table.rows()
+
+
+class _Table:
+    def __init__(self) -> None:
+        self.model = ""
+        self._scores: dict[tuple[str, str, str], Scores] = {}
+
+    def add(self, config: str, place: Place, completion: Completion) -> None:
+        for language in (place.language, "all"):
+            key = (config, place.kind, language)
+            self._scores.setdefault(key, Scores()).add(place, completion)
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [
+            {"config": c, "kind": kind, "language": language, "model": self.model, **scores.row()}
+            for (c, kind, language), scores in self._scores.items()
         ]
-    return rows
+
+
+def _said(place: Place, text: str) -> Completion:
+    """The suggestion where a model says `text`."""
+    whole = (place.prefix + place.suffix).encode()
+    parsed = Trees().update(str(place.path), "", whole)
+    here = Cursor(place.prefix, place.suffix, place.language, parsed)
+    shape = shape_at(here)
+    stop = UnitStop(ByteTokenizer(), shape, here)
+    emitted: list[int] = []
+    for token in text.encode():
+        emitted.append(token)
+        if stop(emitted):
+            break
+    said = bytes(emitted).decode("utf-8", "ignore")
+    return Completion(finish(said, stop.end(said), "length", shape, here).text)
 
 
 def request_of(place: Place, settings: Settings) -> CompletionRequest:

@@ -14,6 +14,15 @@ hypothesis.settings.register_profile("codespec", deadline=None)
 hypothesis.settings.load_profile("codespec")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--update", action="store_true", help="write golden files anew")
+
+
+@pytest.fixture(scope="session")
+def update_golden(request) -> bool:
+    return request.config.getoption("--update")
+
+
 @pytest.fixture(autouse=True)
 def _own_folders(tmp_path_factory, monkeypatch):
     folder = tmp_path_factory.mktemp("user")

@@ -9,6 +9,7 @@ from codespec.cli import LazyGroup
 _BENCHMARKS = {
     "replay": "Decode a Git history again with each way of drafting.",
     "index": "Size and speed of the workspace index.",
+    "quality": "Complete places of real files, and compare with what stood there.",
     "curve": "Cost of a pass by its number of tokens.",
     "gate": "Fail where results are worse than a baseline.",
     "compare": "Set two files of results side by side.",

@@ -42,7 +42,7 @@ def finish(text: str, end: int | None, ended: Finish, shape: Shape, place: Place
     note(trim.without_invisible(text), "invisible or bidirectional characters")
     note(trim.with_indentation_of(text, place), "indentation of another style")
     is_whole = end is not None or ended == "stop"
-    note(trim.without_loops(text, finished=is_whole), "repetition")
+    note(trim.without_loops(text, place.line_prefix, finished=is_whole), "repetition")
     if shape.kind == "inline":
         note(text.split("\n", 1)[0], "lines, as text follows in the cursor's line")
     note(

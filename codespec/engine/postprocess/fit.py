@@ -15,6 +15,7 @@ from codespec.engine.postprocess.scan import scan
 from codespec.index.trees import n_errors
 
 MAX_VARIANTS = 24
+_WITH_SEMICOLONS = ("c", "cpp", "java", "rust")
 _LAST_CLOSER = re.compile(r"[)\]}>\"'`;,:]\s*\Z")
 
 
@@ -64,8 +65,10 @@ def _closed(text: str, place: Place) -> Iterator[str]:
     # What the suffix closes already, at the end of the cursor's line, needs no closing.
     given = len(scan(place.rest, place.language).extra)
     if "\n" not in text:
-        yield text.rstrip() + found.closers[: len(found.closers) - given]
-        yield text.rstrip() + found.closers
+        for closers in (found.closers[: len(found.closers) - given], found.closers):
+            yield text.rstrip() + closers
+            if place.language in _WITH_SEMICOLONS:
+                yield f"{text.rstrip()}{closers};"
         return
     # A block is closed on lines of its own.
     closed = text.rstrip()

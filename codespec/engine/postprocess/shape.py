@@ -24,7 +24,7 @@ class Shape:
     why: for people.
     floor: indentation, in columns, that lines of the block have at least.
     closes: the bracket that ends the block is missing after the cursor, so it is suggested, too.
-    body: whether a statement that opens a block is completed with it.
+    body: whether a statement that opens a block is completed with it; not where it has one.
     """
 
     kind: Kind
@@ -54,7 +54,9 @@ def shape_at(place: Place, *, multiline: bool = True) -> Shape:
                 return Shape("line", "the block that the line opens has a body")
             closes = opener in CLOSER_OF and not _is_closed(place.suffix, indentation(line), opener)
             return Shape("block", "the line before the cursor opens a block", floor, closes)
-        return Shape("statement", "the cursor is within a statement", indentation(line))
+        has_body = indentation(place.line_below) > indentation(line)
+        why = "the cursor is within a statement"
+        return Shape("statement", why, indentation(line), body=not has_body)
     return _on_blank_line(place)
 
 

@@ -126,8 +126,7 @@ class UnitStop:
         """Whether a statement that reaches to the end of `head` cannot be complete there."""
         found = scan(head, self._language)
         if found.open and found.open[-1][0] == "{" and not self._shape.body:
-            # In the middle of a line: its block is suggested when the cursor stands in it.
-            return False
+            return False  # its block is there already
         if found.depth > 0 or found.inside not in ("", "comment"):
             return True
         code = found.code.rstrip()

@@ -24,16 +24,17 @@ def without_invisible(text: str) -> str:
     return _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def without_loops(text: str, *, finished: bool) -> str:
+def without_loops(text: str, line_prefix: str, *, finished: bool) -> str:
     """Once what a model says again and again: a line that comes three times in a row, or
     several that come twice, and, where the
     text was cut off, the end of a line that repeats itself."""
     lines = text.split("\n")
+    whole = [line_prefix + lines[0], *lines[1:]]
     for i in range(len(lines)):
         for period in range(1, MAX_CYCLE + 1):
-            cycle = lines[i : i + period]
+            cycle = whole[i : i + period]
             n_times = 3 if period == 1 else 2
-            if lines[i : i + n_times * period] == n_times * cycle and has_words(cycle[0]):
+            if whole[i : i + n_times * period] == n_times * cycle and has_words(cycle[0]):
                 return "\n".join(lines[: i + period]).rstrip()
     loop = None if finished else _IN_LINE_LOOP.search(text)
     if loop and has_words(loop["unit"]) and loop["unit"].startswith(loop["tail"]):

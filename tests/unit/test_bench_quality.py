@@ -1,0 +1,95 @@
+"""The quality benchmark: which places it asks at, and what it counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codespec.errors import InputError
+from codespec_bench.places import KINDS, Place, places_in
+from codespec_bench.quality import breaks, breaks_strictly, repeats_suffix, run, similarity
+
+SOURCE = """\
+def area(radius, factor):
+    pi = 3.14159
+    return pi * radius * compute(radius, factor)
+
+
+def show(value):
+    print(value, value)
+    return None
+"""
+
+
+def place(prefix="x = ", truth="1", suffix="\n", kind="line", language="python"):
+    return Place(Path("a.py"), Path("."), language, kind, prefix, truth, suffix)
+
+
+def test_places_are_real_of_every_kind_and_the_same_each_time(tmp_path):
+    (tmp_path / "a.py").write_text(SOURCE)
+    (tmp_path / "broken.py").write_text("def f(:\n" + SOURCE)
+    places = places_in(tmp_path, 10)
+    assert {p.kind for p in places} == set(KINDS)
+    assert places == places_in(tmp_path, 10)
+    for p in places:
+        assert p.path.name == "a.py"
+        assert p.prefix + p.truth + p.suffix == SOURCE
+        assert not breaks(p.truth, p)
+        assert not repeats_suffix(p.truth, p)
+
+
+def test_a_folder_without_places(tmp_path):
+    with pytest.raises(InputError, match="no places"):
+        places_in(tmp_path, 1)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [("", "", 1.0), ("a", "", 0.0), ("abc", "abc", 1.0), ("abcd", "ab", 4 / 6), ("xy", "yx", 0.5)],
+)
+def test_similarity(a, b, expected):
+    assert similarity(a, b) == pytest.approx(expected)
+
+
+@given(st.text(alphabet="abc", max_size=12), st.text(alphabet="abc", max_size=12))
+def test_similarity_is_that_of_the_longest_common_subsequence(a, b):
+    table = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
+    for i, c in enumerate(a, 1):
+        for j, d in enumerate(b, 1):
+            table[i][j] = max(table[i - 1][j], table[i][j - 1], table[i - 1][j - 1] + (c == d))
+    expected = 2 * table[-1][-1] / (len(a) + len(b)) if a and b else float(a == b)
+    assert similarity(a, b) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix", "truth", "repeats"),
+    [
+        ("f()\nreturn x", "\nreturn x\n", "f()", True),
+        ("f()\n}", "\n}\n", "f()", False),
+        ("a) -> int:", ") -> int:\n", "a", True),
+        ("a, b", ") -> int:\n", "a", False),
+        ("f()", "\nx = f()\n", "f()", False),  # it stands twice in truth, too
+        ("g()", "\nx = g()\n", "f()", True),
+    ],
+)
+def test_repeating_the_suffix(text, suffix, truth, repeats):
+    assert repeats_suffix(text, place(truth=truth, suffix=suffix)) is repeats
+
+
+def test_breaking_a_file():
+    assert breaks("(", place())
+    assert not breaks("2", place())
+    header = place(prefix="def f():\n    ", truth="pass", suffix="\n")
+    assert not breaks("if a:", header)  # this grammar is patient
+    assert breaks_strictly("if a:", header)
+
+
+def test_the_row_of_the_truth(tmp_path):
+    """Without a model: what stood there comes out as it was."""
+    (tmp_path / "a.py").write_text(SOURCE)
+    rows = run(places_in(tmp_path, 10), {})
+    assert {row["kind"] for row in rows} == set(KINDS)
+    assert all(row["exact"] == 1.0 and row["breaks"] == row["repeats"] == 0 for row in rows)
