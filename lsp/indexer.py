@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import signal
@@ -33,7 +34,7 @@ def watch_command(root: str, target: str = "") -> list[str]:
     """`target`: the model whose tokenizer to index with; "" for the one of the settings files,
     which the child reads itself."""
     model = ["--model", target] if target else []
-    watch = ["index", root, "--watch", "--in-process", "--quiet"]
+    watch = ["index", root, "--watch", "--in-process", "--quiet", "--progress"]
     return [sys.executable, "-m", "codespec", *watch, *model]
 
 
@@ -55,11 +56,15 @@ class Indexer:
         command: Callable[[str], list[str]] = watch_command,
         env: Mapping[str, str] | None = None,
         pause_s: float = _PAUSE_S,
+        on_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
+        """on_progress: told (folder, files done, files) while a build takes long, and at its
+        end; (folder, 0, 0) when it ended otherwise."""
         self._folder = folder
         self._command = command
         self._env = env
         self._pause_s = pause_s
+        self._on_progress = on_progress
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._children: dict[str, Process] = {}
         self._lives: dict[str, list[int]] = {}
@@ -108,7 +113,7 @@ class Indexer:
         """Returns the child's exit status, negative for a signal."""
         try:
             child = await asyncio.create_subprocess_exec(
-                *self._command(root), stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL,
+                *self._command(root), stdin=PIPE, stdout=PIPE, stderr=DEVNULL,
                 cwd=self._folder, env=self._env, start_new_session=True,
             )  # fmt: skip
         except OSError as e:
@@ -119,11 +124,31 @@ class Indexer:
             if hasattr(os, "setpriority"):
                 with contextlib.suppress(OSError):
                     os.setpriority(os.PRIO_PROCESS, child.pid, _NICE)
+            await self._listen(root, child)
             return await child.wait()
         finally:
+            self._tell(root, 0, 0)
             del self._children[root]
             if child.returncode is None:
                 await _end(child)
+
+    async def _listen(self, root: str, child: Process) -> None:
+        """Until it closes its standard output."""
+        assert child.stdout is not None
+        while True:
+            try:
+                line = await child.stdout.readline()
+            except ValueError:  # longer than any line of ours
+                continue
+            if not line:
+                return
+            with contextlib.suppress(ValueError, TypeError, KeyError):
+                told = json.loads(line)
+                self._tell(root, int(told["n_files_done"]), int(told["n_files"]))
+
+    def _tell(self, root: str, n_done: int, n_files: int) -> None:
+        if self._on_progress is not None:
+            self._on_progress(root, n_done, n_files)
 
 
 async def _end(child: Process) -> None:

@@ -21,10 +21,12 @@ from pygls.uris import to_fs_path
 from codespec import __version__
 
 from .configuration import SECTION, Configuration
+from .progress import Work
 from .protocol import Protocol, encoding_of, private_stdout, stdin_reader
 
 if TYPE_CHECKING:
     from codespec.config import Settings
+    from codespec.daemon.wire import StateChanged
 
     from .documents import Document
     from .indexer import Indexer
@@ -50,6 +52,7 @@ class Server(LanguageServer):
         self._asking: asyncio.Task[None] | None = None
         self._reloading = asyncio.Lock()
         self._status: Status | None = None
+        self._work: dict[str, Work] = {}
 
     def report_server_error(
         self, error: Exception, source: type[PyglsError] | type[JsonRpcException]
@@ -126,7 +129,7 @@ class Server(LanguageServer):
             await asyncio.to_thread(importlib.import_module, f"{__package__}.session")
             from .session import Session
 
-            self.session = Session(self.settings, self.status.state, self._lines_of)
+            self.session = Session(self.settings, self._state_changed, self._lines_of)
             self.session.start()
         elif settings != before:
             await self.session.configure(settings)
@@ -142,8 +145,13 @@ class Server(LanguageServer):
             await self.indexer.close()
             self.indexer = None
         if settings.index.enabled:
-            target, env = settings.model.target, watch_environment(settings.index)
-            self.indexer = Indexer(runtime_dir(), lambda root: watch_command(root, target), env)
+            target = settings.model.target
+            self.indexer = Indexer(
+                runtime_dir(),
+                lambda root: watch_command(root, target),
+                watch_environment(settings.index),
+                on_progress=self._index_progressed,
+            )
             for root in self.roots:
                 self.indexer.watch(root)
 
@@ -179,6 +187,27 @@ class Server(LanguageServer):
             self.configuration.client = client
             await self.reload()
 
+    def _state_changed(self, change: StateChanged) -> None:
+        self.status.state(change)
+        work = self._work_on("model", "codespec: loading the model")
+        if change.state == "loading":
+            work.report(change.progress)
+        else:
+            work.end()
+
+    def _index_progressed(self, root: str, n_done: int, n_files: int) -> None:
+        work = self._work_on(root, f"codespec: indexing {Path(root).name}")
+        if n_done < n_files:
+            work.report(n_done / n_files, f"{n_done} of {n_files} files")
+        else:
+            work.end()
+
+    def _work_on(self, what: str, title: str) -> Work:
+        work = self._work.get(what)
+        if work is None:
+            work = self._work[what] = Work(self, f"codespec/{len(self._work)}", title)
+        return work
+
     def _lines_of(self, uri: str, first: int, last: int) -> str:
         document = self.documents.get(uri)
         return document.lines(first, last) if document is not None else ""
@@ -188,6 +217,8 @@ class Server(LanguageServer):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
+        for work in self._work.values():
+            work.close()
         if self.indexer is not None:
             await self.indexer.close()
         if self.session is not None:

@@ -61,4 +61,6 @@ def status_of(change: StateChanged) -> dict[str, object]:
     detail = change.model if change.state == "ready" else change.reason
     if change.state == "stopping":
         detail = ""
+    if change.state == "loading" and change.progress:
+        words = f"{words}, {100 * change.progress:.0f} %"
     return {"busy": busy, "kind": kind, "message": f"{words}: {detail}" if detail else words}

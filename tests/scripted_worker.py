@@ -48,7 +48,9 @@ class ScriptedEngine:
         pass
 
 
-def load(settings: Settings) -> tuple[ScriptedEngine, wire.Ready]:
+def load(
+    settings: Settings, on_loading: Callable[[float], None]
+) -> tuple[ScriptedEngine, wire.Ready]:
     how = sys.argv[1]
     if how == "refuse":
         raise ModelError("no such model", "Choose another one.")
@@ -56,6 +58,7 @@ def load(settings: Settings) -> tuple[ScriptedEngine, wire.Ready]:
         print("last words", file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
     if how == "wait":
+        on_loading(0.4)
         while not Path(sys.argv[2]).exists():
             threading.Event().wait(0.005)
     return ScriptedEngine(), wire.Ready(

@@ -23,6 +23,7 @@ from codespec.errors import InputError
 @click.option("--symbols", metavar="NAME", help="Where the workspace defines NAME.")
 @click.option("--quiet", is_flag=True, help="No progress and no report.")
 @click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
+@click.option("--progress", is_flag=True, hidden=True)
 @click.option("--in-process", is_flag=True, hidden=True)
 def command(
     path: Path | None,
@@ -33,6 +34,7 @@ def command(
     symbols: str | None,
     quiet: bool,
     as_json: bool,
+    progress: bool,
     in_process: bool,
 ) -> None:
     """Index the workspace at PATH (default: this folder), or bring its index up to date.
@@ -60,7 +62,7 @@ def command(
                 sys.exit(int(damaged))
         sys.exit(index_jobs.supervise(quiet))
     if job == "watch":
-        index_jobs.watch(root, settings, quiet, as_json)
+        index_jobs.watch(root, settings, quiet, as_json, progress)
         return
     report = index_jobs.build(root, settings, quiet or as_json)
     if job is None and (as_json or not quiet):

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -14,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from codespec.backends.llama import LlamaTokenizer, default_threads, load_model
+from codespec.cli import print_json
 from codespec.cli.index_reports import print_report
 from codespec.config import Settings
 from codespec.index.build import BuildProgress, BuildReport
@@ -22,6 +25,7 @@ from codespec.index.watch import Hints, Keeper, elected, file_events
 from codespec.index.words import WordEncoder
 from codespec.models.registry import target_path
 
+_PROGRESS_S = 0.5
 # Each file that crashes the parser costs one run, and is read as plain text or left out afterwards.
 _MAX_CRASHES = 50
 
@@ -65,9 +69,34 @@ def build(path: Path, settings: Settings, quiet: bool) -> BuildReport:
         return run_indexer(path, encoder, settings.index, show, n_threads=default_threads())
 
 
-def watch(path: Path, settings: Settings, quiet: bool, as_json: bool) -> None:
+class ProgressLines:
+    """For programs that start us: a line now and then while a build takes long, and at its end."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._told_s: float | None = None
+        self._has_told = False
+
+    def __call__(self, p: BuildProgress) -> None:
+        now = self._clock()
+        if p.phase == "scan":
+            self._told_s = now
+        elif p.phase == "done":
+            if self._has_told:
+                self._tell(p.n_files, p.n_files)
+            self._has_told = False
+        elif p.n_files and self._told_s is not None and now - self._told_s >= _PROGRESS_S:
+            self._told_s, self._has_told = now, True
+            self._tell(p.n_files_done, p.n_files)
+
+    def _tell(self, n_done: int, n_files: int) -> None:
+        print_json({"n_files_done": n_done, "n_files": n_files})
+        sys.stdout.flush()
+
+
+def watch(path: Path, settings: Settings, quiet: bool, as_json: bool, progress: bool) -> None:
     """Until standard input ends, or the workspace is gone. Lines read from there are paths that
-    somebody knows to have changed."""
+    somebody knows to have changed. `progress`: print {n_files_done, n_files} in lines of JSON."""
     root = os.path.realpath(path)
     stop = threading.Event()
     hints = Hints(root, stop)
@@ -80,7 +109,13 @@ def watch(path: Path, settings: Settings, quiet: bool, as_json: bool) -> None:
             print_report(path, report, as_json)
             sys.stdout.flush()
 
-    keeper = Keeper(root, encoder, settings.index, stop, default_threads(), tell)
+    lines = ProgressLines()
+
+    def show(p: BuildProgress) -> None:
+        if progress:
+            lines(p)
+
+    keeper = Keeper(root, encoder, settings.index, stop, default_threads(), tell, show)
     with elected(keeper.store, stop) as is_ours:
         if is_ours:
             keeper.run(file_events(root, stop), hints)

@@ -82,6 +82,8 @@ class Keeper:
         self.reason = ""
         self.ready: wire.Ready | None = None
         self.failure: wire.Failed | None = None
+        self.progress = 0.0
+        """Share of the model that is loaded, while it loads."""
         self.n_spawns = 0
         self._folder = folder
         self._policy = policy
@@ -168,6 +170,9 @@ class Keeper:
                     watchdog.cancel()
                     self.ready = message
                     self._set_state("ready")
+                elif isinstance(message, wire.Loading):
+                    self.progress = message.share
+                    self._on_state()
                 elif isinstance(message, wire.Failed) and message.id == 0:
                     failure = message
                 else:
@@ -197,7 +202,7 @@ class Keeper:
         )
 
     def _set_state(self, state: wire.State, reason: str = "") -> None:
-        self.state, self.reason = state, reason
+        self.state, self.reason, self.progress = state, reason, 0.0
         log.info("state %s %s", state, reason)
         self._on_state()
 

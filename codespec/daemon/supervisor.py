@@ -72,6 +72,7 @@ class Supervisor:
             state=self._keeper.state,
             reason=self._keeper.reason,
             model=ready.model if ready else "",
+            progress=self._keeper.progress,
         )
 
     def report(self, request_id: int) -> wire.StatusReport:
@@ -212,7 +213,11 @@ class Supervisor:
 
     def _worker_said(self, message: wire.FromWorker) -> None:
         job = self._scheduler.running
-        if isinstance(message, wire.Ready) or job is None or message.id != job.number:
+        if (
+            isinstance(message, wire.Ready | wire.Loading)
+            or job is None
+            or message.id != job.number
+        ):
             return
         if isinstance(message, wire.Partial):
             reply = self._replies.get(job)

@@ -124,9 +124,12 @@ class Failed(Message, frozen=True):
 
 
 class StateChanged(Message, frozen=True):
+    """`progress`: the share of the model that is loaded, 0 to 1, while it loads."""
+
     state: State
     reason: str = ""
     model: str = ""
+    progress: float = 0.0
 
 
 class StatusReport(Message, frozen=True):
@@ -159,6 +162,12 @@ class Load(Message, frozen=True):
     settings: Settings
 
 
+class Loading(Message, frozen=True):
+    """How far it is, 0 to 1."""
+
+    share: float
+
+
 class Ready(Message, frozen=True):
     model: str
     model_path: str
@@ -168,7 +177,7 @@ class Ready(Message, frozen=True):
 FromClient: TypeAlias = Hello | Complete | Cancel | Status | Configure | Shutdown
 FromDaemon: TypeAlias = Welcome | Completed | Partial | Failed | StateChanged | StatusReport
 ToWorker: TypeAlias = Load | Complete | Cancel
-FromWorker: TypeAlias = Ready | Completed | Partial | Failed
+FromWorker: TypeAlias = Loading | Ready | Completed | Partial | Failed
 
 T = TypeVar("T")
 

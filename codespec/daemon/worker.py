@@ -26,7 +26,11 @@ from codespec.types import CancelledError, Completion, Engine, Idler, Progress
 QUIET_S = 2.0
 """So long after a request, the next key was not pressed: time for other work."""
 
-EngineFactory = Callable[[Settings], "tuple[Engine, wire.Ready]"]
+EngineFactory = Callable[[Settings, Callable[[float], None]], "tuple[Engine, wire.Ready]"]
+"""From settings, and what to tell the share to that is loaded."""
+
+# How much more must be loaded for it to be told.
+_STEP = 0.05
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,8 +75,16 @@ def serve(channel: Channel, factory: EngineFactory) -> int:
         return 0 if load is None else 2
     tasks: queue.SimpleQueue[_Task] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(channel, tasks), daemon=True, name="reader").start()
+    told = 0.0
+
+    def on_loading(share: float) -> None:
+        nonlocal told
+        if share >= told + _STEP:
+            told = share
+            channel.send(wire.Loading(share=share))
+
     try:
-        engine, ready = factory(load.settings)
+        engine, ready = factory(load.settings, on_loading)
     except CodespecError as e:
         channel.send(wire.failure(0, e))
         return 0
@@ -147,11 +159,13 @@ def _report(error: BaseException) -> None:
     print(outline(error), file=sys.stderr, flush=True)
 
 
-def local_engine(settings: Settings) -> tuple[Engine, wire.Ready]:
+def local_engine(
+    settings: Settings, on_loading: Callable[[float], None]
+) -> tuple[Engine, wire.Ready]:
     # Imported here: everything heavy or native comes with it.
     from codespec.engine.local import LocalEngine
 
-    engine = LocalEngine(settings)
+    engine = LocalEngine(settings, on_loading=on_loading)
     info = engine.info
     return engine, wire.Ready(model=info.name, model_path=info.path, backend=info.backend)
 

@@ -57,12 +57,18 @@ class LocalEngine:
     Raises: ModelError, ConfigError.
     """
 
-    def __init__(self, settings: Settings, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Callable[[], float] = time.perf_counter,
+        on_loading: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        """on_loading: told the share of the target that is loaded, 0 to 1."""
         self.settings = settings
         self._clock = clock
         self._models: list[LoadedModel] = []
         self._targets: list[LlamaTarget] = []
-        self._target = self._load(target_path(settings.model))
+        self._target = self._load(target_path(settings.model), on_loading)
         self.info: ModelInfo = self._target.info
         self.tokenizer = LlamaTokenizer(self._models[0])
         self._vocabulary = Vocabulary(self.tokenizer)
@@ -219,9 +225,11 @@ class LocalEngine:
             model.close()
         self._targets, self._models = [], []
 
-    def _load(self, path: Path) -> LlamaTarget:
+    def _load(
+        self, path: Path, on_progress: Callable[[float], None] = lambda _: None
+    ) -> LlamaTarget:
         chosen = self.settings.model
-        model = load_model(path, n_gpu_layers=chosen.n_gpu_layers)
+        model = load_model(path, n_gpu_layers=chosen.n_gpu_layers, on_progress=on_progress)
         self._models.append(model)
         n_ctx = chosen.n_ctx or min(DEFAULT_N_CTX, model.info.n_ctx or DEFAULT_N_CTX)
         target = LlamaTarget(model, n_ctx=n_ctx, n_threads=chosen.n_threads)

@@ -21,7 +21,7 @@ from watchfiles import Change, watch
 from codespec.config import IndexSettings
 from codespec.errors import IndexBusyError, IndexCorruptError
 from codespec.index import check
-from codespec.index.build import BuildCancelledError, BuildReport
+from codespec.index.build import BuildCancelledError, BuildProgress, BuildReport
 from codespec.index.ignore import TOOL_FOLDERS
 from codespec.index.store import Store
 from codespec.index.update import apply_changes
@@ -132,15 +132,18 @@ class Keeper:
         stop: threading.Event,
         n_threads: int = 1,
         on_update: Callable[[BuildReport], None] = lambda _: None,
+        on_progress: Callable[[BuildProgress], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """root: absolute, links resolved. on_update: called after each change of the index."""
+        """root: absolute, links resolved. on_update: called after each change of the index.
+        on_progress: on the way there."""
         self.store = Store(root, encoder.tokenizer.hash)
         self._encoder = encoder
         self._n_threads = n_threads
         self._settings = settings
         self._stop = stop
         self._on_update = on_update
+        self._on_progress = on_progress
         self._clock = clock
         self._pending: set[str] = set()
         self._rescan_at = clock() + _MIN_RESCAN_S
@@ -179,6 +182,7 @@ class Keeper:
                     self._encoder,
                     self._settings,
                     part,
+                    progress=self._on_progress,
                     n_threads=self._n_threads,
                     cancelled=self._stop.is_set,
                 )

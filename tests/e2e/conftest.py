@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,10 +95,10 @@ def spawn(home: Home) -> Iterator[Spawn]:
         client.kill()
 
 
-@pytest.fixture
-def scripted(home: Home, spawn: Spawn) -> Iterator[LspClient]:
-    """An editor on a daemon whose engine does what the text before the cursor says."""
-    daemon = subprocess.Popen([sys.executable, scripted_daemon.SCRIPT, "ok"], cwd=home.path)
+@contextmanager
+def daemon_of(home: Home, *how: str) -> Iterator[None]:
+    """A daemon with a scripted engine, see `scripted_worker`."""
+    daemon = subprocess.Popen([sys.executable, scripted_daemon.SCRIPT, *how], cwd=home.path)
     address = address_of(home.settings)
 
     def listens() -> bool:
@@ -106,16 +107,23 @@ def scripted(home: Home, spawn: Spawn) -> Iterator[LspClient]:
             connection.close()
         return connection is not None
 
-    until(listens)
     try:
+        until(listens)
+        yield
+    finally:
+        daemon.terminate()
+        daemon.wait(TIMEOUT_S)
+
+
+@pytest.fixture
+def scripted(home: Home, spawn: Spawn) -> Iterator[LspClient]:
+    """An editor on a daemon whose engine does what the text before the cursor says."""
+    with daemon_of(home, "ok"):
         client = spawn()
         client.initialize(home.workspace, options=PATIENT)
         client.wait_for_status("Normal", "ready")
         yield client
         assert client.ended or client.close() == 0
-    finally:
-        daemon.terminate()
-        daemon.wait(TIMEOUT_S)
 
 
 def texts(items: list[dict[str, Any]]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.e2e.conftest import CODE, CURSOR, PATIENT, Home, Spawn, texts
+from tests.e2e.conftest import CODE, CURSOR, PATIENT, Home, Spawn, daemon_of, texts
 from tests.rpc import LspClient
 
 URI = "file:///project/a.py"
@@ -217,3 +217,28 @@ def test_the_editor_is_asked_for_its_settings(home: Home, spawn: Spawn) -> None:
     client.open(URI, CODE)
     assert all(len(text) < 40 for text in texts(client.complete(URI, *CURSOR)))
     assert client.close() == 0
+
+
+# --- progress ---------------------------------------------------------------------------------
+
+
+def test_loading_and_indexing_are_shown_as_progress(home: Home, spawn: Spawn) -> None:
+    (home.workspace / "a.py").write_text("x = 1\n" * 50)
+    signal_file = home.path / "load now"
+    with daemon_of(home, "wait", str(signal_file)):
+        client = spawn()
+        client.answers["window/workDoneProgress/create"] = None
+        client.initialize(home.workspace, options=PATIENT, window={"workDoneProgress": True})
+        client.wait_for_status("Normal", "loading the model, 40 %")
+        begun = client.wait_for(lambda m: m["method"] == "$/progress")
+        assert begun["params"]["value"]["title"] == "codespec: loading the model"
+        report = client.wait_for(
+            lambda m: m["method"] == "$/progress" and m["params"]["value"]["percentage"] == 40
+        )
+        assert report["params"]["token"] == begun["params"]["token"]
+        signal_file.touch()
+        client.wait_for_status("Normal", "ready")
+        client.wait_for(
+            lambda m: m["method"] == "$/progress" and m["params"]["value"]["kind"] == "end"
+        )
+        assert client.close() == 0

@@ -144,6 +144,27 @@ async def test_the_whole_disk_and_the_home_folder_are_no_projects(
 
 
 async def test_the_command_names_the_model_only_if_it_is_not_the_configured_one() -> None:
-    command = ["-m", "codespec", "index", "/p", "--watch", "--in-process", "--quiet"]
+    watch = ["index", "/p", "--watch", "--in-process", "--quiet", "--progress"]
+    command = ["-m", "codespec", *watch]
     assert watch_command("/p")[1:] == command
     assert watch_command("/p", "/m.gguf")[-2:] == ["--model", "/m.gguf"]
+
+
+async def test_progress_is_heard_and_nonsense_is_not(tmp_path: Path, root: Path) -> None:
+    child = """
+print("garbage", flush=True)
+print('{"n_files_done": 1}', flush=True)
+print('{"n_files_done": 1, "n_files": 3}', flush=True)
+print("x" * 100_000, flush=True)
+print('{"n_files_done": 3, "n_files": 3}', flush=True)
+"""
+    told: list[tuple[str, int, int]] = []
+    indexer = Indexer(
+        tmp_path,
+        lambda root: [sys.executable, "-c", child],
+        on_progress=lambda *progress: told.append(progress),
+    )
+    indexer.watch(str(root))
+    await until(lambda: len(told) == 3)
+    assert told == [(str(root), 1, 3), (str(root), 3, 3), (str(root), 0, 0)]
+    await indexer.close()

@@ -33,5 +33,7 @@ def test_every_state_has_words() -> None:
         assert status["message"]
         assert status["kind"] in ("Normal", "Warning", "Error", "Inactive")
         assert status["busy"] == (state in ("starting", "loading", "restarting"))
+    loading = status_of(StateChanged(state="loading", progress=0.4))
+    assert loading["message"] == "loading the model, 40 %"
     ready = status_of(StateChanged(state="ready", model="codespec-base"))
     assert ready == {"busy": False, "kind": "Normal", "message": "ready: codespec-base"}

@@ -7,11 +7,13 @@ import hashlib
 import os
 import sys
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import llama_cpp
 
+from codespec.backends.llama.memory import check_fits
 from codespec.errors import ModelError
 from codespec.types import FimOrder, FimTokens, ModelInfo
 
@@ -127,16 +129,33 @@ _FIM_FAMILIES = (
 )
 
 
-def load_model(path: Path, *, n_gpu_layers: int = -1, vocab_only: bool = False) -> LoadedModel:
+def load_model(
+    path: Path,
+    *,
+    n_gpu_layers: int = -1,
+    vocab_only: bool = False,
+    on_progress: Callable[[float], None] = lambda _: None,
+) -> LoadedModel:
     """Load a GGUF file; `vocab_only` reads metadata and tokenizer alone (tens of milliseconds).
 
-    Raises: ModelError when the file is missing, no GGUF, damaged, or not supported.
+    on_progress: told the share that is loaded, 0 to 1.
+    Raises: ModelError when the file is missing, no GGUF, damaged, not supported, or too large for
+        the memory that is free.
     """
     _check_file(path)
     params = lib.llama_model_default_params()
     backend = gpu_backend()
     params.n_gpu_layers = (999 if n_gpu_layers < 0 else n_gpu_layers) if backend != "cpu" else 0
     params.vocab_only = vocab_only
+    if backend == "cpu" and not vocab_only:
+        check_fits(path, path.stat().st_size)
+
+    def told(share: float, _user: object) -> bool:
+        on_progress(share)
+        return True  # go on
+
+    callback = lib.llama_progress_callback(told)
+    params.progress_callback = callback
     _last_lines.clear()
     handle = lib.llama_model_load_from_file(os.fsencode(path), params)
     if not handle:
