@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -151,8 +151,15 @@ class Tree:
         living = zip(self._documents, self._dead, strict=True)
         return automaton_of([tokens for tokens, dead in living if not dead])
 
-    def draft(self, context: Tokens, n_max: int, skip_path: str = "") -> Proposal:
-        return self._segment.draft(np.ascontiguousarray(context), n_max, dead=self._dead)
+    def draft(
+        self,
+        context: Tokens,
+        n_max: int,
+        skip: Collection[str] = (),
+        allowed: Tokens | None = None,
+    ) -> Proposal:
+        context = np.ascontiguousarray(context)
+        return self._segment.draft(context, n_max, dead=self._dead, allowed=allowed)
 
 
 class Trees:

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -64,8 +64,8 @@ class Workspace:
     def store(self) -> Store:
         return Store(os.path.realpath(self.root), self.tokenizer.hash)
 
-    def draft(self, context: str, n_max: int = 40, skip_path: str = "") -> str:
-        proposal = self.index().draft(self.tokenizer.encode(context), n_max, skip_path)
+    def draft(self, context: str, n_max: int = 40, skip: Collection[str] = ()) -> str:
+        proposal = self.index().draft(self.tokenizer.encode(context), n_max, skip)
         return self.tokenizer.decode(proposal.tokens).decode("utf-8", "replace")
 
 

@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from codespec.types import Tokenizer, Tokens
 
+_MAX_KEPT = 64  # answers of a vocabulary
+
 
 class Vocabulary:
     """Token bytes in sorted order: which tokens start with, or are a start of, given bytes."""
@@ -25,9 +27,19 @@ class Vocabulary:
         pairs = [(piece, t) for piece, t in pairs if piece]
         self._pieces = [piece for piece, _ in pairs]
         self._ids = np.asarray([t for _, t in pairs], np.int32)
+        self._compatible: dict[bytes, npt.NDArray[np.int32]] = {}
 
     def compatible(self, wanted: bytes) -> npt.NDArray[np.int32]:
-        """Ids, ascending, of tokens that start with `wanted` (not empty) or that it starts with."""
+        """Ids, ascending, of tokens that start with `wanted` (not empty) or that it starts with.
+        Do not write to them: they are kept, as a short beginning has tens of thousands."""
+        known = self._compatible.get(wanted)
+        if known is None:
+            if len(self._compatible) >= _MAX_KEPT:
+                self._compatible.clear()
+            known = self._compatible[wanted] = self._find(wanted)
+        return known
+
+    def _find(self, wanted: bytes) -> npt.NDArray[np.int32]:
         low = bisect_left(self._pieces, wanted)
         high = bisect_left(self._pieces, wanted + b"\xff" * 8, low)
         longer = self._ids[low:high]

@@ -88,16 +88,26 @@ class OpenDocuments:
             found += [(Source.BUFFERS, document.before), (Source.BUFFERS, document.after)]
         return found
 
+    def overridden(self, context: Context) -> tuple[str, ...]:
+        """Files whose stored text is older than what is known here: the request's own document,
+        and every other that its editor was the last to change."""
+        return tuple(sorted({context.path, *self._current(context)} - {""}))
+
     def _shared(self, context: Context) -> list[str]:
         return [
             path
+            for path in self._current(context)
+            if path != context.path
+            and not self._open[path].is_secret
+            and not self._rules.why_excluded(path, context.workspace)
+        ]
+
+    def _current(self, context: Context) -> list[str]:
+        """Documents of the workspace whose files nobody changed since they were last seen."""
+        return [
+            path
             for path, known in self._open.items()
-            if path
-            and path != context.path
-            and known.workspace == context.workspace
-            and not known.is_secret
-            and known.file == _file_state(path)
-            and not self._rules.why_excluded(path, known.workspace)
+            if path and known.workspace == context.workspace and known.file == _file_state(path)
         ]
 
     def _edits_of(self, workspace: str) -> RecentEdits:

@@ -16,6 +16,7 @@ from codespec.backends.llama import (
     load_model,
 )
 from codespec.config import Settings
+from codespec.context.boundary import Boundary
 from codespec.context.build import Window, build_context
 from codespec.context.healing import HealingMask, Vocabulary
 from codespec.drafters.chain import DraftChain
@@ -241,7 +242,13 @@ class LocalEngine:
         check_drafters(names)
         drafters: dict[str, Drafter] = {
             "lookup": LookupDrafter(
-                self._documents.get, self._index, neighbours=self._documents.neighbours
+                self._documents.get,
+                self._index,
+                neighbours=self._documents.neighbours,
+                overridden=self._documents.overridden,
+                boundary=lambda context: Boundary(
+                    context.left, context.healed, self.tokenizer, self._vocabulary
+                ),
             )
         }
         small = draft_path(self.settings.model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +57,7 @@ class _OpenSegment:
     def __init__(self, store: Store, entry: SegmentEntry, live: set[str]) -> None:
         self.native: Segment = store.open_segment(entry.name)
         self.keys = [c.key for c in entry.contents]
+        self._place = {key: i for i, key in enumerate(self.keys)}
         counts = [c.n_docs for c in entry.contents]
         self.first_docs = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
         if self.first_docs[-1] != self.native.n_docs:
@@ -65,14 +66,15 @@ class _OpenSegment:
         self.any_dead = bool(self.dead.any())
         self.n_tokens = sum(c.n_tokens for c in entry.contents if c.key in live)
 
-    def without(self, key: str) -> _Dead | None:
-        """Dead documents, those of `key` among them. None: all live."""
-        if key in self.keys:
-            i = self.keys.index(key)
-            dead = self.dead.copy()
+    def without(self, keys: Collection[str]) -> _Dead | None:
+        """Dead documents, those of `keys` among them. None: all live."""
+        gone = [self._place[key] for key in keys if key in self._place]
+        if not gone:
+            return self.dead if self.any_dead else None
+        dead = self.dead.copy()
+        for i in gone:
             dead[self.first_docs[i] : self.first_docs[i + 1]] = True
-            return dead
-        return self.dead if self.any_dead else None
+        return dead
 
 
 class WorkspaceIndex:
@@ -109,23 +111,36 @@ class WorkspaceIndex:
             return False
         return True
 
-    def draft(self, context: Tokens, n_max: int, skip_path: str = "") -> Proposal:
+    def draft(
+        self,
+        context: Tokens,
+        n_max: int,
+        skip: Collection[str] = (),
+        allowed: Tokens | None = None,
+    ) -> Proposal:
         """Continue `context` as other files of the workspace do: the longest match of any
         segment, of equal ones that with the most votes. Empty when there is none.
 
-        skip_path: a file whose stored text is not used, absolute or relative to the workspace;
-            its editor's buffer is newer.
+        skip: files whose stored text is not used, absolute or relative to the workspace: their
+            editor's buffers are newer.
+        allowed: ascending ids that the first token may have; None: any.
         """
-        return self.find(context, n_max, skip_path).proposal
+        return self.find(context, n_max, skip, allowed).proposal
 
-    def find(self, context: Tokens, n_max: int, skip_path: str = "") -> Found:
+    def find(
+        self,
+        context: Tokens,
+        n_max: int,
+        skip: Collection[str] = (),
+        allowed: Tokens | None = None,
+    ) -> Found:
         """As `draft`, with what `locate` needs. A few microseconds a segment."""
-        if skip_path != self._skip_path:
-            self._skip(skip_path)
+        if tuple(skip) != self._skipped:
+            self._skip(tuple(skip))
         best = Found(_NOTHING, -1)
         best_rank = (0, 0)
         for i, (segment, dead) in enumerate(zip(self._segments, self._dead, strict=True)):
-            proposal = segment.native.draft(context, n_max, dead=dead)
+            proposal = segment.native.draft(context, n_max, dead=dead, allowed=allowed)
             if len(proposal):
                 rank = (proposal.match_length, int(proposal.counts[0]))
                 if rank > best_rank:
@@ -216,13 +231,13 @@ class WorkspaceIndex:
         self._keys = {f.path: f.key for f in manifest.files}
         self._path_of = {f.key: f.path for f in reversed(manifest.files) if f.key}
         self._symbols: list[tuple[SegmentEntry, SymbolFile]] | None = None
-        self._skip("")
+        self._skip(())
 
-    def _skip(self, path: str) -> None:
-        self._skip_path = path
-        key = ""
-        if path:
-            absolute = os.path.realpath(os.path.join(self._store.root, path))
-            relative = os.path.relpath(absolute, self._store.root).replace(os.sep, "/")
-            key = self._keys.get(relative, "")
-        self._dead = [s.without(key) for s in self._segments]
+    def _skip(self, paths: tuple[str, ...]) -> None:
+        self._skipped = paths
+        keys = {self._keys.get(self._relative(path), "") for path in paths}
+        self._dead = [s.without(keys) for s in self._segments]
+
+    def _relative(self, path: str) -> str:
+        absolute = os.path.realpath(os.path.join(self._store.root, path))
+        return os.path.relpath(absolute, self._store.root).replace(os.sep, "/")

@@ -123,8 +123,17 @@ class SuffixAutomaton:
     def match(self, context: npt.NDArray[np.int32]) -> int:
         """Length of the longest suffix of `context`, at most max_depth, that occurs in the text."""
 
-    def draft(self, context: npt.NDArray[np.int32], n_max: int, min_length: int = 1) -> Proposal:
+    def draft(
+        self,
+        context: npt.NDArray[np.int32],
+        n_max: int,
+        min_length: int = 1,
+        allowed: npt.NDArray[np.int32] | None = None,
+    ) -> Proposal:
         """Continue `context` (its last max_depth tokens, or what follows its last break).
+
+        allowed: ascending ids; the first drafted token is one of them, and an occurrence that
+            another follows does not count. None: any.
 
         At each step: w is the longest suffix of context + drafted tokens, min_length <= len(w) <=
         max_depth, with an occurrence that a token follows; the draft goes on with the token that
@@ -132,7 +141,9 @@ class SuffixAutomaton:
         is no such w. The text may contain `context` itself, e.g. as its tail.
         """
 
-    def draft_tail(self, n_max: int, min_length: int = 1) -> Proposal:
+    def draft_tail(
+        self, n_max: int, min_length: int = 1, allowed: npt.NDArray[np.int32] | None = None
+    ) -> Proposal:
         """As `draft` for the automaton's own text as context, without the search: the match is
         the longest suffix that occurred earlier."""
 
@@ -218,10 +229,13 @@ class Segment:
         n_max: int,
         min_length: int = 1,
         dead: npt.NDArray[np.bool_] | npt.NDArray[np.uint8] | None = None,
+        allowed: npt.NDArray[np.int32] | None = None,
     ) -> Proposal:
         """Continue `context` (its last 64 tokens, or what follows its last negative id).
 
         dead: (n_docs,) nonzero for documents whose text must not be used.
+        allowed: ascending ids; the first drafted token is one of them, and an occurrence that
+            another follows counts as dead. None: any.
 
         Search: w is the longest suffix of context + drafted tokens, min_length <= len(w) <= 64,
         that has a live occurrence with a token after it. Of its m occurrences, sorted, those at

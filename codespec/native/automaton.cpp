@@ -241,34 +241,41 @@ std::int32_t SuffixAutomaton::count(Tokens string) const {
   return static_cast<std::size_t>(m.length) == string.size() ? at(m.state).count : 0;
 }
 
-Proposal SuffixAutomaton::draft(Tokens context, int n_max, int min_length) const {
-  return follow(find(context), n_max, min_length);
+Proposal SuffixAutomaton::draft(Tokens context, int n_max, int min_length,
+                                const Allowed& allowed) const {
+  return follow(find(context), n_max, min_length, allowed);
 }
 
-Proposal SuffixAutomaton::draft_tail(int n_max, int min_length) const {
+Proposal SuffixAutomaton::draft_tail(int n_max, int min_length, const Allowed& allowed) const {
   Match m = cursor();
   if (m.length > max_depth_) {
     m.length = max_depth_;
     if (at(at(m.state).link).length >= max_depth_) m.state = at(m.state).link;
   }
-  return follow(m, n_max, min_length);
+  return follow(m, n_max, min_length, allowed);
 }
 
-Proposal SuffixAutomaton::follow(Match m, int n_max, int min_length) const {
+Election SuffixAutomaton::vote(StateId s, const Allowed& allowed) const {
+  Election election;
+  edges_.for_each(at(s).edges, [&](const Edge& edge) {
+    const State& next = at(edge.target);
+    if (allows(allowed, edge.token)) election.add({edge.token, next.count, next.last_end});
+  });
+  return election;
+}
+
+Proposal SuffixAutomaton::follow(Match m, int n_max, int min_length, const Allowed& allowed) const {
   Proposal proposal(n_max);
   while (!proposal.full()) {
-    // Nothing follows a string that stands before breaks and the end only: take a shorter one.
-    while (m.state != 0 && at(m.state).edges.empty()) {
+    Election election;
+    while (m.state != 0 && m.length >= min_length) {
+      election = vote(m.state, proposal.size() == 0 ? allowed : std::nullopt);
+      if (election.total > 0) break;
+      // Nothing follows a string that stands before breaks and the end only: take a shorter one.
       m.state = at(m.state).link;
       m.length = at(m.state).length;
     }
-    if (m.state == 0 || m.length < min_length) break;
-
-    Election election;
-    edges_.for_each(at(m.state).edges, [&](const Edge& edge) {
-      const State& next = at(edge.target);
-      election.add({edge.token, next.count, next.last_end});
-    });
+    if (election.total == 0) break;
     if (proposal.size() == 0) {
       proposal.n_matches = at(m.state).count;
       proposal.position = election.best.tie_break;

@@ -34,8 +34,8 @@ class SuffixAutomaton {
   // All three expect what the bindings have checked: count() a string of at most max_depth.
   std::int32_t count(Tokens string) const;
   int match(Tokens context) const { return find(context).length; }
-  Proposal draft(Tokens context, int n_max, int min_length) const;
-  Proposal draft_tail(int n_max, int min_length) const;
+  Proposal draft(Tokens context, int n_max, int min_length, const Allowed& allowed) const;
+  Proposal draft_tail(int n_max, int min_length, const Allowed& allowed) const;
 
  private:
   struct State {
@@ -81,7 +81,8 @@ class SuffixAutomaton {
   Match cursor() const;
   Match advance(Match m, Token token, std::int32_t depth) const;
   Match find(Tokens context) const;
-  Proposal follow(Match m, int n_max, int min_length) const;
+  Election vote(StateId s, const Allowed& allowed) const;
+  Proposal follow(Match m, int n_max, int min_length, const Allowed& allowed) const;
 
   int max_depth_;
   std::vector<Token> text_;

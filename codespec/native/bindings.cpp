@@ -45,6 +45,10 @@ NumpyTokens as_numpy(Tokens tokens) {  // a copy
   return as_numpy(std::vector<Token>(tokens.begin(), tokens.end()));
 }
 
+Allowed as_allowed(const std::optional<TokenArray>& ids) {
+  return ids ? Allowed(as_span(*ids)) : std::nullopt;
+}
+
 // A view; as a property it keeps the proposal alive.
 template <Proposal::Column column>
 NumpyTokens view(const Proposal& proposal) {
@@ -158,19 +162,23 @@ void bind_automaton(nb::module_& m) {
           "context"_a.noconvert())
       .def(
           "draft",
-          [](Shared& s, const TokenArray& context, int n_max, int min_length) {
+          [](Shared& s, const TokenArray& context, int n_max, int min_length,
+             const std::optional<TokenArray>& allowed) {
             check_limits(n_max, min_length);
-            return s.quick(
-                [&](Automaton& a) { return a.draft(as_span(context), n_max, min_length); });
+            return s.quick([&](Automaton& a) {
+              return a.draft(as_span(context), n_max, min_length, as_allowed(allowed));
+            });
           },
-          "context"_a.noconvert(), "n_max"_a, "min_length"_a = 1)
+          "context"_a.noconvert(), "n_max"_a, "min_length"_a = 1,
+          "allowed"_a.noconvert() = nb::none())
       .def(
           "draft_tail",
-          [](Shared& s, int n_max, int min_length) {
+          [](Shared& s, int n_max, int min_length, const std::optional<TokenArray>& allowed) {
             check_limits(n_max, min_length);
-            return s.quick([&](Automaton& a) { return a.draft_tail(n_max, min_length); });
+            return s.quick(
+                [&](Automaton& a) { return a.draft_tail(n_max, min_length, as_allowed(allowed)); });
           },
-          "n_max"_a, "min_length"_a = 1);
+          "n_max"_a, "min_length"_a = 1, "allowed"_a.noconvert() = nb::none());
 }
 
 Segment::Dead as_dead(const std::optional<AnyVector>& dead, const Segment& segment) {
@@ -213,11 +221,13 @@ void bind_segment(nb::module_& m) {
       .def(
           "draft",
           [](const Segment& s, const TokenArray& context, int n_max, int min_length,
-             const std::optional<AnyVector>& dead) {
+             const std::optional<AnyVector>& dead, const std::optional<TokenArray>& allowed) {
             check_limits(n_max, min_length);
-            return s.draft(as_span(context), n_max, min_length, as_dead(dead, s));
+            return s.draft(as_span(context), n_max, min_length, as_dead(dead, s),
+                           as_allowed(allowed));
           },
-          "context"_a.noconvert(), "n_max"_a, "min_length"_a = 1, "dead"_a = nb::none())
+          "context"_a.noconvert(), "n_max"_a, "min_length"_a = 1, "dead"_a = nb::none(),
+          "allowed"_a.noconvert() = nb::none())
       .def(
           "locate",
           [](const Segment& s, std::int64_t position) {

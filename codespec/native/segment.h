@@ -37,7 +37,8 @@ class Segment {
   std::vector<std::uint64_t> verify() const;
 
   Interval match(Tokens context) const;
-  Proposal draft(Tokens context, int n_max, int min_length, Dead dead) const;
+  Proposal draft(Tokens context, int n_max, int min_length, Dead dead,
+                 const Allowed& allowed) const;
 
   struct Place {
     std::uint64_t doc, offset;

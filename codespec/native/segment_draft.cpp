@@ -67,7 +67,8 @@ Interval Segment::match(Tokens context) const {
   return search.longest(ReversedContext(context, {}, header_.n_vocab));
 }
 
-Proposal Segment::draft(Tokens context, int n_max, int min_length, Dead dead) const {
+Proposal Segment::draft(Tokens context, int n_max, int min_length, Dead dead,
+                        const Allowed& allowed) const {
   const ContextSearch search(text_, positions_, header_.n_positions, keys_, packer_);
   const auto token_at = [&](std::uint32_t position) {
     const Token token = position < text_.size() ? text_[position] : kBreak;
@@ -75,6 +76,10 @@ Proposal Segment::draft(Tokens context, int n_max, int min_length, Dead dead) co
     return static_cast<std::uint64_t>(token) < header_.n_vocab ? token : kBreak;
   };
   Sample sample;
+  Proposal proposal(n_max);
+  const auto may_say = [&](Token token) {
+    return token != kBreak && (proposal.size() > 0 || allows(allowed, token));
+  };
   const auto ask = [&](const Interval& interval) {
     const std::size_t m = interval.hi - interval.lo;
     for (const std::size_t limit : {kSample, kProbes}) {
@@ -85,13 +90,12 @@ Proposal Segment::draft(Tokens context, int n_max, int min_length, Dead dead) co
       for (std::size_t i = 0; i < k && !sample.full(); ++i) {
         const std::uint32_t p = search.position(interval.lo + i * m / k);
         if (!dead.empty() && dead[doc_of(p)] != 0) continue;
-        if (const Token token = token_at(p); token != kBreak) sample.add({p, token});
+        if (const Token token = token_at(p); may_say(token)) sample.add({p, token});
       }
       if (!sample.empty() || m <= limit) return;
     }
   };
 
-  Proposal proposal(n_max);
   int length = 0;
   while (!proposal.full()) {
     if (sample.empty()) {

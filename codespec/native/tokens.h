@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace codespec {
@@ -22,6 +23,13 @@ inline constexpr int kMaxDepth = 64;
 
 // Starts loading a cache line that will be read soon. Lookups go all over a text that is larger
 // than the caches: waiting for it is most of what they cost.
+// Ids that a first token may have, ascending; none: any id.
+using Allowed = std::optional<Tokens>;
+
+inline bool allows(const Allowed& allowed, Token token) {
+  return !allowed || std::ranges::binary_search(*allowed, token);
+}
+
 inline void prefetch([[maybe_unused]] const void* address) {
 #if defined(__GNUC__) || defined(__clang__)
   __builtin_prefetch(address);

@@ -207,5 +207,5 @@ def test_drafts_equal_those_of_a_fresh_build(
     for path in old.paths:
         tokens = workspace.tokenizer.encode((workspace.root / path).read_bytes())
         for at in rng.integers(1, len(tokens), 40) if len(tokens) > 1 else ():
-            a, b = (i.draft(tokens[:at], 8, path) for i in (old, new))
+            a, b = (i.draft(tokens[:at], 8, (path,)) for i in (old, new))
             assert a.match_length == b.match_length

@@ -28,9 +28,9 @@ class OneFile:
         self._automaton.extend(TOKENIZER.encode(text))
         self.skipped: list[str] = []
 
-    def draft(self, context, n_max, skip_path=""):
-        self.skipped.append(skip_path)
-        return self._automaton.draft(np.ascontiguousarray(context), n_max)
+    def draft(self, context, n_max, skip=(), allowed=None):
+        self.skipped += skip
+        return self._automaton.draft(np.ascontiguousarray(context), n_max, allowed=allowed)
 
 
 def drafter_for(prefix: str, suffix: str = "", repository: OneFile | None = None):

@@ -219,6 +219,26 @@ def test_open_documents_draft_for_one_another(home: Path) -> None:
     assert engine.drafts("b.py", "buffer_name =") == {Source.EDITS: " unsaved(val"}
 
 
+def test_buffers_override_their_files_for_every_document(home: Path) -> None:
+    engine = Engine(home)
+    for name in ("a.py", "b.py", "c.py"):
+        (home / name).write_text("stored\n")
+        engine.see(name, "buffer\n")
+    engine.see("other.py", "", workspace="")
+    engine.see("", "nameless\n")
+
+    def overridden(name: str) -> list[str]:
+        path = str(home / name)
+        where = Context(TOKENIZER.encode(""), path=path, workspace=str(home))
+        return [Path(p).name for p in engine.documents.overridden(where)]
+
+    assert overridden("b.py") == ["a.py", "b.py", "c.py"]
+    assert overridden("new.py") == ["a.py", "b.py", "c.py", "new.py"]
+    (home / "a.py").write_text("saved by somebody\n")
+    (home / "b.py").write_text("saved by somebody\n")
+    assert overridden("b.py") == ["b.py", "c.py"]
+
+
 def test_a_file_changed_on_disk_since_is_no_buffer(home: Path) -> None:
     engine = Engine(home)
     (home / "a.py").write_text("x")

@@ -44,15 +44,17 @@ def test_the_open_files_stored_text_is_not_used(workspace: Workspace) -> None:
     index = workspace.index()
     context = workspace.tokenizer.encode("the word is")
 
-    def draft(skip: str) -> bytes:
+    def draft(*skip: str) -> bytes:
         return workspace.tokenizer.decode(index.draft(context, 6, skip).tokens)
 
-    assert draft("") == b" store"
+    assert draft() == b" store"
     assert draft("a.zzz") == b" other"
     assert draft(str(workspace.root / "a.zzz")) == b" other"
     assert draft("b.zzz") == b" store"
     assert draft("c.zzz") == b" store"
     assert draft("/elsewhere/a.zzz") == b" store"
+    assert draft("c.zzz", "a.zzz") == b" other"
+    assert draft("b.zzz", "a.zzz") == b""
 
 
 def test_locate(workspace: Workspace) -> None:

@@ -1,0 +1,213 @@
+"""Lookups at any place of a text, not only between tokens.
+
+Before the cursor `foo(` ends in a token `(`, where a file that goes on has `(self`: around the
+cursor, files that hold the same text have other tokens than the prompt. So a lookup there goes back
+to where both agree, takes only what starts with the text since then, and proposes what lies beyond
+the prompt's end, in tokens that the model would say there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from codespec.context.healing import Vocabulary
+from codespec.types import NO_TOKENS, Tokenizer, Tokens
+
+_Ids = npt.NDArray[np.int32]
+
+_MAX_BACK = 16
+"""Tokens to go back at most: a longer run of one kind is no word."""
+_SETTLED = 4
+"""After so many emitted tokens, more do not change how the text around the cursor is split."""
+_MAX_ASKS = 4
+_N_EXTRA = 4  # tokens asked for beside those wanted: the text since the agreed place takes some
+
+# The end of a text that more text may still change the tokens of: a word with the character before
+# it, a number, punctuation, white space. Families of tokenizers differ in more than this tells;
+# where it is wrong, a lookup misses.
+_OPEN_END = re.compile(
+    rb"""(?: [^\r\nA-Za-z0-9\x80-\xff]? [A-Za-z\x80-\xff]+
+           | \x20? [0-9]{1,3}
+           | \x20? [^\sA-Za-z0-9\x80-\xff]+ [\r\n]*
+           | \s+ )\Z""",
+    re.VERBOSE,
+)
+
+
+class Proposed(Protocol):
+    """A drafted chain of k tokens with its votes, as of `native.Proposal`: all (k,) int32."""
+
+    @property
+    def tokens(self) -> _Ids: ...
+    @property
+    def counts(self) -> _Ids: ...
+    @property
+    def totals(self) -> _Ids: ...
+    @property
+    def match_lengths(self) -> _Ids: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """As `Proposed`, put together from several or cut to begin inside a token."""
+
+    tokens: _Ids
+    counts: _Ids
+    totals: _Ids
+    match_lengths: _Ids
+
+    @classmethod
+    def of(cls, p: Proposed) -> Continuation:
+        return cls(p.tokens, p.counts, p.totals, p.match_lengths)
+
+    @property
+    def match_length(self) -> int:
+        """Of the first token; 0 for an empty one."""
+        return int(self.match_lengths[0]) if len(self.tokens) else 0
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+NO_CONTINUATION = Continuation(NO_TOKENS, NO_TOKENS, NO_TOKENS, NO_TOKENS)
+
+Ask = Callable[[Tokens, int, "_Ids | None"], Proposed]
+"""(context, n_max, ids that the first token may have or None for any) -> what a source has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """context: what lookups match. wanted: what a continuation of it must start with. n_given: how
+    many bytes of `wanted` the model has read or emitted already."""
+
+    context: Tokens
+    wanted: bytes = b""
+    n_given: int = 0
+
+
+class Boundary:
+    """The cursor of one request. Not thread-safe.
+
+    left:   the prompt's tokens before the cursor, without the piece held back.
+    healed: that piece: the output must start with it.
+    """
+
+    def __init__(
+        self, left: Tokens, healed: bytes, tokenizer: Tokenizer, vocabulary: Vocabulary
+    ) -> None:
+        self._left = left
+        self._healed = healed
+        self._tokenizer = tokenizer
+        self._vocabulary = vocabulary
+        n_back = self._n_open()
+        self._agreed = left[: len(left) - n_back]
+        self._open = self._text(left[len(left) - n_back :])
+        self._heads: dict[bytes, Tokens] = {}
+
+    def query(self, emitted: Tokens) -> Query:
+        """What to look up after these tokens."""
+        if not self._open and not self._healed:
+            return Query(np.concatenate([self._left, emitted]))
+        head = self._text(emitted[:_SETTLED])
+        if not len(emitted) or len(head) < len(self._healed):
+            wanted = self._open + self._healed
+            return Query(self._agreed, wanted, len(self._open) + len(head))
+        # The tokens that a file has for the text around the cursor, rather than prompt and output.
+        if head not in self._heads:
+            self._heads[head] = self._tokenizer.encode(self._open + head)
+        return Query(np.concatenate([self._agreed, self._heads[head], emitted[_SETTLED:]]))
+
+    def ask(self, query: Query, n_max: int, ask: Ask) -> Continuation:
+        """What a source proposes for a query, at most `n_max` tokens. One call of the source, or
+        some more where several tokens spell what is wanted."""
+        if not query.wanted:
+            return Continuation.of(ask(query.context, n_max, None))
+        found = self._ask(query, n_max, ask)
+        if len(found) or not self._open or query.n_given > len(self._open):
+            return found
+        # Tokens may agree further than the rule for where they do is sure of.
+        if not self._healed:
+            return Continuation.of(ask(self._left, n_max, None))
+        return self._ask(Query(self._left, self._healed), n_max, ask)
+
+    def _ask(self, query: Query, n_max: int, ask: Ask) -> Continuation:
+        context, missing = query.context, query.wanted
+        parts: list[npt.NDArray[np.int32]] = []
+        for _ in range(_MAX_ASKS):
+            p = ask(context, n_max + _N_EXTRA, self._vocabulary.compatible(missing))
+            n, missing = self._spelled(p.tokens, missing)
+            parts.append(np.stack([p.tokens, p.counts, p.totals, p.match_lengths])[:, :n])
+            if not missing:
+                return self._beyond(np.concatenate(parts, axis=1), query.n_given, n_max)
+            if n == 0:
+                break
+            context = np.concatenate([context, p.tokens[:n]])
+        return NO_CONTINUATION
+
+    def _spelled(self, tokens: Tokens, missing: bytes) -> tuple[int, bytes]:
+        """(how many of the tokens are of use, what is missing after them)."""
+        for n, token in enumerate(tokens.tolist()):
+            piece = self._tokenizer.piece(token)
+            if piece.startswith(missing):
+                return len(tokens), b""
+            if not piece or not missing.startswith(piece):
+                return n, missing
+            missing = missing[len(piece) :]
+        return len(tokens), missing
+
+    def _beyond(self, columns: npt.NDArray[np.int32], n_given: int, n_max: int) -> Continuation:
+        """What comes after the first `n_given` bytes of the drafted text."""
+        pieces = [self._tokenizer.piece(t) for t in columns[0].tolist()]
+        first, n_bytes = 0, 0
+        while first < len(pieces) and n_bytes + len(pieces[first]) <= n_given:
+            n_bytes += len(pieces[first])
+            first += 1
+        rest = columns[:, first:]
+        if n_bytes < n_given and first < len(pieces):
+            # Half a token: its other half, in tokens of its own with the votes of the whole.
+            half = self._encode(pieces[first][n_given - n_bytes :])
+            if not len(half):
+                return NO_CONTINUATION
+            split = np.repeat(rest[:, :1], len(half), axis=1)
+            split[0] = half
+            rest = np.concatenate([split, rest[:, 1:]], axis=1)
+        return Continuation(*np.ascontiguousarray(rest[:, :n_max]))
+
+    def _encode(self, raw: bytes) -> Tokens:
+        try:
+            return self._tokenizer.encode(raw.decode())
+        except UnicodeDecodeError:
+            return NO_TOKENS
+
+    def _n_open(self) -> int:
+        """How many of the last tokens of `left` hold text that is split in another way when more
+        text follows."""
+        last = self._left[-_MAX_BACK:].tolist()
+        pieces = [self._tokenizer.piece(t) for t in last]
+        found = _OPEN_END.search(b"".join(pieces) + self._healed)
+        n_open = sum(map(len, pieces)) - found.start() if found else 0
+        n_back = n_bytes = 0
+        for piece in reversed(pieces):
+            # Nor must a character be cut in two.
+            if n_bytes >= n_open and not _continues(self._after(pieces, n_back)):
+                return n_back
+            n_back += 1
+            n_bytes += len(piece)
+        return n_back if n_back < _MAX_BACK else 0
+
+    def _after(self, pieces: list[bytes], n_back: int) -> bytes:
+        return b"".join(pieces[len(pieces) - n_back :]) + self._healed
+
+    def _text(self, tokens: Tokens) -> bytes:
+        return b"".join(self._tokenizer.piece(int(t)) for t in tokens)
+
+
+def _continues(text: bytes) -> bool:
+    """Whether a text begins inside a UTF-8 character."""
+    return bool(text) and 0x80 <= text[0] < 0xC0
