@@ -1,0 +1,209 @@
+"""`python -m codespec_bench.gpu`: what passes cost on this GPU, and what drafting gives there.
+
+Results go to one file of JSON lines; a step whose results are in it is not done again, so an
+interrupted run goes on where it ended.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.console import Console
+
+from codespec.backends.llama import LlamaTarget, LoadedModel, load_model
+from codespec.config import load_settings
+from codespec.drafters.cost import CostCurve, measure
+from codespec.models.registry import target_path
+from codespec.types import NO_DRAFT, Draft, TargetModel
+
+from .. import results
+from ..curve import as_ratios
+from ..replay_report import run as replay
+from ..results import Row
+from .shapes import SHAPES, SMALL, Shape, write_random
+
+CONTEXTS = (512, 2048)
+TREE_NODES = (4, 8, 16, 32)
+TREE_LEAVES = (2, 4, 8)
+REPLAY_CURVES = ("7b-q8_0", "1.5b-q8_0")
+
+out = Console(stderr=True, highlight=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure. folder: for models, histories and curves; may be deleted afterwards."""
+
+    shapes: Sequence[tuple[Shape, str]]
+    contexts: Sequence[int]
+    n_commits: int
+    folder: Path
+    bundle: Path | None
+
+    def steps(self) -> dict[str, Callable[[], list[Row]]]:
+        """By name, in order."""
+        found: dict[str, Callable[[], list[Row]]] = {"bundled": self._bundled}
+        for shape, quantisation in self.shapes:
+            name = f"{shape.name}-{quantisation}"
+            found[f"curve {name}"] = lambda s=shape, q=quantisation: self._curve(s, q)
+        for repository in self._repositories():
+            for curve in REPLAY_CURVES:
+                found[f"replay {repository} {curve}"] = lambda r=repository, c=curve: self._replay(
+                    r, c
+                )
+        return found
+
+    def _bundled(self) -> list[Row]:
+        return self._curves("bundled", target_path(load_settings().model))
+
+    def _curve(self, shape: Shape, quantisation: str) -> list[Row]:
+        name = f"{shape.name}-{quantisation}"
+        file = self.folder / f"{name}.gguf"
+        if not file.exists():
+            write_random(file, shape, quantisation, target_path(load_settings().model))
+        rows = self._curves(name, file)
+        file.unlink()  # the largest take as much disk as a machine may have
+        return rows
+
+    def _curves(self, name: str, file: Path) -> list[Row]:
+        """Chains at every context, trees at the first."""
+        model = load_model(file)
+        rows: list[Row] = []
+        try:
+            n_threads = load_settings().model.n_threads
+            target = LlamaTarget(model, n_ctx=2 * max(self.contexts), n_threads=n_threads)
+            for n_context in self.contexts:
+                curve = measure(target, n_context, n_repeats=15, budget_s=20.0)
+                (self.folder / f"{name}.curve.json").write_text(json.dumps(as_ratios(curve)))
+                rows.append(_row(name, model, "chain", n_context, as_ratios(curve)))
+            n_context = self.contexts[0]
+            for n_leaves in TREE_LEAVES:
+                ratios = tree_ratios(target, n_context, n_leaves)
+                rows.append(_row(name, model, f"tree of {n_leaves} leaves", n_context, ratios))
+        finally:
+            model.close()
+        return rows
+
+    def _repositories(self) -> list[str]:
+        bundles = sorted(self.bundle.glob("*.bundle")) if self.bundle else []
+        return [bundle.stem for bundle in bundles]
+
+    def _replay(self, repository: str, curve: str) -> list[Row]:
+        """The true text as target, with a curve measured before."""
+        file = self.folder / f"{curve}.curve.json"
+        if not file.exists():
+            return []
+        rows = replay(
+            self._clone(repository), load_settings(), self.n_commits, "*.py", str(file), 16
+        )
+        return [{**row, "curve": curve, "repository": repository} for row in rows]
+
+    def _clone(self, repository: str) -> Path:
+        assert self.bundle is not None
+        clone = self.folder / repository
+        if not clone.exists():
+            bundle = self.bundle / f"{repository}.bundle"
+            git("init", "--quiet", "--bare", str(clone))
+            shallow = self.bundle / f"{repository}.shallow"
+            if shallow.exists():
+                (clone / "shallow").write_text(shallow.read_text())
+            git("-C", str(clone), "fetch", "--quiet", str(bundle.resolve()), "HEAD:refs/heads/main")
+            git("-C", str(clone), "symbolic-ref", "HEAD", "refs/heads/main")
+        return clone
+
+
+def tree_ratios(target: TargetModel, n_context: int, n_leaves: int, n_repeats: int = 15) -> Row:
+    """Passes over 1 + n tokens whose drafts are `n_leaves` chains from the root, as `as_ratios`."""
+    rng = np.random.default_rng(0)
+    tokens = rng.integers(0, target.info.n_vocab, n_context + 1).astype(np.int32)
+    points: dict[int, float] = {}
+    for n in (0, *(n for n in TREE_NODES if n >= n_leaves)):
+        drafted = rng.integers(0, target.info.n_vocab, n).astype(np.int32)
+        # Nodes in levels: node i continues node i - n_leaves.
+        parents = np.maximum(np.arange(n) - n_leaves, -1).astype(np.int32)
+        draft = Draft(drafted, parents, np.ones(n, np.float32), np.zeros(n, np.int8))
+        times: list[float] = []
+        for _ in range(n_repeats + 1):
+            target.prefill(tokens, lambda: False)
+            tail = tokens[target.n_cached :]
+            if len(tail) > 1:
+                target.decode(tail, NO_DRAFT)
+                target.keep([])
+                target.prefill(tokens, lambda: False)
+                tail = tokens[target.n_cached :]
+            started = time.perf_counter()
+            target.decode(tail, draft if n else NO_DRAFT)
+            times.append((time.perf_counter() - started) * 1e3)
+            target.keep([])
+        points[n + 1] = min(times[1:])
+    return as_ratios(CostCurve(points))
+
+
+def _row(name: str, model: LoadedModel, draft: str, n_context: int, ratios: Row) -> Row:
+    return {
+        "model": name,
+        "backend": model.backend,
+        "draft": draft,
+        "n_context": n_context,
+        **ratios,
+    }
+
+
+def git(*args: str) -> None:
+    subprocess.run(["git", *args], check=True)
+
+
+@click.command()
+@click.option("--bundle", type=click.Path(path_type=Path, exists=True), help="From pack.py.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    default=Path("build/gpu"),
+    show_default=True,
+    help="For models and clones; the largest model takes 16 GB for a while.",
+)
+@click.option("--output", type=click.Path(path_type=Path), required=True, metavar="FILE")
+@click.option("--minutes", default=9.0, show_default=True, help="No step is begun after this time.")
+@click.option("--commits", default=25, show_default=True, help="Of each history.")
+@click.option(
+    "--self-test", is_flag=True, help="Only a small model: does everything run here? A minute."
+)
+def main(
+    bundle: Path | None,
+    folder: Path,
+    output: Path,
+    minutes: float,
+    commits: int,
+    self_test: bool,
+) -> None:
+    """Measure on this machine's GPU; run it again until it says that all is done."""
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = [(SMALL, "q8_0"), (SMALL, "f16")] if self_test else _usual()
+    plan = Plan(wanted, (64, 256) if self_test else CONTEXTS, commits, folder, bundle)
+    done = {str(row.get("step")) for row in results.read(output)} if output.exists() else set()
+    started = time.monotonic()
+    for name, step in plan.steps().items():
+        if name in done:
+            continue
+        if time.monotonic() - started > 60 * minutes:
+            out.print("time is up: run the same command again for the rest")
+            return
+        out.print(name)
+        rows = [{"step": name, **row} for row in step()]
+        results.append(output, results.stamped("gpu", rows))
+    out.print(f"all done: {output}")
+
+
+def _usual() -> list[tuple[Shape, str]]:
+    return [*((shape, "q8_0") for shape in SHAPES), (SHAPES[0], "f16"), (SHAPES[2], "f16")]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""The measurements for GPUs, on whatever runs the tests: they need no GPU, they only mean little
+without."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from bench.gpu.__main__ import Plan, main, tree_ratios
+from bench.gpu.shapes import SHAPES, Shape, write_random
+from codespec.backends.llama import LlamaTarget, load_model
+from codespec.config import load_settings
+from codespec.models.registry import target_path
+from codespec.types import NO_DRAFT
+
+TINY = Shape("tiny", 1, 64, 2, 1, 64, 8192, True)
+
+
+@pytest.mark.parametrize("quantisation", ["q8_0", "f16"])
+def test_a_model_with_random_weights_runs(tmp_path: Path, quantisation: str) -> None:
+    file = tmp_path / "tiny.gguf"
+    bundled = target_path(load_settings().model)
+    write_random(file, TINY, quantisation, bundled)
+    model = load_model(file)
+    source = load_model(bundled, vocab_only=True)
+    try:
+        assert model.info.n_vocab == 8192
+        assert model.info.fim is not None
+        assert source.info.fim is not None
+        assert model.info.fim.prefix == source.info.fim.prefix
+        target = LlamaTarget(model, n_ctx=256, n_threads=1)
+        target.prefill(np.arange(5, dtype=np.int32), lambda: False)
+        rows = target.decode(np.arange(5, dtype=np.int32), NO_DRAFT)
+        assert np.isfinite(rows.row(0)).all()
+        assert np.ptp(rows.row(0)) > 0
+        trees = tree_ratios(target, 16, 2, 1)
+        assert trees["n"] == [1, 5, 9, 17, 33]
+        assert trees["ratio"][0] == 1.0
+    finally:
+        model.close()
+        source.close()
+
+
+@pytest.mark.parametrize(
+    ("shape", "billions"), [*zip(SHAPES, (0.49, 1.54, 7.6, 14.7), strict=True)]
+)
+def test_shapes_have_the_sizes_they_are_named_for(shape: Shape, billions: float) -> None:
+    n = sum(math.prod(size) for _, size in shape.tensors()) / 1e9
+    assert n == pytest.approx(billions, rel=0.02)
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def steps(_plan: Plan) -> dict[str, object]:
+        def step(name: str) -> list[dict[str, str]]:
+            made.append(name)
+            if len(made) == 2:
+                raise KeyboardInterrupt
+            return [{"model": name}]
+
+        return {name: lambda n=name: step(n) for name in ("one", "two", "three")}
+
+    monkeypatch.setattr(Plan, "steps", steps)
+    out = tmp_path / "results"
+    args = ["--output", str(out), "--folder", str(tmp_path)]
+    assert CliRunner().invoke(main, args).exit_code != 0
+    assert CliRunner().invoke(main, args).exit_code == 0
+    assert made == ["one", "two", "two", "three"]
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["step"] for row in lines] == ["one", "two", "three"]
+    assert CliRunner().invoke(main, args).exit_code == 0
+    assert len(made) == 4
