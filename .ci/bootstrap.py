@@ -54,7 +54,7 @@ def main() -> None:
         say("installing packages")
         pip("install", str(wheel))
     say("building codespec")
-    extras = "[dev,train]" if dev else ""
+    extras = "[dev,report,train]" if dev else ""
     pip("install", "--no-build-isolation", "--editable", f"{ROOT}{extras}")
     stamp_file.write_text(json.dumps(wanted))
 

@@ -1,0 +1,158 @@
+"""`codespec bench report`: results as one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from . import plots
+from .results import Row, figures, identity
+
+Plots: TypeAlias = Iterable[tuple[str, str]]
+"""Caption, SVG."""
+
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1, h2 { line-height: 1.2; } h2 { margin-top: 2.5rem; }
+figure { margin: 1.5rem 0; } figcaption { font-size: 13px; opacity: .75; }
+svg { max-width: 100%; height: auto; }
+table { border-collapse: collapse; font-size: 13px; display: block; overflow-x: auto; }
+th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid #8884; }
+th:first-child, td:first-child { text-align: left; }
+.note { opacity: .75; }
+@media print {
+  body { max-width: none; } h2 { break-after: avoid; } figure, tr { break-inside: avoid; }
+}
+"""
+
+
+def page(rows: Sequence[Row]) -> str:
+    """The whole report: a section a benchmark, in the order of their first rows."""
+    parts = ["<h1>codespec: benchmark report</h1>", *_machines(rows)]
+    for bench in dict.fromkeys(str(row.get("bench", "")) for row in rows):
+        mine = [row for row in rows if str(row.get("bench", "")) == bench]
+        parts.append(f"<h2>{html.escape(bench)}</h2>")
+        for draw in _PLOTS.get(bench, ()):
+            parts += [_figure(caption, plot) for caption, plot in draw(mine)]
+        parts.append(_table(mine))
+    body = "\n".join(parts)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>codespec benchmark report</title><style>{_STYLE}</style></head>"
+        f"<body>\n{body}\n</body></html>\n"
+    )
+
+
+def write(rows: Sequence[Row], path: Path) -> None:
+    path.write_text(page(rows), "utf-8")
+
+
+def _figure(caption: str, plot: str) -> str:
+    return f"<figure>{plot}<figcaption>{html.escape(caption)}</figcaption></figure>"
+
+
+def _machines(rows: Sequence[Row]) -> Iterable[str]:
+    stamps = {str(row["machine"]): row["machine"] for row in rows if "machine" in row}
+    for machine in stamps.values():
+        said = ", ".join(f"{key} {value}" for key, value in machine.items())
+        yield f'<p class="note">{html.escape(said)}</p>'
+
+
+def _table(rows: Sequence[Row]) -> str:
+    columns = list(dict.fromkeys(name for row in rows for name in figures(row)))
+    lines = ["<table><tr><th></th>" + "".join(f"<th>{html.escape(c)}</th>" for c in columns)]
+    for row in rows:
+        name = " ".join(text for key, text in identity(row) if key != "bench")
+        cells = "".join(f"<td>{_number(figures(row).get(c))}</td>" for c in columns)
+        lines.append(f"</tr><tr><td>{html.escape(name)}</td>{cells}")
+    return "".join(lines) + "</tr></table>"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+
+
+def _grouped(rows: Sequence[Row], group: str, name: str, value: str) -> dict[str, dict[str, float]]:
+    out: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if value in row and name in row:
+            out.setdefault(str(row.get(group, "")), {})[str(row[name])] = float(row[value])
+    return out
+
+
+def _speed(rows: Sequence[Row]) -> Plots:
+    groups = _grouped(rows, "curve", "config", "speedup")
+    if groups:
+        plot = plots.bars(groups, "speed in units of plain decoding", 1.0)
+        yield "Each way of drafting, with the true text in place of a model", plot
+
+
+def _peers(rows: Sequence[Row]) -> Plots:
+    groups = _grouped(rows, "workload", "config", "ratio_to_plain")
+    if groups:
+        plot = plots.bars(groups, "tokens a second in units of plain decoding", 1.0)
+        yield "The same requests to the same model", plot
+
+
+def _acceptance(rows: Sequence[Row]) -> Plots:
+    """by_source: source -> [accepted, drafted]; by_position: the same by place in the draft."""
+    for row in rows:
+        sources: dict[str, Any] = row.get("by_source", {})
+        shares = {name: a / n for name, (a, n) in sources.items() if n}
+        if shares and row.get("config", "codespec") == "codespec":
+            plot = plots.bars({"": shares}, "share of drafted tokens that were accepted")
+            yield "Acceptance by source", plot
+        positions: list[Any] = row.get("by_position", [])
+        points = [(i + 1, a / n) for i, (a, n) in enumerate(positions) if n]
+        if points and row.get("config", "codespec") == "codespec":
+            xs, ys = zip(*points, strict=True)
+            plot = plots.lines({"": (xs, ys)}, "place in the draft", "share accepted")
+            yield "Acceptance by place in the draft", plot
+
+
+def _curves(rows: Sequence[Row]) -> Plots:
+    series = {
+        " ".join(text for key, text in identity(row) if key not in ("bench", "step", "backend")): (
+            row["n"],
+            row["ratio"],
+        )
+        for row in rows
+        if "ratio" in row
+    }
+    if series:
+        plot = plots.lines(series, "tokens in the pass", "in passes of one token")
+        yield "T(n), the cost of a pass", plot
+
+
+def _latency(rows: Sequence[Row]) -> Plots:
+    for row in rows:
+        samples: dict[str, list[float]] = row.get("samples", {})
+        if samples:
+            yield "Latency", plots.distribution(samples, "ms")
+
+
+def _reliability(rows: Sequence[Row]) -> Plots:
+    """reliability: source -> [[predicted, observed, n], ...]."""
+    for row in rows:
+        found: dict[str, list[list[float]]] = row.get("reliability", {})
+        series = {
+            name: ([p[0] for p in points], [p[1] for p in points])
+            for name, points in found.items()
+            if points
+        }
+        if series:
+            plot = plots.lines(series, "predicted probability", "share accepted", diagonal=True)
+            yield "Reliability of the calibration: on the diagonal is right", plot
+
+
+_PLOTS: dict[str, tuple[Callable[[Sequence[Row]], Plots], ...]] = {
+    "replay": (_speed, _acceptance, _reliability),
+    "peers": (_peers, _acceptance),
+    "curve": (_curves,),
+    "gpu": (_curves, _speed),
+    "latency": (_latency, _acceptance),
+}

@@ -1,0 +1,81 @@
+"""The HTML page of results: whole, self-contained, well-formed."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from bench import report, results
+from codespec.cli import main
+
+ROWS: list[dict[str, Any]] = [
+    {"bench": "replay", "config": "plain", "curve": "cpu", "speedup": 1.0, "mat": 1.0},
+    {
+        "bench": "replay",
+        "config": "codespec",
+        "curve": "cpu",
+        "speedup": 1.25,
+        "by_source": {"prefix": [3, 4]},
+        "by_position": [[3, 4], [1, 3]],
+        "reliability": {"prefix": [[0.2, 0.25, 9], [0.9, 0.88, 30]]},
+    },
+    {"bench": "curve", "model": "m", "n_context": 64, "t1_ms": 2.0, "n": [1, 2], "ratio": [1, 1.5]},
+    {"bench": "latency", "config": "codespec", "samples": {"first": [3.0, 1.0, 2.0]}},
+    {"bench": "peers", "config": "<other>", "workload": "edits", "ratio_to_plain": 0.9},
+    {"bench": "index", "bytes_per_token": 5.1},
+]
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return report.page(results.stamped("?", ROWS))
+
+
+def test_every_benchmark_has_its_section_table_and_plots(page: str) -> None:
+    assert re.findall(r"<h2>(\w+)</h2>", page) == ["replay", "curve", "latency", "peers", "index"]
+    assert page.count("<table>") == 5
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", page)
+    assert len(captions) == 7, captions
+    assert "1.25" in page
+    assert "5.1" in page
+
+
+def test_the_page_needs_nothing_else(page: str) -> None:
+    # Names of XML vocabularies are the only addresses.
+    outside = [a for a in re.findall(r'(?:src|href)="([^"]*)"', page) if not a.startswith("#")]
+    assert not outside
+    assert "<script" not in page
+    assert "@import" not in page
+
+
+def test_plots_take_the_colour_of_the_page(page: str) -> None:
+    for plot in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
+        ET.fromstring(plot)
+        assert "currentColor" in plot
+        assert "#010203" not in plot
+        assert "#000000" not in plot
+
+
+def test_ids_are_unique_and_references_find_theirs(page: str) -> None:
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    used = re.findall(r'(?:url\(|href=")#([^")]+)', page)
+    assert used
+    assert set(used) <= set(ids)
+
+
+def test_names_are_text(page: str) -> None:
+    assert "<other>" not in page
+
+
+def test_the_command_writes_the_page(tmp_path: Path) -> None:
+    file, out = tmp_path / "results", tmp_path / "page.html"
+    results.append(file, ROWS)
+    done = CliRunner().invoke(main, ["bench", "report", str(file), "--output", str(out)])
+    assert done.exit_code == 0, done.output
+    assert out.read_text().startswith("<!doctype html>")
