@@ -19,7 +19,8 @@ from rich.console import Console
 
 from codespec.backends.llama import LlamaTarget, LoadedModel, load_model
 from codespec.config import load_settings
-from codespec.drafters.cost import CostCurve, measure
+from codespec.drafters.cost import CostCurve
+from codespec.drafters.measure import measure
 from codespec.models.registry import target_path
 from codespec.types import NO_DRAFT, Draft, TargetModel
 
