@@ -17,6 +17,7 @@ from codespec.errors import InputError
 from codespec.models.registry import target_path
 
 from .replay import Replay
+from .replay_model import ModelReplay
 
 SHIPPED = Path(__file__).with_name("curves.json")
 
@@ -71,6 +72,45 @@ def run(
             f"{repo}: no edits to replay", f'No commit adds lines to files like "{glob}".'
         )
     return [{**row, "curve": curve, "n_hunks": replay.n_hunks} for row in replay.rows()]
+
+
+def run_model(
+    repo: Path, settings: Settings, n_commits: int, glob: str, until: str = "HEAD"
+) -> list[dict[str, Any]]:
+    """The same edits completed by a real model. Raises: InputError, ModelError."""
+    replay = ModelReplay(repo, settings, glob)
+    try:
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("replaying", total=None)
+            replay.run(n_commits, lambda i, n: bar.update(task, completed=i, total=n), until)
+        if not replay.n_hunks:
+            raise InputError(
+                f"{repo}: no edits to replay", f'No commit adds lines to files like "{glob}".'
+            )
+        return replay.rows()
+    finally:
+        replay.close()
+
+
+def print_model_rows(rows: list[dict[str, Any]]) -> None:
+    first = rows[0]
+    table = Table(
+        title=f"{first['n_hunks']} completions by {first['model']} on {first['backend']}, "
+        f"{first['n_tokens']} tokens; equal texts: {first['equal_texts']:.0%}"
+    )
+    columns = ("", "tokens a pass", "drafted a pass", "ms a token", "speed-up", "of the ideal")
+    for column in columns:
+        table.add_column(column, justify="right" if column else "left")
+    for row in rows:
+        table.add_row(
+            row["config"],
+            f"{row['mat']:.2f}",
+            f"{row['drafted_per_pass']:.2f}" if "drafted_per_pass" in row else "",
+            f"{row['ms'] / row['n_tokens']:.2f}" if "ms" in row else "",
+            f"{row['speedup']:.2f}",
+            f"{row['share_of_ideal']:.0%}",
+        )
+    Console().print(table)
 
 
 def print_rows(rows: list[dict[str, Any]]) -> None:

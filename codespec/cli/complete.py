@@ -11,7 +11,9 @@ import click
 from codespec.cli import model_options, model_settings, print_json
 from codespec.config import load_settings
 from codespec.context.document import read_document, split_at, workspace_of
-from codespec.types import Completion, CompletionRequest, SamplingParams
+from codespec.engine.measures import Comparison, Measures, measures
+from codespec.engine.measures import compare as run_both
+from codespec.types import Completion, CompletionRequest, Engine, Idler, SamplingParams
 
 
 class _Place(click.ParamType[tuple[Path, int, int]]):
@@ -46,7 +48,11 @@ class _Place(click.ParamType[tuple[Path, int, int]]):
 @click.option("--single-line", is_flag=True, help="Stop at the end of the line.")
 @click.option("--workspace", type=click.Path(path_type=Path), help="Default: the Git root.")
 @click.option("--daemon/--local", default=False, help="Ask the daemon, or load the model here.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--stats", is_flag=True, help="More figures: percentiles, acceptance by position.")
+@click.option(
+    "--compare", is_flag=True, help="Run it with and without drafting, five times, and compare."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, all figures in it.")
 def command(
     place: tuple[Path, int, int],
     model: str | None,
@@ -62,6 +68,8 @@ def command(
     single_line: bool,
     workspace: Path | None,
     daemon: bool,
+    stats: bool,
+    compare: bool,
     as_json: bool,
 ) -> None:
     """Complete the code at PLACE, given as FILE:LINE:COL.
@@ -100,18 +108,34 @@ def command(
         engine = LocalEngine(settings)
     try:
         completion = engine.complete(request)
+        comparison = _compare(engine, request) if compare else None
     finally:
         engine.close()
     if as_json:
-        print_json(report(completion))
-    else:
-        _print(completion, prefix)
+        print_json(report(completion, comparison))
+        return
+    _print(completion, prefix)
+    if stats:
+        _print_measures(measures(completion.trace))
+    if comparison is not None:
+        _print_comparison(comparison)
 
 
-def report(completion: Completion) -> dict[str, Any]:
-    """A completion and its trace as one flat JSON object."""
-    trace = asdict(completion.trace)
-    return {"text": completion.text, "finish": completion.finish, **trace}
+def _compare(engine: Engine, request: CompletionRequest) -> Comparison:
+    if isinstance(engine, Idler):
+        while engine.idle():  # drafting without a measured cost curve would not be at its best
+            pass
+    return run_both(engine.complete, request)
+
+
+def report(completion: Completion, comparison: Comparison | None = None) -> dict[str, Any]:
+    """A completion, its trace and what follows from it as one JSON object."""
+    trace = completion.trace
+    found = {"text": completion.text, "finish": completion.finish, **asdict(trace)}
+    found["measures"] = asdict(measures(trace))
+    if comparison is not None:
+        found["comparison"] = asdict(comparison)
+    return found
 
 
 def _print(completion: Completion, prefix: str) -> None:
@@ -133,3 +157,25 @@ def _print(completion: Completion, prefix: str) -> None:
         f"drafting {trace.draft_ms:.1f}, target {trace.target_ms:.1f}; "
         f"first token after {trace.first_token_ms:.1f}"
     )
+
+
+def _print_measures(m: Measures) -> None:
+    click.echo(
+        f"           first token after {m.time_to_first_token:.1f} ms, then "
+        f"{m.time_per_token:.2f} ms a token; passes p50 {m.pass_percentiles[0]:.2f}, "
+        f"p90 {m.pass_percentiles[1]:.2f}, p99 {m.pass_percentiles[2]:.2f} ms"
+    )
+    if m.accepted_at:
+        shares = " ".join(f"{share:.0%}" for share in m.accepted_at)
+        click.echo(f"accepted   at depth 1, 2, ...: {shares}")
+
+
+def _print_comparison(c: Comparison) -> None:
+    said = "same text" if c.same_text else "texts part at a tie between two tokens"
+    click.echo(
+        f"compared   plain {c.plain_ms:.1f} ms, drafted {c.drafted_ms:.1f} ms: "
+        f"{c.speedup:.2f} times as fast, {said} (medians of {c.n_repeats})"
+    )
+    if c.joules_per_token is not None:
+        plain, drafted = (1e3 * joules for joules in c.joules_per_token)
+        click.echo(f"energy     plain {plain:.1f} mJ a token, drafted {drafted:.1f} mJ")

@@ -14,6 +14,7 @@ import numpy as np
 
 from codespec.drafters.chain import DraftChain
 from codespec.sampling import Sampler
+from codespec.tree import depths
 from codespec.types import (
     CancelledError,
     Context,
@@ -101,6 +102,9 @@ class Completer:
                 trace.n_target_passes += 1
                 trace.draft_ms += (t1 - t0) * 1e3
                 trace.target_ms += (t2 - t1) * 1e3
+                trace.pass_ms.append(round((t2 - t1) * 1e3, 4))
+                trace.pass_depth.append(len(draft) if draft.is_chain else max(depths(draft)))
+                trace.pass_accepted.append(len(verdict.path))
                 self._on_pass(len(tail) + len(draft), (t2 - t1) * 1e3)
                 _count(counts, draft, verdict)
                 n_before = len(emitted)

@@ -21,7 +21,7 @@ from codespec.context.build import Window, build_context
 from codespec.context.healing import HealingMask, Vocabulary
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
-from codespec.drafters.lookup import LookupDrafter
+from codespec.drafters.lookup import LookupDrafter, Repository
 from codespec.drafters.measure import CurveStore
 from codespec.drafters.model import ModelDrafter
 from codespec.engine.candidates import OtherFirstToken
@@ -56,6 +56,8 @@ DRAFTERS = ("lookup", "model")
 class LocalEngine:
     """`Engine` over a GGUF file. Loads its models at once; one thread only.
 
+    repository: gives the index of a workspace folder; default: the one in the cache folder.
+
     Raises: ModelError, ConfigError.
     """
 
@@ -64,6 +66,7 @@ class LocalEngine:
         settings: Settings,
         clock: Callable[[], float] = time.perf_counter,
         on_loading: Callable[[float], None] = lambda _: None,
+        repository: Callable[[str], Repository | None] | None = None,
     ) -> None:
         """on_loading: told the share of the target that is loaded, 0 to 1."""
         self.settings = settings
@@ -83,6 +86,7 @@ class LocalEngine:
             settings.context, self.info, self.tokenizer, self._documents, self._index
         )
         self._indexes: dict[str, WorkspaceIndex] = {}
+        self._repository = repository or self._index
         self._drafters = self._make_drafters()
         self._distilled = WorkspaceDrafts(Path(self.info.path), self._draft_model)
         self._window = Window(
@@ -262,7 +266,7 @@ class LocalEngine:
         drafters: dict[str, Drafter] = {
             "lookup": LookupDrafter(
                 self._documents.get,
-                self._index,
+                self._repository,
                 neighbours=self._documents.neighbours,
                 overridden=self._documents.overridden,
                 boundary=lambda context: Boundary(

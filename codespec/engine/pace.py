@@ -120,7 +120,11 @@ class Pace:
     """
 
     def __init__(
-        self, model: ThreadedModel, counts: Sequence[int], store: CurveStore, key: str
+        self,
+        model: ThreadedModel,
+        counts: Sequence[int],
+        store: CurveStore,
+        key: str,
     ) -> None:
         self._model = model
         self._store = store

@@ -112,6 +112,23 @@ def test_complete_for_people(repository):
         assert word in stdout
 
 
+def test_figures_and_comparison(repository):
+    place = f"{repository / 'new.py'}:41:1"
+    args = ["complete", place, "--max-tokens", 8, "--stats", "--compare"]
+    result = json.loads(codespec(*args, "--json")[0])
+    assert len(result["pass_ms"]) == len(result["pass_depth"]) == result["n_target_passes"]
+    assert sum(result["pass_accepted"]) == result["n_accepted"]
+    figures = result["measures"]
+    assert 0 < figures["time_to_first_token"] <= result["ms"]
+    assert figures["tokens_per_pass"] == result["n_tokens"] / result["n_target_passes"]
+    compared = result["comparison"]
+    assert compared["same_text"]
+    assert compared["speedup"] == pytest.approx(compared["plain_ms"] / compared["drafted_ms"])
+    stdout, _, _ = codespec(*args)
+    for word in ("p99", "compared", "times as fast"):
+        assert word in stdout
+
+
 def test_sampling_is_repeatable(repository):
     args = ["complete", f"{repository / 'new.py'}:41:1", "--json", "--max-tokens", 16]
     args += ["--temperature", 0.9, "--drafters", "lookup"]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import ByteTokenizer
+from codespec.config import load_settings
 from codespec.drafters.cost import CostCurve
 from codespec.errors import InputError
 from codespec.types import NO_TOKENS, Context
@@ -23,7 +24,7 @@ from codespec_bench.reference import (
     automaton_of,
 )
 from codespec_bench.replay import CONFIGS, Replay
-from codespec_bench.replay_report import load_curve
+from codespec_bench.replay_report import load_curve, print_model_rows, run_model
 
 TOKENIZER = ByteTokenizer()
 SHARED = """def shared(first, second):
@@ -181,3 +182,17 @@ def test_the_command_prints_a_line_per_configuration(repository):
     for row in rows:
         keys = {"curve", "n_tokens", "mat", "drafted_per_pass", "speedup", "share_of_ideal"}
         assert keys <= set(row)
+
+
+def test_a_real_model_completes_the_edits(repository):
+    rows = run_model(repository, load_settings(), 50, "*.py")
+    by = {row["config"]: row for row in rows}
+    assert list(by) == ["plain", "codespec", "ideal"]
+    assert by["plain"]["n_hunks"] > 0
+    assert by["plain"]["speedup"] == 1.0
+    assert by["plain"]["n_drafted"] == 0
+    assert by["plain"]["n_tokens"] == by["codespec"]["n_tokens"] == by["ideal"]["n_tokens"]
+    assert by["ideal"]["mat"] >= 1.0
+    assert by["codespec"]["equal_texts"] == 1.0
+    assert by["codespec"]["accepted"] <= by["codespec"]["n_drafted"]
+    print_model_rows(rows)

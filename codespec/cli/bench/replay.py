@@ -46,9 +46,17 @@ def command(
     is the parent's tree, and each added hunk is written token by token at its place. A pass over k
     drafted tokens costs what the curve says for k + 1. Beside codespec: prompt lookup, a fixed
     draft of 8, the published suffix-trie rule, and the ideal width for that trie's candidates.
+
+    With --model FILE (or "bundled") that model completes each edit itself, with and without
+    drafting, on the wall clock; --curve and --width do not count then.
     """
     from codespec_bench import replay_report  # pyright: ignore[reportMissingImports]
 
-    settings = load_settings(model_settings(model, draft_model))
+    if model is not None:
+        settings = load_settings(model_settings(None if model == "bundled" else model, draft_model))
+        rows = replay_report.run_model(repo, settings, commits, paths, until)
+        deliver("replay-model", rows, as_json, output, replay_report.print_model_rows)
+        return
+    settings = load_settings(model_settings(None, draft_model))
     rows = replay_report.run(repo, settings, commits, paths, curve, width, until)
     deliver("replay", rows, as_json, output, replay_report.print_rows)

@@ -1,0 +1,211 @@
+"""`codespec bench replay --model`: the edits of a Git history completed by a real model, timed.
+
+The model writes its own continuation at each place, once with plain decoding and once with
+drafting: whole completions by the product's own engine, on the wall clock. The ideal is computed:
+the same output, decoded with the ideal width for the reference trie's candidates, at what passes
+cost here by the curve measured just before.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from codespec.config import Settings
+from codespec.drafters.cost import CostCurve
+from codespec.engine.completer import Completer, Limits
+from codespec.engine.local import LocalEngine
+from codespec.engine.measures import measures
+from codespec.index.text import encode, safe_cuts
+from codespec.sampling import Sampler
+from codespec.types import CompletionRequest, Context, SamplingParams, SourceStats, Tokens, Trace
+
+from .history import Commit, History, Hunk
+from .reference import Ideal, Sources
+from .replay import MAX_TOKENS, MIN_TOKENS, Tally, TextTarget, Tree, Trees
+from .results import Row
+
+IDEAL_WIDTH = 24
+
+
+@dataclass
+class _Sums:
+    """One way of decoding, summed over all completions; times in milliseconds."""
+
+    ms: float = 0.0
+    decoding_ms: float = 0.0
+    first_token_ms: list[float] = field(default_factory=list[float])
+    token_ms: list[float] = field(default_factory=list[float])
+    n_tokens: int = 0
+    n_passes: int = 0
+    n_drafted: int = 0
+    n_accepted: int = 0
+    by_source: dict[str, SourceStats] = field(default_factory=dict[str, SourceStats])
+
+    def add(self, trace: Trace, ms: Sequence[float], decoding_ms: Sequence[float]) -> None:
+        self.ms += statistics.median(ms)
+        self.decoding_ms += statistics.median(decoding_ms)
+        self.n_tokens += trace.n_tokens
+        self.n_passes += trace.n_target_passes
+        self.n_drafted += trace.n_drafted
+        self.n_accepted += trace.n_accepted
+        self.first_token_ms.append(trace.first_token_ms)
+        if trace.n_tokens > 1:
+            self.token_ms.append(measures(trace).time_per_token)
+        for source, stats in trace.by_source.items():
+            mine = self.by_source.setdefault(source, SourceStats())
+            mine.n_drafted += stats.n_drafted
+            mine.n_accepted += stats.n_accepted
+
+
+class ModelReplay:
+    """Replays the last commits of a history with a real model.
+
+    n_repeats: each completion is made so often, ways in turn, and its median time counts.
+    clock:     of whole completions. Where others use the machine, `time.thread_time` tells more,
+               for a model on one thread.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        settings: Settings,
+        glob: str = "*.py",
+        n_repeats: int = 3,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._root = root
+        self._history = History(root, glob)
+        self._tree: Tree | None = None
+        self._engine = LocalEngine(settings, repository=lambda workspace: self._tree)
+        self._clock = clock
+        self._engine.settle()
+        self._max_tokens = settings.completion.max_tokens
+        self._n_repeats = n_repeats
+        self._cuts = safe_cuts(self._engine.tokenizer)
+        self._trees = Trees(self._history, self._engine.tokenizer)
+        self.plain, self.drafted = _Sums(), _Sums()
+        self.n_hunks = self.n_equal = 0
+        self._ideal_cost = self._plain_cost = 0.0
+        self._n_ideal_passes = self._n_ideal_tokens = 0
+
+    def run(
+        self,
+        n_commits: int,
+        progress: Callable[[int, int], None] = lambda i, n: None,
+        until: str = "HEAD",
+    ) -> None:
+        commits = self._history.commits(n_commits, until)
+        for i, commit in enumerate(commits):
+            progress(i, len(commits))
+            for hunk in commit.hunks:
+                n = len(self._engine.tokenizer.encode(hunk.text))
+                if MIN_TOKENS <= n <= MAX_TOKENS:
+                    self._replay(commit, hunk)
+
+    def close(self) -> None:
+        self._engine.close()
+
+    def _replay(self, commit: Commit, hunk: Hunk) -> None:
+        self._tree = tree = self._trees.of(commit, hunk.path)
+        # As after a key: the prompt is in the cache already.
+        warm = self._engine.generate(self._request(hunk, ()))
+        if not warm.tokens:
+            return
+        ways: dict[tuple[str, ...] | None, list[Trace]] = {(): [], None: []}
+        took: dict[tuple[str, ...] | None, list[float]] = {(): [], None: []}
+        texts: list[str] = []
+        for _ in range(self._n_repeats):
+            for drafters, traces in ways.items():
+                start = self._clock()
+                completion = self._engine.complete(self._request(hunk, drafters))
+                took[drafters].append((self._clock() - start) * 1e3)
+                traces.append(completion.trace)
+                texts.append(completion.text)
+        self.n_hunks += 1
+        self.n_equal += len(set(texts)) == 1
+        for sums, way in ((self.plain, ()), (self.drafted, None)):
+            traces = ways[way]
+            sums.add(traces[0], took[way], [_decoding_ms(t) for t in traces])
+        self._ideal(warm.context, np.array(warm.tokens, np.int32), hunk, tree)
+
+    def _request(self, hunk: Hunk, drafters: tuple[str, ...] | None) -> CompletionRequest:
+        return CompletionRequest(
+            hunk.prefix,
+            hunk.suffix,
+            path=str(self._root / hunk.path),
+            workspace=str(self._root),
+            max_tokens=self._max_tokens,
+            drafters=drafters,
+        )
+
+    def _ideal(self, context: Context, truth: Tokens, hunk: Hunk, tree: Tree) -> None:
+        tokenizer = self._engine.tokenizer
+        target = TextTarget(tokenizer.n_vocab, 64)
+        target.truth = truth
+        chain = Tally([Ideal(Sources(tree.trie), lambda: truth)], tokenizer.n_vocab)
+        right = encode(hunk.suffix, tokenizer, self._cuts)
+        asked = Context(context.prompt, context.left, right, path=hunk.path, workspace="replay")
+        Completer(target, chain).run(
+            asked, Sampler(SamplingParams()), Limits(len(truth), max_width=IDEAL_WIDTH)
+        )
+        # The curve knows by now what passes take behind a prompt of this length.
+        self._ideal_cost += _cost(self._engine.curve, chain.widths)
+        self._plain_cost += _cost(self._engine.curve, [0] * len(truth))
+        self._n_ideal_passes += len(chain.widths)
+        self._n_ideal_tokens += len(truth)
+
+    def rows(self) -> list[Row]:
+        """One line each for plain decoding, codespec, and the ideal."""
+        info = self._engine.info
+        ideal = self._plain_cost / self._ideal_cost
+        shared: Row = {"model": info.name, "backend": info.backend, "n_hunks": self.n_hunks}
+        rows: list[Row] = []
+        for name, sums in (("plain", self.plain), ("codespec", self.drafted)):
+            speedup = self.plain.ms / sums.ms
+            rows.append(
+                {
+                    "config": name,
+                    **shared,
+                    "n_tokens": sums.n_tokens,
+                    "mat": sums.n_tokens / sums.n_passes,
+                    "drafted_per_pass": sums.n_drafted / sums.n_passes,
+                    "n_drafted": sums.n_drafted,
+                    "accepted": sums.n_accepted,
+                    "ms": sums.ms,
+                    "first_token_ms": statistics.median(sums.first_token_ms),
+                    "token_ms": statistics.median(sums.token_ms) if sums.token_ms else 0.0,
+                    "speedup": speedup,
+                    "decoding_speedup": self.plain.decoding_ms / sums.decoding_ms,
+                    "share_of_ideal": speedup / ideal,
+                    "equal_texts": self.n_equal / self.n_hunks,
+                    "by_source": {
+                        s: [v.n_accepted, v.n_drafted] for s, v in sorted(sums.by_source.items())
+                    },
+                }
+            )
+        rows.append(
+            {
+                "config": "ideal",
+                **shared,
+                "n_tokens": self._n_ideal_tokens,
+                "mat": self._n_ideal_tokens / self._n_ideal_passes,
+                "speedup": ideal,
+                "share_of_ideal": 1.0,
+            }
+        )
+        return rows
+
+
+def _decoding_ms(trace: Trace) -> float:
+    """Without what happens before the first pass and after the last."""
+    return trace.ms - trace.context_ms - trace.finish_ms
+
+
+def _cost(curve: CostCurve, widths: Sequence[int]) -> float:
+    return float(curve.ms(np.asarray(widths) + 1).sum())
