@@ -152,6 +152,23 @@ def test_a_tree_gives_the_logits_of_its_branches(engine):
         np.testing.assert_allclose(kept, alone[2], atol=1e-4)
 
 
+def test_logits_do_not_depend_on_threads(engine):
+    target, tokenizer = engine._target, engine.tokenizer
+    text = (Path(sysconfig.get_paths()["stdlib"]) / "argparse.py").read_text()
+    tokens = tokenizer.encode(text)[:300]
+    n_before = target.n_threads
+    seen = []
+    for n_threads in (1, 2, 3):
+        target.set_threads(n_threads)
+        fresh(target, tokens[:-8])
+        rows = target.decode(tokens[-9:-8], Draft.chain(tokens[-8:]))
+        seen.append(np.stack([rows.row(i) for i in range(9)]))
+        target.keep(range(8))
+    target.set_threads(n_before)
+    np.testing.assert_array_equal(seen[0], seen[1])
+    np.testing.assert_array_equal(seen[0], seen[2])
+
+
 def test_a_second_request_reuses_the_prompt(engine):
     prefix = "def add(a, b):\n    " * 20
     request = CompletionRequest(prefix + "return", "\n", max_tokens=4)
