@@ -1,0 +1,242 @@
+---The one language server of this Neovim: started when the first buffer needs it, told of further
+---workspaces, started again when it ends unexpectedly.
+local compat = require('codespec.compat')
+local config = require('codespec.config')
+
+local M = {}
+
+-- As many ends within as many milliseconds are not answered with another start.
+local MAX_ENDS, ENDS_WITHIN_MS = 4, 180000
+
+---@class codespec.ServerStatus The parameters of the server's `didChangeStatus`.
+---@field busy boolean
+---@field kind 'Normal'|'Warning'|'Error'|'Inactive'
+---@field message string
+
+---@type integer?
+M.id = nil
+---What the server said last.
+---@type codespec.ServerStatus?
+M.status = nil
+---Why there is no server; nil while there is one.
+---@type string?
+M.failure = nil
+---Called after each change of the three above.
+M.on_change = function() end
+
+local buffers = {} ---@type table<integer, true> those attached
+local roots = {} ---@type table<string, true>
+local ends = {} ---@type integer[]
+local stopping = false
+local last_exit = ''
+
+---@return vim.lsp.Client? client nil before the server is ready to be asked
+function M.get()
+  local client = M.id and vim.lsp.get_client_by_id(M.id)
+  if client and client.initialized and not client:is_stopped() then
+    return client
+  end
+end
+
+---The text of an item ends its lines as the document does; buffers and extmarks want \n.
+local function with_newlines(params, result)
+  local items = type(result) == 'table' and (result.items or result)
+  if type(items) ~= 'table' then
+    return
+  end
+  local format = vim.bo[vim.uri_to_bufnr(params.textDocument.uri)].fileformat
+  local line_end = ({ dos = '\r\n', mac = '\r' })[format]
+  for _, item in ipairs(items) do
+    if type(item.insertText) == 'table' then
+      item.insertText = item.insertText.value
+    end
+    if line_end then
+      item.insertText = item.insertText:gsub(line_end, '\n')
+    end
+  end
+end
+
+---@param cmd string[]
+local function rpc(cmd)
+  return function(dispatchers)
+    local exited = dispatchers.on_exit
+    dispatchers = vim.tbl_extend('force', dispatchers, {
+      on_exit = function(code, signal)
+        last_exit = signal ~= 0 and 'signal ' .. signal or 'status ' .. code
+        exited(0, 0) -- else Neovim stops the user with a message of two lines
+      end,
+    })
+    local connection = vim.lsp.rpc.start(cmd, dispatchers)
+    local request = connection.request
+    connection.request = function(method, params, callback, notify_reply)
+      if method ~= 'textDocument/inlineCompletion' then
+        return request(method, params, callback, notify_reply)
+      end
+      return request(method, params, function(err, result)
+        with_newlines(params, result)
+        callback(err, result)
+      end, notify_reply)
+    end
+    return connection
+  end
+end
+
+local function changed()
+  M.on_change()
+end
+
+local function on_exit(_, _, id)
+  vim.schedule(function()
+    if id ~= M.id then
+      return
+    end
+    M.id, M.status = nil, nil
+    if stopping then
+      return changed()
+    end
+    local now = vim.uv.now()
+    ends = vim.tbl_filter(function(at)
+      return now - at < ENDS_WITHIN_MS
+    end, ends)
+    ends[#ends + 1] = now
+    if #ends < MAX_ENDS then
+      M.attach_all()
+    else
+      local advice = 'see `:Codespec log`, then `:Codespec restart`'
+      M.failure = ('the server ended %d times, last with %s; %s'):format(#ends, last_exit, advice)
+    end
+    changed()
+  end)
+end
+
+---@param root string?
+local function folders(root)
+  return root and { { uri = vim.uri_from_fname(root), name = vim.fs.basename(root) } } or nil
+end
+
+---@param buf integer
+---@param root string?
+local function start(buf, root)
+  local cmd, why = config.command()
+  if not cmd then
+    M.failure = why
+    return changed()
+  end
+  local capabilities = vim.lsp.protocol.make_client_capabilities()
+  capabilities.textDocument.inlineCompletion = { dynamicRegistration = false }
+  M.failure, stopping, roots = nil, false, root and { [root] = true } or {}
+  M.id = vim.lsp.start({
+    name = 'codespec',
+    cmd = rpc(cmd),
+    capabilities = capabilities,
+    init_options = vim.tbl_extend('force', vim.empty_dict(), config.current.settings),
+    root_dir = root,
+    workspace_folders = folders(root),
+    on_exit = on_exit,
+    on_init = function(client)
+      if config.current.ghost_text == 'own' then
+        -- Else `vim.lsp.inline_completion`, where the user has it on, would draw a second one.
+        client.server_capabilities.inlineCompletionProvider = nil
+      end
+      changed()
+    end,
+    handlers = {
+      didChangeStatus = function(_, status)
+        M.status = status
+        changed()
+      end,
+    },
+  }, {
+    bufnr = buf,
+    reuse_client = function()
+      return false
+    end,
+  })
+  changed()
+end
+
+---@param buf integer
+---@return string? root Folder of the workspace that a buffer belongs to.
+local function root_of(buf)
+  local name = vim.api.nvim_buf_get_name(buf)
+  return name ~= '' and vim.fs.root(buf, config.current.root_markers) or nil
+end
+
+---Make the server know a buffer.
+---@param buf integer
+function M.attach(buf)
+  local fresh = not buffers[buf]
+  buffers[buf] = true
+  if fresh then
+    vim.api.nvim_create_autocmd({ 'BufDelete', 'BufWipeout' }, {
+      buffer = buf,
+      once = true,
+      callback = function()
+        buffers[buf] = nil
+      end,
+    })
+  end
+  local root = root_of(buf)
+  local client = M.id and vim.lsp.get_client_by_id(M.id)
+  if not client then
+    return M.failure == nil and start(buf, root)
+  end
+  if not vim.lsp.buf_is_attached(buf, M.id) then
+    vim.lsp.buf_attach_client(buf, M.id)
+  end
+  if root and not roots[root] then
+    roots[root] = true
+    local event = { added = folders(root), removed = {} }
+    compat.notify(client, 'workspace/didChangeWorkspaceFolders', { event = event })
+  end
+end
+
+function M.attach_all()
+  for buf in pairs(buffers) do
+    if vim.api.nvim_buf_is_loaded(buf) then
+      M.attach(buf)
+    end
+  end
+end
+
+---@param buf integer
+function M.detach(buf)
+  if buffers[buf] and M.id and vim.lsp.buf_is_attached(buf, M.id) then
+    vim.lsp.buf_detach_client(buf, M.id)
+  end
+  buffers[buf] = nil
+end
+
+---End the server and start it again with all its buffers.
+function M.restart()
+  ends, M.failure, stopping = {}, nil, true
+  local client = M.id and vim.lsp.get_client_by_id(M.id)
+  M.id, M.status = nil, nil -- its end is no news any more
+  if client then
+    compat.stop(client)
+  end
+  M.attach_all()
+  changed()
+end
+
+---Run the command that an item carries: all of it was accepted.
+---@param item { command?: lsp.Command }
+function M.accepted(item)
+  local client = M.get()
+  if client and item.command then
+    local params = { command = item.command.command, arguments = item.command.arguments }
+    compat.request(client, 'workspace/executeCommand', params, function() end)
+  end
+end
+
+---Tell the server something, if there is one.
+---@param method string
+---@param params table
+function M.notify(method, params)
+  local client = M.get()
+  if client then
+    compat.notify(client, method, params)
+  end
+end
+
+return M

@@ -1,0 +1,93 @@
+---`:Codespec`
+local M = {}
+
+local scopes = { 'buffer', 'filetype', 'global' }
+
+local function switch(on)
+  return function(arguments)
+    local where = arguments[1] or 'buffer'
+    if not vim.list_contains(scopes, where) then
+      error(('codespec: "%s" is none of %s'):format(where, table.concat(scopes, ', ')), 0)
+    end
+    local now = require('codespec').toggle(where, on)
+    vim.notify(('codespec: %s for this %s'):format(now and 'on' or 'off', where):gsub('this global', 'all'))
+  end
+end
+
+---Run `codespec ...` beside the server, in a terminal.
+local function program(...)
+  local extra = { ... }
+  return function(arguments)
+    local cmd, why = require('codespec.config').command()
+    if not cmd then
+      error('codespec: ' .. why, 0)
+    end
+    vim.cmd.new()
+    local line = vim.list_extend(vim.list_extend({ cmd[1] }, extra), arguments)
+    if vim.fn.has('nvim-0.11') == 1 then
+      vim.fn.jobstart(line, { term = true })
+    else
+      vim.fn.termopen(line)
+    end
+  end
+end
+
+---@type table<string, { run: fun(arguments: string[]), values?: string[] }>
+M.commands = {
+  enable = { run = switch(true), values = scopes },
+  disable = { run = switch(false), values = scopes },
+  toggle = { run = switch(nil), values = scopes },
+  status = {
+    run = function()
+      local status = require('codespec').status()
+      vim.notify(('codespec: %s: %s'):format(status.kind, status.message))
+    end,
+  },
+  restart = {
+    run = function()
+      require('codespec').restart()
+    end,
+  },
+  log = { run = program('daemon', 'logs') },
+  stats = { run = program('stats') },
+}
+
+---@param event vim.api.keyset.create_user_command.command_args
+function M.run(event)
+  local arguments = vim.list_slice(event.fargs, 2)
+  local name = event.fargs[1] or 'status'
+  local command = M.commands[name]
+  local ok, message = pcall(function()
+    if not command then
+      error(('codespec: no command "%s", see :help codespec-commands'):format(name), 0)
+    end
+    command.run(arguments)
+  end)
+  if not ok then
+    vim.notify(tostring(message), vim.log.levels.ERROR)
+  end
+end
+
+---@return string[]
+function M.names()
+  local names = vim.tbl_keys(M.commands)
+  table.sort(names)
+  return names
+end
+
+---@param lead string
+---@param line string
+---@return string[]
+function M.complete(lead, line)
+  local words = vim.split(line, '%s+')
+  local candidates = M.names()
+  if #words > 2 then
+    local command = M.commands[words[2]]
+    candidates = #words == 3 and command and command.values or {}
+  end
+  return vim.tbl_filter(function(candidate)
+    return vim.startswith(candidate, lead)
+  end, candidates)
+end
+
+return M

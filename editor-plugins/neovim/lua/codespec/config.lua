@@ -1,0 +1,102 @@
+local M = {}
+
+---What `setup` takes. Every field has a default.
+---@class codespec.Config
+---The server's command, such as `{ '/opt/codespec/bin/codespec', 'lsp' }`. By default the
+---environment beside this plug-in, which `make env` makes; else `codespec` in $PATH.
+---@field cmd? string[]
+---Settings of the server, over those of its own file: `{ completion = { max_tokens = 32 } }`.
+---@field settings? table<string, table<string, any>>
+---Whether to suggest where nobody asked: |codespec-commands| toggle it later.
+---@field enabled? boolean
+---By filetype; `['*']` stands for those not named. Merged with the defaults.
+---@field filetypes? table<string, boolean>
+---Names of files and folders that mark a workspace, whose text is indexed to draft from.
+---@field root_markers? string[]
+---Milliseconds without a key before the server is asked.
+---@field debounce_ms? integer
+---Who draws: `'own'`, this plug-in; `'builtin'`, |vim.lsp.inline_completion| (Neovim 0.12 or newer;
+---it waits 200 ms after a key).
+---@field ghost_text? 'own'|'builtin'
+M.defaults = {
+  cmd = nil,
+  settings = {},
+  enabled = true,
+  filetypes = { ['*'] = true, gitcommit = false, gitrebase = false, help = false },
+  root_markers = { '.git', '.hg', '.jj', 'pyproject.toml', 'package.json', 'Cargo.toml', 'go.mod' },
+  debounce_ms = 15,
+  ghost_text = 'own',
+}
+
+local types = {
+  cmd = 'table',
+  settings = 'table',
+  enabled = 'boolean',
+  filetypes = 'table',
+  root_markers = 'table',
+  debounce_ms = 'number',
+  ghost_text = 'string',
+}
+
+---@type codespec.Config
+M.current = vim.deepcopy(M.defaults)
+
+---Check `options` and put them over the defaults. Raises an error that says what is wrong.
+---@param options codespec.Config
+---@return codespec.Config
+function M.merge(options)
+  for name, value in pairs(options) do
+    local expected = types[name]
+    if not expected then
+      local known = vim.tbl_keys(types)
+      table.sort(known)
+      local near = vim.fn.matchfuzzy(known, tostring(name))[1]
+      local hint = near and ('Did you mean "%s"?'):format(near)
+        or ('Known: %s.'):format(table.concat(known, ', '))
+      error(('codespec: unknown option "%s". %s'):format(name, hint), 0)
+    end
+    if type(value) ~= expected then
+      error(('codespec: option "%s" is a %s; give a %s.'):format(name, type(value), expected), 0)
+    end
+  end
+  if options.cmd and not vim.islist(options.cmd) or options.cmd and #options.cmd == 0 then
+    error("codespec: option \"cmd\" is a list such as { 'codespec', 'lsp' }.", 0)
+  end
+  if options.ghost_text and options.ghost_text ~= 'own' and options.ghost_text ~= 'builtin' then
+    error("codespec: option \"ghost_text\" is 'own' or 'builtin'.", 0)
+  end
+  local merged = vim.tbl_extend('force', M.defaults, options)
+  merged.filetypes = vim.tbl_extend('force', M.defaults.filetypes, options.filetypes or {})
+  if merged.ghost_text == 'builtin' and not vim.lsp.inline_completion then
+    vim.notify('codespec: ghost_text = "builtin" needs Neovim 0.12; using "own".', vim.log.levels.WARN)
+    merged.ghost_text = 'own'
+  end
+  return merged
+end
+
+---The command of the server with an absolute program, or nil and why there is none.
+---@return string[]? cmd
+---@return string? why
+function M.command()
+  local cmd = M.current.cmd
+  if cmd then
+    local program = vim.fn.exepath(vim.fn.expand(cmd[1]))
+    if program == '' then
+      return nil, ('the program %s of option "cmd" does not exist'):format(cmd[1])
+    end
+    return vim.list_extend({ program }, cmd, 2)
+  end
+  local here = debug.getinfo(1, 'S').source:sub(2)
+  local checkout = vim.fn.fnamemodify(vim.uv.fs_realpath(here) or here, ':h:h:h:h:h')
+  local folder = vim.fn.has('win32') == 1 and '/.venv/Scripts/' or '/.venv/bin/'
+  for _, candidate in ipairs({ checkout .. folder .. 'codespec', 'codespec' }) do
+    local program = vim.fn.exepath(candidate)
+    if program ~= '' then
+      return { program, 'lsp' }
+    end
+  end
+  return nil,
+    'codespec is not installed: run `make env` in its checkout, or give setup() the option "cmd"'
+end
+
+return M

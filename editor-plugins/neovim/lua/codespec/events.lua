@@ -1,0 +1,115 @@
+---What the editor tells us, and who is told.
+local client = require('codespec.client')
+local config = require('codespec.config')
+local inline = require('codespec.inline')
+local scope = require('codespec.scope')
+local status = require('codespec.status')
+
+local M = {}
+
+---Errors are shown once, not each time the server repeats them.
+local last_error = ''
+local was_ready = false
+
+local function own()
+  return config.current.ghost_text == 'own'
+end
+
+---Attach what belongs attached. Neovim's own ghost text knows no scopes: there, a buffer without
+---suggestions is one without a server.
+---@param buf integer
+local function consider(buf)
+  local why = scope.why_not_served(buf)
+  if not own() then
+    why = scope.why_off(buf)
+  end
+  if why then
+    client.detach(buf)
+  else
+    client.attach(buf)
+    if not own() then
+      vim.lsp.inline_completion.enable(true, { bufnr = buf })
+    end
+  end
+  status.announce()
+end
+
+local function focus()
+  local buf = vim.api.nvim_get_current_buf()
+  if client.id and vim.lsp.buf_is_attached(buf, client.id) then
+    local params = { textDocument = { uri = vim.uri_from_bufnr(buf) } }
+    client.notify('textDocument/didFocus', params)
+  end
+end
+
+local function server_changed()
+  local said = client.status
+  local is_ready = said ~= nil and not said.busy and said.kind == 'Normal'
+  if is_ready and not was_ready and own() then
+    -- Text typed before had no answer.
+    vim.schedule(inline.refresh)
+  end
+  was_ready = is_ready
+  local message = client.failure or (said and said.kind == 'Error' and said.message) or ''
+  if message ~= '' and message ~= last_error then
+    vim.schedule(function()
+      -- In one line: whoever is typing shall not have to press a key for it. `:Codespec status`
+      -- shows it all.
+      local text = 'codespec: ' .. message:gsub('%s+', ' ')
+      local room = vim.v.echospace
+      if vim.fn.strdisplaywidth(text) > room then
+        text = vim.fn.strcharpart(text, 0, room - 1) .. '…'
+      end
+      vim.notify(text, vim.log.levels.ERROR)
+    end)
+  end
+  last_error = message
+  vim.schedule(status.announce)
+end
+
+---A switch was turned: look at all buffers again.
+function M.rescope()
+  for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+    if vim.api.nvim_buf_is_loaded(buf) then
+      consider(buf)
+    end
+  end
+  if own() then
+    inline.leave()
+    inline.refresh()
+  end
+end
+
+---@param again boolean Whether it was started before.
+function M.start(again)
+  local group = vim.api.nvim_create_augroup('codespec', { clear = true })
+  local function on(events, callback)
+    vim.api.nvim_create_autocmd(events, { group = group, callback = callback })
+  end
+  on({ 'FileType', 'BufNewFile', 'BufReadPost', 'BufFilePost' }, function(event)
+    consider(event.buf)
+  end)
+  on('BufEnter', function(event)
+    consider(event.buf)
+    focus()
+  end)
+  client.on_change = server_changed
+  inline.on_thinking = status.announce
+  if own() then
+    on({ 'TextChangedI', 'TextChangedP', 'CursorMovedI' }, function()
+      inline.update()
+    end)
+    on('InsertEnter', function()
+      -- The cursor takes its place only after this event.
+      vim.schedule(inline.refresh)
+    end)
+    on({ 'InsertLeave', 'BufLeave', 'WinLeave' }, inline.leave)
+  end
+  if again then
+    inline.leave()
+    client.restart()
+  end
+  M.rescope()
+end
+
+return M

@@ -1,0 +1,221 @@
+"""What goes on around suggestions: processes that die, files that are left alone, switches."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.e2e.conftest import wait_until_gone
+
+from .conftest import PATIENT, Desk, Start
+from .editor import Editor
+from .install import Neovim
+from .test_suggestions import CODE, OPEN
+
+
+@pytest.fixture
+def editor(neovim: Neovim, desk: Desk, start: Start) -> Editor:
+    editor = start(neovim, desk)
+    editor.open(desk.file("a.py", CODE))
+    return editor
+
+
+def is_silent(editor: Editor) -> bool:
+    """Asked for by a key, and answered if at all."""
+    editor.idle()
+    return not editor.read().ghost
+
+
+def worker_pid(desk: Desk) -> int:
+    """The model's process: the daemon's child."""
+    (daemon,) = desk.daemon_pids()
+    with open(f"/proc/{daemon}/task/{daemon}/children") as children:
+        return int(children.read().split()[0])
+
+
+def test_two_editors_on_one_daemon(neovim: Neovim, own_desk: Desk, start: Start) -> None:
+    shown: list[str] = []
+    editors = [start(neovim, own_desk), start(neovim, own_desk)]
+    for number, editor in enumerate(editors):
+        editor.open(own_desk.file(f"{number}.py", CODE))
+        editor.type(OPEN)
+    for editor in editors:
+        shown.append(editor.wait_for_ghost().ghost)
+    assert shown[0] == shown[1]
+    assert len(own_desk.daemon_pids()) == 1
+    assert editors[0].server_pid != editors[1].server_pid
+
+
+def test_the_worker_is_killed_in_the_middle(neovim: Neovim, own_desk: Desk, start: Start) -> None:
+    editor = start(neovim, own_desk)
+    editor.open(own_desk.file("a.py", CODE))
+    editor.type(OPEN)
+    text = editor.wait_for_ghost().ghost
+    pid = worker_pid(own_desk)
+    os.kill(pid, signal.SIGSTOP)
+    editor.type("<Esc>uGo<CR>def f(x):<CR>return x.")
+    editor.wait_for(lambda: editor.lua("return require('codespec.inline').thinking()"))
+    os.kill(pid, signal.SIGKILL)
+    # Another is started, and what was typed meanwhile is answered.
+    editor.wait_for(lambda: worker_pid(own_desk) not in (0, pid), "no new worker")
+    editor.wait_for_ghost()
+    editor.type("<Esc>u" + OPEN)
+    assert editor.wait_for_ghost().ghost == text
+
+
+def test_the_server_comes_back_by_itself_and_by_command(editor: Editor) -> None:
+    editor.type(OPEN)
+    text = editor.wait_for_ghost().ghost
+    first = editor.server_pid
+    os.kill(first, signal.SIGKILL)
+    wait_until_gone(first)
+    editor.wait_for(lambda: editor.server_pid not in (0, first), "no new server")
+    editor.wait_for_status("ready")
+    editor.type("<Esc>u" + OPEN)
+    assert editor.wait_for_ghost().ghost == text
+    second = editor.server_pid
+    editor.type("<Esc>u:Codespec restart<CR>")
+    wait_until_gone(second)
+    editor.wait_for_status("ready")
+    editor.type(OPEN)
+    assert editor.wait_for_ghost().ghost == text
+
+
+def test_a_server_that_never_lives_is_given_up(newest: Neovim, desk: Desk, start: Start) -> None:
+    program = desk.path / "dies"
+    program.write_text("#!/bin/sh\nexit 3\n")
+    program.chmod(0o755)
+    editor = start(newest, desk, f"cmd={{'{program}'}}")
+    editor.open(desk.file("a.py", CODE))
+    message = editor.wait_for_status("error")
+    assert "status 3" in message
+    assert "Codespec restart" in message
+    editor.wait_for(lambda: message[:40] in editor.messages)
+    assert editor.messages.count(message[:40]) == 1
+    editor.type(OPEN)  # nobody has to confirm anything
+    assert is_silent(editor)
+
+
+def test_an_excluded_file_stays_silent_and_says_why(editor: Editor, desk: Desk) -> None:
+    desk.file(".gitignore", "secret_*.py\n")
+    editor.open(desk.file("secret_plan.py", CODE))
+    editor.type(OPEN)
+    assert ".gitignore" in editor.wait_for_status("paused")
+    assert is_silent(editor)
+    assert editor.lua("return require('codespec').statusline()") == "codespec paused"
+    # Only this file.
+    editor.open(desk.file("plan.py", CODE))
+    editor.type("<Esc>" + OPEN)
+    editor.wait_for_ghost()
+    editor.wait_for_status("ready")
+
+
+def test_read_only_buffers_stay_silent(editor: Editor, desk: Desk) -> None:
+    path = desk.file("b.py", CODE)
+    editor.request("nvim_command", f"view {path}")
+    editor.type(OPEN)
+    assert is_silent(editor)
+    assert editor.status() == {"kind": "off", "message": "the buffer is read-only"}
+    editor.type("<Esc>u:set nomodifiable<CR>:<BS>" + "A")
+    assert is_silent(editor)
+    assert editor.status() == {"kind": "off", "message": "the buffer cannot be modified"}
+    assert editor.text == CODE.rstrip("\n")
+    # Not a file at all.
+    editor.type("<Esc>:help<CR>")
+    assert "help" in editor.status()["message"]
+
+
+def test_switches(editor: Editor, desk: Desk) -> None:
+    editor.type(OPEN)
+    editor.wait_for_ghost()
+    editor.type("<Cmd>Codespec disable<CR>")
+    assert is_silent(editor)
+    assert editor.status()["message"] == "switched off for this buffer"
+    editor.type("p")
+    assert is_silent(editor)
+    # Asked for, it comes nevertheless.
+    editor.lua("require('codespec').trigger()")
+    editor.wait_for_ghost()
+    editor.type("<Esc>:Codespec toggle<CR>A")
+    editor.wait_for_ghost()
+
+    editor.type("<Esc>:Codespec disable filetype<CR>")
+    editor.open(desk.file("b.py", CODE))
+    editor.type(OPEN)
+    assert is_silent(editor)
+    assert editor.status()["message"] == 'switched off for filetype "python"'
+    editor.open(desk.file("b.js", CODE))
+    editor.type("<Esc>5Gccfunction add(a, b) {<CR>return ")
+    editor.wait_for_ghost()
+    editor.type("<Esc>:Codespec disable global<CR>A ")
+    assert is_silent(editor)
+    assert editor.lua("return require('codespec').statusline()") == "codespec off"
+    editor.type("<Esc>:Codespec enable global<CR>A ")
+    assert editor.status()["kind"] != "off"
+
+
+def test_candidates_are_cycled(editor: Editor) -> None:
+    editor.lua("vim.keymap.set('i', '<M-]>', '<Plug>(codespec-next)')")
+    editor.lua("vim.keymap.set('i', '<M-[>', '<Plug>(codespec-previous)')")
+    editor.type(OPEN)
+    editor.wait_for_ghost()
+    first = editor.suggested
+    seen = [first]
+    for _ in range(5):
+        editor.type("<M-]>")
+        editor.idle()
+        if editor.suggested == first:
+            break
+        seen.append(editor.suggested)
+    assert len(seen) > 1, "one candidate only"
+    assert len(set(seen)) == len(seen)
+    assert editor.suggested == first
+    editor.type("<M-[>")
+    editor.idle()
+    assert editor.suggested == seen[-1]
+    assert editor.read().ghost.startswith(seen[-1].split("\n")[0].strip())
+
+
+def test_neovims_own_ghost_text(newest: Neovim, desk: Desk, start: Start) -> None:
+    editor = start(newest, desk, f"ghost_text='builtin', {PATIENT}")
+    editor.lua("vim.api.nvim_set_hl(0, 'ComplHint', { link = 'CodespecGhostText' })")
+    editor.lua("""vim.keymap.set('i', '<Tab>', function()
+      return require('codespec').accept_or('<Tab>')
+    end, { expr = true })""")
+    path = desk.file("a.py", CODE.replace("\n", "\r\n"))
+    editor.open(path)
+    editor.wait_for_status("ready")
+    editor.type(OPEN)
+    shown = editor.wait_for_ghost()
+    assert "^M" not in "".join(shown.lines)
+    editor.type("<Cmd>lua require('codespec').accept_word()<CR>")
+    editor.wait_for(lambda: editor.text != CODE and editor.text.split("\n")[4] > "    with open(")
+    word = editor.text.split("\n")[4].removeprefix("    with open(")
+    assert word
+    assert shown.ghost.startswith(word)
+    editor.wait(lambda frame: frame.ghost and frame.ghost in shown.ghost)
+    editor.type("<Tab>")
+    editor.wait_for(lambda: editor.text.split("\n")[4] == shown.lines[4])
+    editor.wait(lambda frame: not frame.ghost)
+    editor.type("<Esc>:write<CR>")
+    editor.wait_for(lambda: not editor.lua("return vim.bo.modified"))
+    assert b"\r\r" not in path.read_bytes()
+    assert path.read_bytes().count(b"\n") == path.read_bytes().count(b"\r\n")
+
+
+def test_two_ghost_texts_never_show(newest: Neovim, desk: Desk, start: Start) -> None:
+    """Where the user has Neovim's own switched on for other servers."""
+    editor = start(newest, desk)
+    editor.lua("vim.lsp.inline_completion.enable(true)")
+    editor.open(desk.file("a.py", CODE))
+    editor.type(OPEN)
+    editor.wait_for_ghost()
+    assert (
+        editor.lua("""
+      local client = vim.lsp.get_clients({ name = 'codespec' })[1]
+      return client:supports_method('textDocument/inlineCompletion')
+    """)
+        is False
+    )

@@ -1,0 +1,192 @@
+"""The plug-in as a package: help, health, commands, options, style; its text logic by itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.editors import debian
+from tests.editors.conftest import installed
+from tests.editors.install import cached
+
+from .conftest import Desk, Start
+from .editor import PLUGIN, Editor
+from .install import Neovim
+from .test_suggestions import CODE
+
+
+@pytest.fixture
+def bare(newest: Neovim, desk: Desk, editors: list[Editor]) -> Editor:
+    """Where setup() was not called."""
+    editors.append(Editor(newest, desk.env, desk.workspace, setup=""))
+    return editors[-1]
+
+
+def test_help_is_what_the_sources_say(newest: Neovim, tmp_path: Path) -> None:
+    written = tmp_path / "codespec.txt"
+    script = PLUGIN / "scripts" / "vimdoc.lua"
+    env = {**os.environ, **newest.env}
+    subprocess.run(
+        [newest.program, "-u", "NONE", "-i", "NONE", "-l", script, written], env=env, check=True
+    )
+    assert written.read_text() == (PLUGIN / "doc" / "codespec.txt").read_text()
+    subprocess.run(
+        [newest.program, "-u", "NONE", "-i", "NONE", "--headless",
+         "-c", f"helptags {tmp_path}", "-c", "q"],
+        env=env, check=True, capture_output=True,
+    )  # fmt: skip
+    tags = {line.split("\t")[0] for line in (tmp_path / "tags").read_text().splitlines()}
+    referred = set(written.read_text().split("|")[1::2])
+    assert {name for name in referred if name.startswith("codespec")} <= tags
+    assert len(tags) > 25
+
+
+def test_lua_sources_are_clean() -> None:
+    packages = ["lua-check", "lua5.1"]
+    root = installed(
+        lambda: cached("luacheck", [packages, debian], lambda into: debian.unpack(packages, into))
+    )
+    share = root / "usr/share/lua/5.1"
+    libraries = next(iter(root.glob("usr/lib/*-linux-gnu")), root)
+    interpreter = next(iter(root.glob("usr/bin/lua5.1")), Path("/usr/bin/lua5.1"))
+    lua = [share, "/usr/share/lua/5.1"]
+    env = {
+        **os.environ,
+        "LUA_PATH": ";".join(f"{folder}/?.lua;{folder}/?/init.lua" for folder in lua),
+        "LUA_CPATH": f"{libraries}/lua/5.1/?.so;/usr/lib/{libraries.name}/lua/5.1/?.so",
+    }
+    checker = next(root.glob("usr/bin/luacheck"))
+    done = subprocess.run(
+        [interpreter, checker, "--no-cache", "--no-color", "--quiet", "--std", "luajit",
+         "--globals", "vim", "--max-line-length", "110", PLUGIN],
+        env=env, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_without_setup_nothing_happens(bare: Editor, desk: Desk) -> None:
+    bare.open(desk.file("a.py", CODE))
+    bare.type("5Gccwith open(")
+    assert bare.server_pid == 0
+    assert bare.status() == {"kind": "off", "message": "setup() was not called"}
+    assert bare.lua("return require('codespec').accept_or('<Tab>')") == "<Tab>"
+    assert bare.lua("return require('codespec').statusline()") == ""
+    bare.type("<Esc>:checkhealth codespec<CR>")
+    bare.wait_for(lambda: "setup() was not called" in bare.text)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("debouce_ms = 5", 'Did you mean "debounce_ms"?'),
+        ("nonsense = 5", "Known: cmd,"),
+        ("debounce_ms = '5'", 'option "debounce_ms" is a string; give a number'),
+        ("cmd = {}", "is a list such as"),
+        ("ghost_text = 'mine'", "is 'own' or 'builtin'"),
+    ],
+)
+def test_options_that_cannot_be(bare: Editor, options: str, message: str) -> None:
+    said = bare.lua(f"return select(2, pcall(require('codespec').setup, {{ {options} }}))")
+    assert message in said
+
+
+def test_a_missing_program_is_named(newest: Neovim, desk: Desk, start: Start) -> None:
+    editor = start(newest, desk, "cmd = { '/nowhere/codespec', 'lsp' }")
+    editor.open(desk.file("a.py", CODE))
+    assert "/nowhere/codespec" in editor.wait_for_status("error")
+    editor.type(":checkhealth codespec<CR>")
+    editor.wait_for(lambda: "/nowhere/codespec" in editor.text)
+
+
+def test_health_of_a_healthy_one(neovim: Neovim, desk: Desk, start: Start) -> None:
+    editor = start(neovim, desk)
+    editor.open(desk.file("a.py", CODE))
+    editor.wait_for_status("ready")
+    editor.type(":checkhealth codespec<CR>")
+    editor.wait_for(lambda: "The server says: ready: codespec-base" in editor.text)
+    assert "codespec, version" in editor.text
+    assert "ERROR" not in editor.text
+    assert "WARNING" not in editor.text
+
+
+def test_commands_complete_and_explain(bare: Editor) -> None:
+    complete = "return vim.fn.getcompletion(..., 'cmdline')"
+    assert bare.lua(complete, "Codespec re") == ["restart"]
+    assert bare.lua(complete, "Codespec toggle ") == ["buffer", "filetype", "global"]
+    assert bare.lua(complete, "Codespec toggle buffer ") == []
+    bare.type(":Codespec nonsense<CR>")
+    bare.wait_for(lambda: 'no command "nonsense"' in bare.messages)
+
+
+def test_the_daemons_log_opens(newest: Neovim, desk: Desk, start: Start) -> None:
+    editor = start(newest, desk)
+    editor.open(desk.file("a.py", CODE))
+    editor.wait_for_status("ready")
+    editor.type(":Codespec log<CR>")
+    editor.wait(lambda frame: "codespec daemon 0" in "".join(frame.lines))
+
+
+# --- suggestions as text ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "tail", "typed", "after", "rest"),
+    [
+        ("ab)", "", "", "", {"text": "ab)", "replaced": ""}),
+        ("ab)", "", "a", "", {"text": "b)", "replaced": ""}),
+        ("ab)", "", "x", "", None),
+        ("ab)", "", "ab)", "", None),
+        # A bracket that stands there, that an editor has put there, that was overtyped.
+        ("ab)", "", "a", ")", {"text": "b)", "replaced": ")"}),
+        ("ab)", ";", "a", ");", {"text": "b)", "replaced": ")"}),
+        ("f(x)\n}", "", "f(", ")", {"text": "x)\n}", "replaced": ")"}),
+        ("ab) + 1", "", "ab)", "", {"text": " + 1", "replaced": ""}),
+        # What stands there is not in it, is no bracket, or has gone.
+        ("ab", "", "a", ")", None),
+        ("abc", "", "a", "c", None),
+        ("ab", ";", "a", "", None),
+        ("ab", ";", "a", "; x", None),
+        ("\n  return 1", "", "\n  re", "", {"text": "turn 1", "replaced": ""}),
+    ],
+)
+def test_what_is_left_of_a_suggestion(
+    bare: Editor, text: str, tail: str, typed: str, after: str, rest: Any
+) -> None:
+    found = bare.lua(
+        "local text, tail, typed, after = ... "
+        "return require('codespec.suggestion').rest({ text = text, tail = tail }, typed, after)",
+        text, tail, typed, after,
+    )  # fmt: skip
+    assert found == rest
+
+
+def test_how_it_is_laid_out_and_cut(bare: Editor) -> None:
+    module = "local m, rest, n = require('codespec.suggestion'), ... "
+    layout = module + "local pieces, below = m.layout(rest) return { pieces, below }"
+    rest = {"text": "x, y) as f:\n  pass", "replaced": "):"}
+    assert bare.lua(layout, rest) == [[[0, "x, y"], [1, " as f"]], ["  pass"]]
+    assert bare.lua(layout, {"text": "a\n)", "replaced": ")"}) == [[[0, "a"]], [")"]]
+    assert bare.lua(layout, {"text": "\n)", "replaced": ""}) == [[], [")"]]
+    n_replaced = module + "return m.n_replaced(rest, n)"
+    assert [bare.lua(n_replaced, rest, n) for n in (4, 5, 10, 11, 18)] == [0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "line"),
+    [
+        ("foo(bar)\nbaz", "foo", "foo(bar)"),
+        ("(bar)", "(", "(bar)"),
+        ("  foo bar", "  foo", "  foo bar"),
+        ("\n    return x\n}", "\n    return", "\n    return x"),
+        ("größe😀 = 1", "größe😀", "größe😀 = 1"),
+        ("\n\n", "\n\n", "\n\n"),
+    ],
+)
+def test_words_and_lines(bare: Editor, text: str, word: str, line: str) -> None:
+    code = "local m, text = require('codespec.suggestion'), ... return { text:sub(1, m.%s(text)) }"
+    assert bare.lua(code % "word_length", text) == [word]
+    assert bare.lua(code % "line_length", text) == [line]
