@@ -25,6 +25,7 @@ from codespec.index.words import WordEncoder
 from codespec.types import Completion, CompletionRequest
 
 from .places import Place
+from .surroundings import before
 
 MAX_GOING_ON = 300
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
@@ -92,6 +93,8 @@ def run(
         engine = LocalEngine(settings)
         _index({place.root for place in places}, engine, settings)
         for place in places:
+            for request in before(place):
+                engine.open(request)
             table.add(name, place, engine.complete(request_of(place, settings)))
             done += 1
             progress(done, n_total)

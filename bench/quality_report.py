@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from codespec.config import Settings
+from codespec.config import ContextSettings, Settings
 
 from . import quality
 from .places import KINDS, places_in
@@ -22,8 +23,26 @@ def run(repos: Sequence[Path], settings: Settings, n: int) -> list[dict[str, Any
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("completing", total=None)
         return quality.run(
-            places, {"file": settings}, lambda i, n: bar.update(task, completed=i, total=n)
+            places, configs_of(settings), lambda i, n: bar.update(task, completed=i, total=n)
         )
+
+
+def configs_of(settings: Settings) -> dict[str, Settings]:
+    """The file alone, with each source of context, and with all of them."""
+    nothing = {"symbols": "off", "buffers": "off", "edits": "off"}
+    chosen = {
+        "file": nothing,
+        **{f"+ {source}": {**nothing, source: "on"} for source in nothing},
+        "all": dict.fromkeys(nothing, "on"),
+    }
+    limit = settings.context.max_tokens
+    return {
+        name: msgspec.structs.replace(
+            settings,
+            context=msgspec.convert({**switches, "max_tokens": limit}, ContextSettings),
+        )
+        for name, switches in chosen.items()
+    }
 
 
 _COLUMNS = {

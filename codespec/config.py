@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import platformdirs
@@ -62,6 +62,23 @@ class CompletionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     n_suffix_tokens: int = 256
 
 
+Switch: TypeAlias = Literal["auto", "on", "off"]
+
+
+class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[context]: what the model is shown beside the file. "auto": on for models large enough to
+    gain by it, see `engine/gather.py`."""
+
+    symbols: Switch = "auto"
+    """Definitions in other files of names used near the cursor."""
+    buffers: Switch = "auto"
+    """Parts of other open documents that are like the text around the cursor."""
+    edits: Switch = "auto"
+    """Lines that you changed or deleted lately."""
+    max_tokens: int = 512
+    """For all of them together."""
+
+
 class DraftingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[drafting]"""
 
@@ -101,6 +118,7 @@ class StatsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     model: ModelSettings = ModelSettings()
     completion: CompletionSettings = CompletionSettings()
+    context: ContextSettings = ContextSettings()
     drafting: DraftingSettings = DraftingSettings()
     index: IndexSettings = IndexSettings()
     daemon: DaemonSettings = DaemonSettings()

@@ -143,6 +143,19 @@ class CompletionRequest:
     n_candidates: int = 1  # different texts to choose from, the best one included
 
 
+SnippetSource: TypeAlias = Literal["symbols", "buffers", "edits"]
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Text from elsewhere that is shown to the model. path: absolute. why: in words."""
+
+    source: SnippetSource
+    path: str
+    text: str
+    why: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """A request turned into tokens.
@@ -153,6 +166,7 @@ class Context:
     right:  (s,) the document's own tokens after the cursor.
     healed: bytes that stand before the cursor but were held back from the prompt because they
             may be part of a longer token; the output must start with them.
+    snippets: what the prompt holds of other files.
     """
 
     prompt: Tokens
@@ -163,6 +177,7 @@ class Context:
     path: str = ""
     workspace: str = ""
     sampling: SamplingParams = SamplingParams()
+    snippets: tuple[Snippet, ...] = ()
 
 
 @dataclass(slots=True)
@@ -181,6 +196,7 @@ class Trace:
     n_accepted: int = 0
     n_prompt_tokens: int = 0
     n_prompt_cached: int = 0
+    n_snippets: int = 0  # texts of other files in the prompt
     by_source: dict[str, SourceStats] = field(default_factory=dict[str, SourceStats])
     # Of each pass over the target: its time, how deep the draft was, how much of it was accepted.
     pass_ms: list[float] = field(default_factory=list[float])
@@ -240,6 +256,8 @@ class FimTokens:
     suffix: int
     middle: int
     order: FimOrder = "psm"
+    repository: int = -1  # before the name of a repository; -1: the model knows no such marker
+    file: int = -1  # before the path of a file in it
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from codespec.context.fim import assemble, n_markers
 from codespec.context.healing import hold_back
-from codespec.types import CompletionRequest, Context, ModelInfo, Tokenizer, Tokens
+from codespec.context.snippets import has_markers
+from codespec.types import (
+    NO_TOKENS,
+    CompletionRequest,
+    Context,
+    ModelInfo,
+    Snippet,
+    Tokenizer,
+    Tokens,
+)
 
 # The window's start moves in steps of this many tokens: if it moved with every token typed, no
 # two prompts would share a beginning and the KV cache would be worth nothing.
@@ -34,12 +45,20 @@ def build_context(
     info: ModelInfo,
     tokenizer: Tokenizer,
     window: Window,
+    snippets: tuple[Snippet, ...] = (),
+    shown: Tokens = NO_TOKENS,
 ) -> Context:
-    """`left` and `right` are the document's tokens before and after the cursor."""
-    window = window.fitted(info.n_ctx - n_markers(info), request.max_tokens)
+    """`left` and `right` are the document's tokens before and after the cursor; `shown` those of
+    `snippets`, which leave the window less room where the context is short."""
+    if len(shown) > (info.n_ctx - request.max_tokens) // 2:
+        snippets, shown = (), NO_TOKENS
+    window = window.fitted(info.n_ctx - n_markers(info) - len(shown), request.max_tokens)
     kept, healed = hold_back(left, tokenizer)
     start = window_start(len(kept), window.n_prefix)
-    prompt, fim = assemble(info, kept[start:], right[: window.n_suffix])
+    inside = kept[start:]
+    if len(shown) and not has_markers(info):
+        inside, shown = np.concatenate([shown, inside]), NO_TOKENS
+    prompt, fim = assemble(info, inside, right[: window.n_suffix], shown)
     return Context(
         prompt=prompt,
         left=kept,
@@ -49,6 +68,7 @@ def build_context(
         path=request.path,
         workspace=request.workspace,
         sampling=request.sampling,
+        snippets=snippets,
     )
 
 

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from codespec.types import FimTokens, ModelInfo, Tokens
+from codespec.types import NO_TOKENS, FimTokens, ModelInfo, Tokens
 
 
-def assemble(info: ModelInfo, left: Tokens, right: Tokens) -> tuple[Tokens, bool]:
-    """(prompt, whether it is a FIM prompt). Without FIM ids the model continues `left` alone."""
-    head = [] if info.bos is None else [info.bos]
+def assemble(
+    info: ModelInfo, left: Tokens, right: Tokens, before: Tokens = NO_TOKENS
+) -> tuple[Tokens, bool]:
+    """(prompt, whether it is a FIM prompt). Without FIM ids the model continues `left` alone.
+
+    before: what goes first, other files between their own markers.
+    """
+    head = [*([] if info.bos is None else [info.bos]), *before.tolist()]
     if info.fim is None:
         return _join(head, left), False
     return _join(head, *_parts(info.fim, left, right)), True

@@ -13,7 +13,7 @@ from codespec.index.ignore import secret_in
 from codespec.index.live import LiveDocument
 from codespec.index.openfiles import OpenFileRules
 from codespec.native import SuffixAutomaton
-from codespec.types import CompletionRequest, Context, Source, Tokenizer
+from codespec.types import CompletionRequest, Context, Source, Tokenizer, Tokens
 
 MAX_DOCUMENTS = 8
 """Whose tokens and automata are kept: switching between tabs should cost nothing."""
@@ -83,7 +83,7 @@ class OpenDocuments:
                 if self._rules.why_excluded(path, context.workspace):
                     edits.forget(path)
             found.append((Source.EDITS, edits.automaton))
-        for path in self._shared(context):
+        for path in self._shared(context.path, context.workspace):
             document = self._open[path].document
             found += [(Source.BUFFERS, document.before), (Source.BUFFERS, document.after)]
         return found
@@ -91,23 +91,42 @@ class OpenDocuments:
     def overridden(self, context: Context) -> tuple[str, ...]:
         """Files whose stored text is older than what is known here: the request's own document,
         and every other that its editor was the last to change."""
-        return tuple(sorted({context.path, *self._current(context)} - {""}))
+        return tuple(sorted({context.path, *self._current(context.workspace)} - {""}))
 
-    def _shared(self, context: Context) -> list[str]:
+    def texts(self, path: str, workspace: str) -> list[tuple[str, str]]:
+        """(path, text) of the other documents of a workspace, under the rules of `neighbours`;
+        the one asked about last comes first."""
+        shared = self._shared(path, workspace)
+        return [(other, self._open[other].document.text) for other in reversed(shared)]
+
+    def lost(self, workspace: str) -> list[tuple[str, Tokens]]:
+        """(path, lines that its document lost lately), newest first."""
+        edits = self._edits.get(workspace)
+        return edits.lost if edits is not None else []
+
+    def may_show(self, path: str, workspace: str) -> bool:
+        """Whether text of this file, open or not, may be used now."""
+        known = self._open.get(path)
+        if known is not None and known.is_secret:
+            return False
+        is_there = known is not None or _file_state(path) is not None
+        return is_there and not self._rules.why_excluded(path, workspace)
+
+    def _shared(self, path: str, workspace: str) -> list[str]:
         return [
-            path
-            for path in self._current(context)
-            if path != context.path
-            and not self._open[path].is_secret
-            and not self._rules.why_excluded(path, context.workspace)
+            other
+            for other in self._current(workspace)
+            if other != path
+            and not self._open[other].is_secret
+            and not self._rules.why_excluded(other, workspace)
         ]
 
-    def _current(self, context: Context) -> list[str]:
+    def _current(self, workspace: str) -> list[str]:
         """Documents of the workspace whose files nobody changed since they were last seen."""
         return [
             path
             for path, known in self._open.items()
-            if path and known.workspace == context.workspace and known.file == _file_state(path)
+            if path and known.workspace == workspace and known.file == _file_state(path)
         ]
 
     def _edits_of(self, workspace: str) -> RecentEdits:

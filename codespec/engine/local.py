@@ -28,6 +28,7 @@ from codespec.engine.candidates import OtherFirstToken
 from codespec.engine.completer import Completer, Limits, Stop
 from codespec.engine.documents import OpenDocuments
 from codespec.engine.drafts import WorkspaceDrafts, as_draft
+from codespec.engine.gather import Gatherer
 from codespec.engine.generation import Generation
 from codespec.engine.pace import Pace, Paces, thread_counts
 from codespec.engine.postprocess import Place, UnitStop, shape_at
@@ -81,6 +82,9 @@ class LocalEngine:
         self._cuts = safe_cuts(self.tokenizer)
         self._documents = OpenDocuments(self.tokenizer, self._cuts, settings.index.exclude)
         self._trees = Trees()
+        self._gatherer = Gatherer(
+            settings.context, self.info, self.tokenizer, self._documents, self._index
+        )
         self._indexes: dict[str, WorkspaceIndex] = {}
         self._repository = repository or self._index
         self._drafters = self._make_drafters()
@@ -142,6 +146,12 @@ class LocalEngine:
             texts.setdefault(alternative.rstrip(), alternative)
         return tuple(t for t in list(texts.values())[1:] if t.strip())
 
+    def open(self, request: CompletionRequest) -> None:
+        """Take note of a document without completing it: its text and what was changed in it serve
+        the workspace's other documents."""
+        if not self._documents.why_excluded(request):
+            self._documents.update(request)
+
     def generate(
         self,
         request: CompletionRequest,
@@ -178,9 +188,18 @@ class LocalEngine:
         """Everything before the first pass: the prompt, and how much to suggest."""
         trace = Trace(model=self.info.name, backend=self.info.backend)
         document = self._documents.update(request)
+        snippets = self._gatherer.snippets(request)
         context = build_context(
-            request, document.left, document.right, self.info, self.tokenizer, self._window
+            request,
+            document.left,
+            document.right,
+            self.info,
+            self.tokenizer,
+            self._window,
+            snippets,
+            self._gatherer.render(snippets, request),
         )
+        trace.n_snippets = len(context.snippets)
         started = self._clock()
         whole = (request.prefix + request.suffix).encode()
         parsed = self._trees.update(request.path, request.language_id, whole)

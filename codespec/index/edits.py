@@ -38,6 +38,11 @@ class RecentEdits:
         """Files that lines are remembered of."""
         return {path for path, _ in self._lost} | self._open.keys()
 
+    @property
+    def lost(self) -> list[tuple[str, Tokens]]:
+        """(file, the lines it lost), newest first."""
+        return [(p, t) for p, t in (*self._lost, *self._open.items()) if len(t)][::-1]
+
     def set_open(self, path: str, tokens: Tokens) -> None:
         """What the edit that is under way in a file has cost so far."""
         if not np.array_equal(tokens, self._open.get(path, NO_TOKENS)):

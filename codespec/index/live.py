@@ -137,6 +137,11 @@ class LiveDocument:
         self._before.set(tokens)
 
     @property
+    def text(self) -> str:
+        """The whole text of the last update, as far as it is kept."""
+        return self._text
+
+    @property
     def left(self) -> Tokens:
         """Tokens before the cursor. Do not write."""
         return self._left.tokens

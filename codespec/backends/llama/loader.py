@@ -90,7 +90,10 @@ class LoadedModel:
         ]
         order: FimOrder = "spm" if self.metadata("codespec.fim_order") == "spm" else "psm"
         if min(ids) >= 0:
-            return FimTokens(*ids, order=order)
+            repository, file = (
+                int(f(self.vocab)) for f in (lib.llama_vocab_fim_rep, lib.llama_vocab_fim_sep)
+            )
+            return FimTokens(*ids, order=order, repository=repository, file=file)
         texts = self.token_texts()
         by_text = {t: i for i, t in enumerate(texts)}
         for family in _FIM_FAMILIES:

@@ -1,0 +1,63 @@
+"""What a programmer had in hand before coming to a place: the other files of the same change,
+opened and edited, as far as the repository's history tells."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from codespec.types import CompletionRequest
+
+from .history import hunks_of
+from .places import Place
+
+MAX_FILES, MAX_HUNKS = 3, 6
+MAX_COMMITS = 10
+
+
+def before(place: Place) -> Iterator[CompletionRequest]:
+    """The documents as they were in turn: other files of the last commit that touched the place's
+    file together with others, hunk by hunk."""
+    relative = place.path.relative_to(place.root).as_posix()
+    for path, prefix, suffix in _steps(place.root, relative):
+        yield CompletionRequest(
+            prefix, suffix, path=str(place.root / path), workspace=str(place.root)
+        )
+
+
+@lru_cache(maxsize=1024)
+def _steps(root: Path, relative: str) -> tuple[tuple[str, str, str], ...]:
+    """(path, text before the cursor, text after it)"""
+    extension = Path(relative).suffix
+    commits = _git(root, "log", "--no-merges", f"-{MAX_COMMITS}", "--format=%H", "--", relative)
+    for commit in commits.split():
+        listed = _git(root, "diff-tree", "-r", "--no-commit-id", "--name-only", commit)
+        others = [p for p in listed.splitlines() if p != relative and p.endswith(extension)]
+        steps = [step for path in others[:MAX_FILES] for step in _edits(root, commit, path)]
+        if steps:
+            return tuple(steps)
+    return ()
+
+
+def _edits(root: Path, commit: str, path: str) -> Iterator[tuple[str, str, str]]:
+    if not (root / path).is_file():
+        return
+    old, new = _git(root, "show", f"{commit}^:{path}"), _git(root, "show", f"{commit}:{path}")
+    diff = _git(root, "diff-tree", "-p", "-U0", f"{commit}^", commit, "--", path)
+    hunks = list(hunks_of(path, old, new, diff))[:MAX_HUNKS]
+    for hunk in hunks:
+        yield path, hunk.prefix, hunk.removed + hunk.suffix
+        yield path, hunk.prefix + hunk.text, hunk.suffix
+
+
+def _git(root: Path, *args: str) -> str:
+    """Plumbing only, and "" where it fails: no repository, no such version."""
+    command = ["git", "-C", str(root), *args]
+    try:
+        return subprocess.run(command, capture_output=True, check=True).stdout.decode(
+            "utf-8", "replace"
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""

@@ -1,0 +1,182 @@
+"""What the model is shown beside the file: definitions of the names used near the cursor, like
+parts of other open documents, recent edits.
+
+Snippets are looked for when the cursor comes to another line, not with every character, so the
+prompt's beginning and the model's cache of it survive typing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from codespec.config import ContextSettings, Switch
+from codespec.context.snippets import Shelf, render
+from codespec.engine.documents import OpenDocuments
+from codespec.index.names import Scanners
+from codespec.index.reader import WorkspaceIndex
+from codespec.types import CompletionRequest, ModelInfo, Snippet, Tokenizer, Tokens
+
+AUTO_MIN_PARAMS = 300_000_000
+"""Models below this size are shown the file alone: measured with the bundled one, whose
+suggestions get worse by text of other files (bench/LOG.md). Larger ones have not been measured."""
+MAX_SHELVES = 8
+_LINES_BEFORE, _LINES_AFTER = 30, 8
+_WINDOW_LINES, _WINDOW_STEP = 20, 10
+_MIN_LIKENESS = 0.15
+_MAX_DEFINITIONS, _MAX_PER_NAME, _MAX_WINDOWS, _MAX_EDITS = 8, 2, 2, 2
+_IDENTIFIER = re.compile(r"[^\W\d]\w{2,}")
+
+
+@dataclass(slots=True)
+class _Page:
+    """What one document's prompt shows, and at which line that was decided."""
+
+    shelf: Shelf = field(default_factory=Shelf)
+    line: tuple[int, int] = (-1, -1)
+    snippets: tuple[Snippet, ...] = ()
+
+
+class Gatherer:
+    """One thread only."""
+
+    def __init__(
+        self,
+        settings: ContextSettings,
+        info: ModelInfo,
+        tokenizer: Tokenizer,
+        documents: OpenDocuments,
+        index: Callable[[str], WorkspaceIndex | None],
+    ) -> None:
+        """index: of a workspace folder, None where there is none (yet)."""
+        self._settings = settings
+        self._info = info
+        self._tokenizer = tokenizer
+        self._documents = documents
+        self._index = index
+        self._scanners = Scanners()
+        self._pages: OrderedDict[str, _Page] = OrderedDict()
+        self._windows: OrderedDict[str, tuple[str, list[_Window]]] = OrderedDict()
+
+    def snippets(self, request: CompletionRequest) -> tuple[Snippet, ...]:
+        """For this request; those of the one before while the cursor stays in its line."""
+        if not request.workspace or not request.path:
+            return ()
+        page = self._pages.pop(request.path, None) or _Page()
+        self._pages[request.path] = page
+        if len(self._pages) > MAX_SHELVES:
+            self._pages.popitem(last=False)
+        line = (request.prefix.count("\n"), request.suffix.count("\n"))
+
+        def allowed(path: str) -> bool:
+            return self._documents.may_show(path, request.workspace)
+
+        if line != page.line or not all(allowed(s.path) for s in page.snippets):
+            wanted = [s for s in self._wanted(request) if allowed(s.path)]
+            page.line = line
+            page.snippets = page.shelf.choose(
+                wanted, self._n_tokens, self._settings.max_tokens, allowed
+            )
+        return page.snippets
+
+    def render(self, snippets: tuple[Snippet, ...], request: CompletionRequest) -> Tokens:
+        return render(snippets, self._info, self._tokenizer, request.path, request.workspace)
+
+    def _n_tokens(self, snippet: Snippet) -> int:
+        # Path and markers cost some more.
+        return len(self._tokenizer.encode(snippet.text)) + 16
+
+    def _wanted(self, request: CompletionRequest) -> Iterator[Snippet]:
+        before = "\n".join(request.prefix[-8000:].split("\n")[-_LINES_BEFORE:])
+        after = "\n".join(request.suffix[:2000].split("\n")[:_LINES_AFTER])
+        if self._is_on(self._settings.symbols):
+            yield from self._definitions(request, after + "\n" + before)
+        if self._is_on(self._settings.buffers):
+            yield from self._like(request, before + after)
+        if self._is_on(self._settings.edits):
+            yield from self._edits(request)
+
+    def _is_on(self, switch: Switch) -> bool:
+        return switch == "on" or (switch == "auto" and self._info.n_params >= AUTO_MIN_PARAMS)
+
+    def _definitions(self, request: CompletionRequest, near: str) -> Iterator[Snippet]:
+        index = self._index(request.workspace)
+        if index is None:
+            return
+        n = 0
+        for name in self._scanners.of(index).find(near):
+            found = index.definitions([name])
+            places = {os.path.join(index.root, d.path): d for d in found}
+            if request.path in places or not 0 < len(places) <= _MAX_PER_NAME:
+                continue  # defined here, or anywhere
+            for path, definition in places.items():
+                yield Snippet(
+                    "symbols",
+                    path,
+                    definition.signature,
+                    f"defines {name}, in line {definition.first_line}",
+                )
+                n += 1
+                if n == _MAX_DEFINITIONS:
+                    return
+
+    def _like(self, request: CompletionRequest, near: str) -> Iterator[Snippet]:
+        words = set(_IDENTIFIER.findall(near))
+        scored: list[tuple[float, str, _Window]] = []
+        for path, text in self._documents.texts(request.path, request.workspace):
+            for window in self._windows_of(path, text):
+                both = len(words & window.words)
+                likeness = both / max(1, len(words) + len(window.words) - both)
+                if likeness >= _MIN_LIKENESS:
+                    scored.append((likeness, path, window))
+        scored.sort(key=lambda row: -row[0])
+        taken: list[tuple[str, _Window]] = []
+        for likeness, path, window in scored:
+            if len(taken) == _MAX_WINDOWS:
+                return
+            if any(
+                path == p and window.first <= w.last and w.first <= window.last for p, w in taken
+            ):
+                continue
+            taken.append((path, window))
+            why = f"lines {window.first}-{window.last}: {likeness:.0%} of the names are the same"
+            yield Snippet("buffers", path, window.text, why)
+
+    def _windows_of(self, path: str, text: str) -> list[_Window]:
+        known = self._windows.pop(path, None)
+        if known is None or known[0] is not text:
+            known = (text, list(_windows(text)))
+        self._windows[path] = known
+        if len(self._windows) > MAX_SHELVES:
+            self._windows.popitem(last=False)
+        return known[1]
+
+    def _edits(self, request: CompletionRequest) -> Iterator[Snippet]:
+        for path, tokens in self._documents.lost(request.workspace)[:_MAX_EDITS]:
+            text = self._tokenizer.decode(tokens).decode("utf-8", "ignore").rstrip()
+            if text.strip():
+                yield Snippet("edits", path, text, "lines changed or deleted lately")
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Some lines of a document, from 1."""
+
+    first: int
+    last: int
+    text: str
+    words: frozenset[str]
+
+    def overlaps(self, other: _Window) -> bool:
+        return self.first <= other.last and other.first <= self.last
+
+
+def _windows(text: str) -> Iterator[_Window]:
+    lines = text.split("\n")
+    for start in range(0, max(1, len(lines) - _WINDOW_STEP), _WINDOW_STEP):
+        part = "\n".join(lines[start : start + _WINDOW_LINES]).strip("\n")
+        last = min(start + _WINDOW_LINES, len(lines))
+        yield _Window(start + 1, last, part, frozenset(_IDENTIFIER.findall(part)))

@@ -1,0 +1,185 @@
+"""Context beyond the file: what is found, what may be shown, and that prompts share beginnings."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codespec.backends.fake import ByteTokenizer, FakeTarget
+from codespec.config import ContextSettings
+from codespec.context.snippets import Shelf, render
+from codespec.engine.documents import OpenDocuments
+from codespec.engine.gather import AUTO_MIN_PARAMS, Gatherer
+from codespec.index.names import NameScanner, Scanners
+from codespec.index.text import safe_cuts
+from codespec.types import CompletionRequest, Snippet
+from tests.index_support import Workspace, isolate
+
+TOKENIZER = ByteTokenizer()
+INFO = FakeTarget().info
+ON = ContextSettings(symbols="on", buffers="on", edits="on", max_tokens=600)
+MAIN = "import shapes\n\n\ndef main():\n    area = circle_area(2)\n    print(area)\n    "
+
+
+@pytest.fixture
+def workspace(tmp_path, monkeypatch):
+    isolate(monkeypatch, tmp_path)
+    w = Workspace(tmp_path / "project")
+    w.write("shapes.py", "def circle_area(radius, precision=2):\n    return 3.14 * radius**2\n")
+    w.write("main.py", MAIN)
+    w.build()
+    return w
+
+
+class Editor:
+    """Documents and the gatherer over them, as an engine holds them."""
+
+    def __init__(self, workspace: Workspace, settings: ContextSettings = ON, info=INFO) -> None:
+        self.workspace = workspace
+        self.documents = OpenDocuments(TOKENIZER, safe_cuts(TOKENIZER))
+        self.gatherer = Gatherer(
+            settings, info, TOKENIZER, self.documents, lambda _: workspace.open()
+        )
+
+    def request(self, path: str, prefix: str, suffix: str = "") -> CompletionRequest:
+        root = self.workspace.root
+        return CompletionRequest(prefix, suffix, path=str(root / path), workspace=str(root))
+
+    def open(self, path: str, text: str, suffix: str = "") -> None:
+        self.documents.update(self.request(path, text, suffix))
+
+    def snippets(self, path: str, prefix: str, suffix: str = "") -> tuple[Snippet, ...]:
+        request = self.request(path, prefix, suffix)
+        self.documents.update(request)
+        return self.gatherer.snippets(request)
+
+
+WORDS = st.text(alphabet="abc_1 .", max_size=40)
+
+
+@given(st.sets(st.text(alphabet="abc_1", min_size=1, max_size=6)), WORDS)
+def test_names_are_found_as_a_naive_search_finds_them(names, text):
+    said = [w for w in re.findall(r"\w+", text) if len(w) >= 3 and w in names]
+    expected = list(dict.fromkeys(reversed(said)))
+    assert NameScanner(names).find(text) == expected
+
+
+def test_a_definition_of_a_name_near_the_cursor(workspace):
+    (found,) = Editor(workspace).snippets("main.py", MAIN)
+    assert found.source == "symbols"
+    assert found.text == "def circle_area(radius, precision=2)"
+    assert found.path == str(workspace.root / "shapes.py")
+    assert "defines circle_area" in found.why
+
+
+def test_no_definition_of_what_the_file_defines_itself(workspace):
+    workspace.write("main.py", "def circle_area(x):\n    pass\n")
+    workspace.build()
+    assert Editor(workspace).snippets("main.py", MAIN) == ()
+
+
+def test_a_like_part_of_another_document(workspace):
+    editor = Editor(workspace)
+    other = "def report(items):\n    total = sum_prices(items)\n    print_total(total)\n"
+    editor.open("other.py", other)
+    found = editor.snippets("new.py", "def bill(items):\n    total = sum_prices(items)\n    ")
+    assert [(s.source, s.path) for s in found] == [("buffers", str(workspace.root / "other.py"))]
+    assert found[0].text == other.strip("\n")
+
+
+def test_lines_that_were_lost_lately(workspace):
+    editor = Editor(workspace)
+    editor.open("shapes.py", "a = 1\nold_name(first, second)\n")
+    editor.open("shapes.py", "a = 1\nnew_thing(first)\n")
+    found = editor.snippets("main.py", "x = 1\n")
+    assert [s.text for s in found if s.source == "edits"] == ["old_name(first, second)"]
+
+
+@pytest.mark.parametrize("source", ["symbols", "buffers", "edits"])
+def test_each_source_can_be_switched_off(workspace, source):
+    def sources(settings):
+        editor = Editor(workspace, settings)
+        editor.open("shapes.py", "def main():\n    area = circle_area(2)\n    lost_line(area)\n")
+        editor.open("shapes.py", "def main():\n    area = circle_area(2)\n    kept_line(area)\n")
+        return {s.source for s in editor.snippets("main.py", MAIN)}
+
+    assert sources(ON) == {"symbols", "buffers", "edits"}
+    off = ContextSettings(**{s: "on" for s in ("symbols", "buffers", "edits") if s != source})
+    assert sources(off) == {"symbols", "buffers", "edits"} - {source}
+
+
+def test_automatic_goes_by_the_models_size(workspace):
+    auto = ContextSettings()
+    large = replace(INFO, n_params=AUTO_MIN_PARAMS)
+    assert Editor(workspace, auto, INFO).snippets("main.py", MAIN) == ()
+    assert Editor(workspace, auto, large).snippets("main.py", MAIN)
+
+
+@pytest.mark.parametrize("why", ["ignored", "deleted", "secret"])
+def test_text_that_may_not_be_shown_any_more_goes_at_once(workspace, why):
+    """Even while the cursor stays in its line, where nothing is looked for anew."""
+    editor = Editor(workspace)
+    assert editor.snippets("main.py", MAIN)
+    if why == "ignored":
+        workspace.write(".codespecignore", "shapes.py\n")
+    elif why == "deleted":
+        (workspace.root / "shapes.py").unlink()
+    else:
+        editor.open("shapes.py", 'KEY = "-----BEGIN RSA PRIVATE KEY-----"\n')
+    assert editor.snippets("main.py", MAIN + "x") == ()
+
+
+def test_typing_in_a_line_changes_nothing_before_it(workspace):
+    editor = Editor(workspace)
+    first = editor.snippets("main.py", MAIN)
+    editor.open("other.py", MAIN)  # would be found, too
+    assert editor.snippets("main.py", MAIN + "circle") == first
+    further = editor.snippets("main.py", MAIN + "circle_area(3)\n    ")
+    assert further[: len(first)] == first
+    assert len(further) > len(first)
+
+
+SNIPPETS = st.lists(
+    st.builds(
+        Snippet, st.just("symbols"), st.sampled_from("abc"), st.text("xy", min_size=1, max_size=6)
+    ),
+    max_size=6,
+)
+
+
+@given(st.lists(SNIPPETS, max_size=5), st.integers(1, 20))
+def test_the_shelf_keeps_its_budget_and_its_order(rounds, budget):
+    shelf = Shelf()
+    before: tuple[Snippet, ...] = ()
+    for wanted in rounds:
+        now = shelf.choose(wanted, lambda s: len(s.text), budget, lambda path: True)
+        assert sum(len(s.text) for s in now) <= budget
+        fits = [s for s in wanted if len(s.text) <= budget]
+        if now[: len(before)] != before:
+            assert fits[0] in now  # begun again, for the best
+        if wanted and fits and fits[0] is wanted[0]:
+            assert any(s.path == fits[0].path and fits[0].text in s.text for s in now)
+        before = now
+
+
+def test_a_scanner_is_made_anew_when_the_index_changed_but_not_at_once(workspace):
+    now = 0.0
+    scanners = Scanners(lambda: now)
+    index = workspace.index()
+    first = scanners.of(index)
+    workspace.write("more.py", "def perimeter(x):\n    pass\n")
+    workspace.build()
+    assert index.refresh()
+    assert scanners.of(index) is first
+    now = 31.0
+    assert scanners.of(index).find("perimeter(1)") == ["perimeter"]
+
+
+def test_without_snippets_nothing_is_rendered():
+    assert not len(render((), INFO, TOKENIZER, "/w/a.py", "/w"))
+    assert render((), INFO, TOKENIZER, "/w/a.py", "/w").dtype == np.int32
