@@ -167,6 +167,7 @@ class Context:
     healed: bytes that stand before the cursor but were held back from the prompt because they
             may be part of a longer token; the output must start with them.
     snippets: what the prompt holds of other files.
+    n_before, n_after: how many of the document's tokens the prompt holds.
     """
 
     prompt: Tokens
@@ -178,6 +179,8 @@ class Context:
     workspace: str = ""
     sampling: SamplingParams = SamplingParams()
     snippets: tuple[Snippet, ...] = ()
+    n_before: int = 0
+    n_after: int = 0
 
 
 @dataclass(slots=True)

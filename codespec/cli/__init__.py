@@ -17,6 +17,7 @@ _COMMANDS = {
     "complete": "Complete code at a position of a file.",
     "index": "Index a workspace, so that its text can draft.",
     "daemon": "Start, stop and watch the background process that holds the model.",
+    "explain": "Say why a completion is what it is.",
     "stats": "Show or delete the local statistics of shown and accepted suggestions.",
     "distill": "Make a draft model for a target and a workspace.",
     "bench": "Measure codespec on this machine.",

@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from codespec.cli import model_options, model_settings, print_json
+from codespec.cli.place import FilePlace, PlaceParam, request_at
 from codespec.config import load_settings
-from codespec.context.document import read_document, split_at, workspace_of
 from codespec.engine.measures import Comparison, Measures, measures
 from codespec.engine.measures import compare as run_both
 from codespec.types import Completion, CompletionRequest, Engine, Idler, SamplingParams
 
 
-class _Place(click.ParamType[tuple[Path, int, int]]):
-    name = "FILE:LINE:COL"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[Path, int, int]:
-        # File names may hold colons (and drive letters do): the last two parts are the position.
-        path, line, column = ([*str(value).rsplit(":", 2), "", ""])[:3]
-        if not (path and line.isdigit() and column.isdigit()):
-            self.fail(
-                f"{value!r} is not FILE:LINE:COL, e.g. src/app.py:12:5 "
-                "(line and column from 1, the column in characters)",
-                param,
-                ctx,
-            )
-        return Path(path), int(line), int(column)
-
-
 @click.command()
-@click.argument("place", type=_Place())
+@click.argument("place", type=PlaceParam())
 @model_options
 @click.option("--max-tokens", type=click.IntRange(1), help="Most tokens to generate.")
 @click.option("--no-draft", is_flag=True, help="Plain decoding: same text, more time.")
@@ -54,7 +36,7 @@ class _Place(click.ParamType[tuple[Path, int, int]]):
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, all figures in it.")
 def command(
-    place: tuple[Path, int, int],
+    place: FilePlace,
     model: str | None,
     draft_model: str | None,
     max_tokens: int | None,
@@ -77,17 +59,12 @@ def command(
     LINE and COL count from 1, COL in characters: 1 is before the first one. The text to insert is
     printed with what it took: passes of the model, and tokens drafted and accepted by source.
     """
-    path, line, column = place
     settings = load_settings(model_settings(model, draft_model))
-    text = read_document(path)
-    prefix, suffix = split_at(text, line, column, str(path))
+    request = request_at(place, workspace, settings)
     names = None if drafters is None else tuple(n.strip() for n in drafters.split(",") if n.strip())
-    request = CompletionRequest(
-        prefix=prefix,
-        suffix=suffix,
-        path=str(path.resolve()),
-        workspace=str((workspace or workspace_of(path)).resolve()),
-        max_tokens=max_tokens or settings.completion.max_tokens,
+    request = replace(
+        request,
+        max_tokens=max_tokens or request.max_tokens,
         sampling=SamplingParams(
             temperature=settings.completion.temperature if temperature is None else temperature,
             top_k=top_k,
@@ -114,7 +91,7 @@ def command(
     if as_json:
         print_json(report(completion, comparison))
         return
-    _print(completion, prefix)
+    _print(completion, request.prefix)
     if stats:
         _print_measures(measures(completion.trace))
     if comparison is not None:

@@ -55,10 +55,11 @@ def build_context(
     window = window.fitted(info.n_ctx - n_markers(info) - len(shown), request.max_tokens)
     kept, healed = hold_back(left, tokenizer)
     start = window_start(len(kept), window.n_prefix)
-    inside = kept[start:]
+    inside, after = kept[start:], right[: window.n_suffix]
+    n_before = len(inside)
     if len(shown) and not has_markers(info):
         inside, shown = np.concatenate([shown, inside]), NO_TOKENS
-    prompt, fim = assemble(info, inside, right[: window.n_suffix], shown)
+    prompt, fim = assemble(info, inside, after, shown)
     return Context(
         prompt=prompt,
         left=kept,
@@ -69,6 +70,8 @@ def build_context(
         workspace=request.workspace,
         sampling=request.sampling,
         snippets=snippets,
+        n_before=n_before,
+        n_after=len(after) if fim else 0,
     )
 
 

@@ -39,6 +39,7 @@ from codespec.index.reader import WorkspaceIndex
 from codespec.index.text import safe_cuts
 from codespec.index.trees import Trees
 from codespec.models.registry import draft_path, target_path
+from codespec.native import MAX_DEPTH
 from codespec.sampling import Sampler, TokenMask
 from codespec.types import (
     Completion,
@@ -46,6 +47,7 @@ from codespec.types import (
     Drafter,
     ModelInfo,
     OnProgress,
+    Tokens,
     Trace,
 )
 
@@ -81,6 +83,8 @@ class LocalEngine:
         self._paces = Paces([self._pace])
         self._cuts = safe_cuts(self.tokenizer)
         self._documents = OpenDocuments(self.tokenizer, self._cuts, settings.index.exclude)
+        self.watchers: list[Drafter] = []
+        """See each request's context and verdicts; what they draft comes last."""
         self._trees = Trees()
         self._gatherer = Gatherer(
             settings.context, self.info, self.tokenizer, self._documents, self._index
@@ -297,8 +301,20 @@ class LocalEngine:
         names = self.settings.drafting.drafters if request.drafters is None else request.drafters
         check_drafters(names)
         found = [self._drafter(name, request.workspace) for name in names]
-        members = [drafter for drafter in found if drafter is not None]
+        members = [drafter for drafter in (*found, *self.watchers) if drafter is not None]
         return DraftChain(members, self.info.n_vocab, self._target.max_leaves, self._pace.curve)
+
+    def file_with(self, tokens: Tokens, request: CompletionRequest) -> str:
+        """The indexed file that holds most of the end of `tokens`, and goes on; "" for none."""
+        index = self._index(request.workspace) if request.workspace else None
+        if index is None:
+            return ""
+        place = index.locate(index.find(tokens[-MAX_DEPTH:], 1, (request.path,)))
+        return str(Path(index.root, place.path)) if place is not None and place.path else ""
+
+    def open_texts(self, request: CompletionRequest) -> list[tuple[str, str]]:
+        """(path, text) of the other documents that serve this request."""
+        return self._documents.texts(request.path, request.workspace)
 
     def _index(self, workspace: str) -> WorkspaceIndex | None:
         index = self._indexes.get(workspace)

@@ -1,0 +1,105 @@
+"""`codespec explain FILE:LINE:COL`"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+import msgspec
+
+from codespec.cli import model_options, model_settings, print_json
+from codespec.cli.place import FilePlace, PlaceParam, request_at
+from codespec.config import load_settings
+from codespec.engine.explain import Explanation, Prompt, Span
+
+
+@click.command()
+@click.argument("place", type=PlaceParam())
+@model_options
+@click.option("--workspace", type=click.Path(path_type=Path), help="Default: the Git root.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def command(
+    place: FilePlace,
+    model: str | None,
+    draft_model: str | None,
+    workspace: Path | None,
+    as_json: bool,
+) -> None:
+    """Complete the code at PLACE, and say how the suggestion came about.
+
+    What entered the prompt and why, how much was to be suggested, which file each drafted token
+    came from, what the model accepted, what was trimmed, and what took how long. The model is
+    loaded here: open documents and recent edits of an editor are not known.
+    """
+    from codespec.engine.explain import explain
+    from codespec.engine.local import LocalEngine
+
+    settings = load_settings(model_settings(model, draft_model))
+    request = request_at(place, workspace, settings)
+    engine = LocalEngine(settings)
+    try:
+        found = explain(engine, request)
+    finally:
+        engine.close()
+    if as_json:
+        print_json(msgspec.to_builtins(found))
+    else:
+        _print(found, request.prefix, request.workspace)
+
+
+def _print(found: Explanation, prefix: str, root: str) -> None:
+    _title("suggestion")
+    if found.text:
+        click.echo(click.style(prefix.rsplit("\n", 1)[-1], dim=True) + found.text)
+    else:
+        click.secho(f"none: {found.reason}", fg="yellow")
+    if found.prompt is None:
+        return
+    _title("how much")
+    click.echo(f"{found.shape}: {found.shape_why}; generation ended by: {found.finish}")
+    for what in found.trimmed:
+        click.echo(f"trimmed: {what}")
+    if found.trimmed:
+        click.echo(f"generated was: {found.generated!r}")
+    _title("prompt")
+    _print_prompt(found.prompt, root)
+    _title("passes of the model")
+    for i, each in enumerate(found.passes, 1):
+        click.echo(f"{i:3d}  {each.said!r}")
+        for span in each.spans:
+            click.echo(f"       {_span(span, root)}")
+    _title("time")
+    for stage, ms in found.times_ms.items():
+        click.echo(f"{ms:8.1f} ms  {stage}")
+
+
+def _print_prompt(prompt: Prompt, root: str) -> None:
+    order = "fill-in-the-middle" if prompt.fim else "the text before the cursor alone"
+    click.echo(f"{prompt.n_tokens} tokens, {prompt.n_cached} of them read before; {order}")
+    click.echo(f"{prompt.n_before} of the file before the cursor, from line {prompt.first_line}")
+    click.echo(f"{prompt.n_after} of the file after it")
+    if prompt.healed:
+        click.echo(
+            f"{prompt.healed!r} is left to the model to say again, as part of a longer token"
+        )
+    if not prompt.snippets:
+        click.echo("no text of other files")
+    for shown in prompt.snippets:
+        click.echo(f"{shown.source}: {_relative(shown.path, root)}: {shown.why}")
+
+
+def _span(span: Span, root: str) -> str:
+    where = f" from {_relative(span.path, root)}" if span.path else ""
+    where += f":{span.line}" if span.line else ""
+    accepted = f"{span.n_accepted} of {span.n_drafted} accepted"
+    return f"{span.source}{where}: {accepted}" + (f" {span.text!r}" if span.text else "")
+
+
+def _relative(path: str, root: str) -> str:
+    inside = root and path.startswith(root + os.sep)
+    return os.path.relpath(path, root) if inside else path
+
+
+def _title(words: str) -> None:
+    click.secho(words, bold=True)

@@ -1,0 +1,45 @@
+"""FILE:LINE:COL on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import click
+
+from codespec.config import Settings
+from codespec.context.document import read_document, split_at, workspace_of
+from codespec.types import CompletionRequest
+
+FilePlace: TypeAlias = tuple[Path, int, int]
+
+
+class PlaceParam(click.ParamType[FilePlace]):
+    name = "FILE:LINE:COL"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> FilePlace:
+        # File names may hold colons (and drive letters do): the last two parts are the position.
+        path, line, column = ([*str(value).rsplit(":", 2), "", ""])[:3]
+        if not (path and line.isdigit() and column.isdigit()):
+            self.fail(
+                f"{value!r} is not FILE:LINE:COL, e.g. src/app.py:12:5 "
+                "(line and column from 1, the column in characters)",
+                param,
+                ctx,
+            )
+        return Path(path), int(line), int(column)
+
+
+def request_at(place: FilePlace, workspace: Path | None, settings: Settings) -> CompletionRequest:
+    """Raises: InputError for a place that is none."""
+    path, line, column = place
+    prefix, suffix = split_at(read_document(path), line, column, str(path))
+    return CompletionRequest(
+        prefix=prefix,
+        suffix=suffix,
+        path=str(path.resolve()),
+        workspace=str((workspace or workspace_of(path)).resolve()),
+        max_tokens=settings.completion.max_tokens,
+    )

@@ -1,0 +1,257 @@
+"""Why a completion is what it is: what entered the prompt, where each drafted token came from, what
+was accepted, what was trimmed, what took how long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from codespec.context.document import read_document
+from codespec.engine.local import LocalEngine
+from codespec.errors import CodespecError
+from codespec.types import (
+    NO_DRAFT,
+    CompletionRequest,
+    Context,
+    Draft,
+    Source,
+    Tokenizer,
+    Tokens,
+    Verdict,
+)
+
+_MAX_LEFT_CHARS = 400
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """Text of another file in the prompt."""
+
+    source: str
+    path: str
+    why: str
+    text: str
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """n_before, n_after: tokens of the document. first_line: where the window before the cursor
+    begins, from 1. healed: what is typed already but left to the model to say, as it may be part
+    of a longer token."""
+
+    n_tokens: int
+    n_cached: int
+    n_before: int
+    n_after: int
+    first_line: int
+    fim: bool
+    healed: str
+    snippets: list[Shown]
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens that one source drafted in one pass. n_accepted of n_drafted; `text` is that of the
+    accepted ones. path, line: where it stands, as far as it can be found; line from 1, else 0."""
+
+    source: str
+    n_drafted: int
+    n_accepted: int
+    text: str
+    path: str
+    line: int
+
+
+class Pass(msgspec.Struct, frozen=True, kw_only=True):
+    """One pass of the model. said: all that it emitted, accepted drafts included."""
+
+    said: str
+    spans: list[Span]
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """times_ms: by stage. generated: before it was trimmed. reason: why text is empty."""
+
+    text: str
+    finish: str
+    reason: str
+    model: str
+    backend: str
+    shape: str
+    shape_why: str
+    prompt: Prompt | None
+    passes: list[Pass]
+    generated: str
+    trimmed: list[str]
+    times_ms: dict[str, float]
+
+
+@dataclass(slots=True)
+class _Seen:
+    draft: Draft
+    verdict: Verdict
+    before: Tokens  # emitted before the pass
+
+
+class Recorder:
+    """A `Drafter` that drafts nothing and sees everything."""
+
+    name = "recorder"
+
+    def __init__(self) -> None:
+        self.context: Context | None = None
+        self.seen: list[_Seen] = []
+
+    def begin(self, context: Context) -> None:
+        self.context, self.seen = context, []
+
+    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+        return NO_DRAFT
+
+    def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
+        before = emitted[: len(emitted) - len(verdict.emitted)].copy()
+        self.seen.append(_Seen(draft, verdict, before))
+
+
+def explain(engine: LocalEngine, request: CompletionRequest) -> Explanation:
+    """Complete, and say how it came about. The text is that of `engine.complete`."""
+    recorder = Recorder()
+    engine.watchers.append(recorder)
+    try:
+        completion = engine.complete(request)
+    finally:
+        engine.watchers.remove(recorder)
+    context, trace = recorder.context, completion.trace
+    passes: list[Pass] = []
+    generated = b""
+    if context is not None:
+        finder = _Finder(engine, request, context)
+        passes = [_pass(seen, finder, engine.tokenizer) for seen in recorder.seen]
+        said = [token for seen in recorder.seen for token in seen.verdict.emitted]
+        generated = engine.tokenizer.decode(said)[len(context.healed) :]
+    known = trace.context_ms + trace.draft_ms + trace.target_ms + trace.finish_ms
+    return Explanation(
+        text=completion.text,
+        finish=completion.finish,
+        reason=completion.reason,
+        model=trace.model,
+        backend=trace.backend,
+        shape=trace.shape,
+        shape_why=trace.shape_why,
+        prompt=_prompt(engine.tokenizer, context, trace.n_prompt_cached) if context else None,
+        passes=passes,
+        generated=generated.decode("utf-8", "replace"),
+        trimmed=list(trace.trimmed),
+        times_ms={
+            "context": trace.context_ms - trace.syntax_ms,
+            "syntax": trace.syntax_ms,
+            "drafting": trace.draft_ms,
+            "target": trace.target_ms,
+            "finishing": trace.finish_ms,
+            "reading the prompt, and other": max(0.0, trace.ms - known),
+            "all": trace.ms,
+        },
+    )
+
+
+def _prompt(tokenizer: Tokenizer, context: Context, n_cached: int) -> Prompt:
+    above = context.left[: len(context.left) - context.n_before]
+    return Prompt(
+        n_tokens=len(context.prompt),
+        n_cached=n_cached,
+        n_before=context.n_before,
+        n_after=context.n_after,
+        first_line=tokenizer.decode(above).count(b"\n") + 1,
+        fim=context.fim,
+        healed=context.healed.decode("utf-8", "replace"),
+        snippets=[
+            Shown(source=s.source, path=s.path, why=s.why, text=s.text) for s in context.snippets
+        ],
+    )
+
+
+def _pass(seen: _Seen, finder: _Finder, tokenizer: Tokenizer) -> Pass:
+    accepted = set(seen.verdict.path)
+    by_source: dict[int, list[int]] = {}
+    for node, source in enumerate(seen.draft.sources.tolist()):
+        by_source.setdefault(source, []).append(node)
+    spans: list[Span] = []
+    for source, nodes in by_source.items():
+        followed = [n for n in nodes if n in accepted]
+        # The longest path of the source's nodes stands for what it meant, where none was accepted.
+        tokens = seen.draft.tokens[followed or nodes[:1]]
+        start = seen.verdict.path.index(followed[0]) if followed else 0
+        said = [*seen.before.tolist(), *seen.verdict.emitted[:start]]
+        path, line = finder.find(Source(source), said, tokens)
+        spans.append(
+            Span(
+                source=Source(source).label,
+                n_drafted=len(nodes),
+                n_accepted=len(followed),
+                text=tokenizer.decode(tokens).decode("utf-8", "replace") if followed else "",
+                path=path,
+                line=line,
+            )
+        )
+    return Pass(said=tokenizer.decode(seen.verdict.emitted).decode("utf-8", "replace"), spans=spans)
+
+
+class _Finder:
+    """Where drafted text stands: the place of its source that goes on from the longest part of the
+    text before it, which is how lookups choose."""
+
+    def __init__(self, engine: LocalEngine, request: CompletionRequest, context: Context) -> None:
+        self._engine = engine
+        self._request = request
+        self._context = context
+        self._left = request.prefix[len(request.prefix) - _MAX_LEFT_CHARS :]
+
+    def find(self, source: Source, said: Sequence[int], tokens: Tokens) -> tuple[str, int]:
+        """(path, line from 1); ("", 0) where it is not known, or there is none."""
+        decode = self._engine.tokenizer.decode
+        before = decode(said)[len(self._context.healed) :].decode("utf-8", "ignore")
+        text = decode(tokens).decode("utf-8", "ignore")
+        best = (-1, "", 0)
+        for path, document in self._documents(source, said, tokens):
+            n, line = best_place(document, self._left + before, text)
+            if n > best[0]:
+                best = (n, path, line)
+        return best[1], best[2]
+
+    def _documents(
+        self, source: Source, said: Sequence[int], tokens: Tokens
+    ) -> list[tuple[str, str]]:
+        request = self._request
+        if source == Source.PREFIX:
+            return [(request.path, request.prefix)]
+        if source == Source.SUFFIX:
+            # Lines count from the document's beginning.
+            return [(request.path, "\n" * request.prefix.count("\n") + request.suffix)]
+        if source == Source.BUFFERS:
+            return self._engine.open_texts(request)
+        if source == Source.REPOSITORY:
+            text = np.concatenate([self._context.left, np.asarray(said, np.int32), tokens])
+            path = self._engine.file_with(text, request)
+            try:
+                return [(path, read_document(Path(path)))] if path else []
+            except CodespecError:
+                return []  # it went meanwhile
+        return []
+
+
+def best_place(document: str, left: str, text: str) -> tuple[int, int]:
+    """(how much of the end of `left` stands before `text` in a document, line from 1 where `text`
+    begins); (-1, 0) where the document does not hold it."""
+    if not text or text not in document:
+        return -1, 0
+    low, high = 0, len(left)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[len(left) - middle :] + text in document:
+            low = middle
+        else:
+            high = middle - 1
+    at = document.rfind(left[len(left) - low :] + text) + low
+    at += len(text) - len(text.lstrip("\n"))
+    return low, document.count("\n", 0, at) + 1

@@ -1,0 +1,87 @@
+"""`codespec explain`: the same suggestion, and where all of it came from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codespec.backends.llama import LlamaTokenizer, load_model
+from codespec.cli import main
+from codespec.config import IndexSettings
+from codespec.engine.explain import best_place
+from codespec.index.build import build_index
+from codespec.index.words import WordEncoder
+from codespec.models.registry import BUNDLED_TARGET, bundled
+
+LIBRARY = """\
+def connect_to_server(address, port, timeout_seconds):
+    connection = open_connection(address, port, timeout_seconds)
+    return connection
+"""
+MAIN = LIBRARY.replace("connect_to_server", "connect_again").rsplit("    return", 1)[0]
+
+
+@pytest.fixture
+def project(tmp_path):
+    root = tmp_path / "project"
+    (root / ".git").mkdir(parents=True)
+    (root / "library.py").write_text(LIBRARY)
+    (root / "main.py").write_text(MAIN + "    ret")
+    encoder = WordEncoder(LlamaTokenizer(load_model(bundled(BUNDLED_TARGET), vocab_only=True)))
+    build_index(root, encoder, IndexSettings())
+    return root
+
+
+def run(*args: str) -> str:
+    result = CliRunner().invoke(main, args, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_explain(project, monkeypatch):
+    monkeypatch.setenv("CODESPEC_CONTEXT_SYMBOLS", "on")
+    place = f"{project / 'main.py'}:3:8"
+    found = json.loads(run("explain", place, "--json"))
+    assert found["text"] == json.loads(run("complete", place, "--json"))["text"]
+    assert found["shape"] == "statement"
+    assert found["prompt"]["fim"]
+    assert found["prompt"]["first_line"] == 1
+    assert found["prompt"]["n_before"] > 20
+    assert found["generated"].startswith(found["text"][:1])
+    assert set(found["times_ms"]) >= {"context", "syntax", "drafting", "target", "finishing", "all"}
+    assert "".join(p["said"] for p in found["passes"]).endswith(found["generated"])
+    for each in (span for p in found["passes"] for span in p["spans"]):
+        assert 0 <= each["n_accepted"] <= each["n_drafted"]
+        if each["line"] and each["text"].strip():
+            lines = Path(each["path"]).read_text().split("\n")[each["line"] - 1 :]
+            assert each["text"].strip("\n").split("\n")[0] in lines[0]
+    shown = run("explain", place)
+    assert "the cursor is within a statement" in shown
+    assert "passes of the model" in shown
+
+
+def test_an_excluded_file_is_explained_by_its_rule(project):
+    (project / ".codespecignore").write_text("main.py\n")
+    found = json.loads(run("explain", f"{project / 'main.py'}:3:8", "--json"))
+    assert found["text"] == ""
+    assert ".codespecignore" in found["reason"]
+    assert found["prompt"] is None
+    assert ".codespecignore" in run("explain", f"{project / 'main.py'}:3:8")
+
+
+TEXT = st.text(alphabet="ab\n", max_size=12)
+
+
+@given(TEXT, TEXT, st.text(alphabet="ab\n", min_size=1, max_size=3))
+def test_the_best_place_is_that_after_most_of_the_same_text(document, left, text):
+    n, line = best_place(document, left, text)
+    possible = [k for k in range(len(left) + 1) if left[len(left) - k :] + text in document]
+    assert n == max(possible, default=-1)
+    if n >= 0:
+        shown = "\n".join(document.split("\n")[line - 1 :])
+        assert text.lstrip("\n") in shown
