@@ -16,18 +16,17 @@ void SuffixAutomaton::clear() {
   text_ = {};
   edges_.clear();
   growth_ = {};
-  ends_ = {};
+  wholes_ = {};
+  cursors_ = {};
   originals_ = {};
   last_ends_ = {};
-  run_lengths_ = {};
   states_.assign(1, State{});
 }
 
 std::size_t SuffixAutomaton::n_bytes() const {
+  const std::size_t n_ids = wholes_.capacity() + cursors_.capacity() + originals_.capacity();
   return text_.capacity() * sizeof(Token) + states_.capacity() * sizeof(State) + edges_.n_bytes() +
-         growth_.capacity() + ends_.capacity() * sizeof(Ends) +
-         originals_.capacity() * sizeof(StateId) + last_ends_.capacity() * sizeof(std::int32_t) +
-         run_lengths_.capacity();
+         growth_.capacity() + n_ids * sizeof(StateId) + last_ends_.n_bytes();
 }
 
 void SuffixAutomaton::extend(Tokens tokens) {
@@ -88,9 +87,13 @@ void SuffixAutomaton::push(Token token) {
   after.cursor = advance(m, token, max_depth_ + 1).state;
 
   growth.repeats = !growth.fresh || after.cursor != after.whole;
+  if (!growth.fresh) {
+    reserve_for(wholes_, 1);
+    wholes_.push_back(after.whole);
+  }
   if (growth.repeats) {
-    reserve_for(ends_, 1);
-    ends_.push_back(after);
+    reserve_for(cursors_, 1);
+    cursors_.push_back(after.cursor);
   }
   text_.push_back(token);
   growth_.push_back(growth);
@@ -139,11 +142,10 @@ void SuffixAutomaton::count_suffixes(StateId cursor, std::int32_t end) {
     }
     state.last_end = end;
   }
-  reserve_for(last_ends_, n_runs);
-  reserve_for(run_lengths_, n_runs);
+  last_ends_.reserve_for_more(2 * static_cast<std::size_t>(n_runs));
   while (n_runs-- > 0) {  // reversed: undoing walks the same way and pops
-    last_ends_.push_back(values[n_runs]);
-    run_lengths_.push_back(lengths[n_runs]);
+    last_ends_.push(static_cast<std::uint32_t>(end - values[n_runs]));
+    last_ends_.push(lengths[n_runs]);
   }
 }
 
@@ -156,9 +158,10 @@ void SuffixAutomaton::pop() {
   text_.pop_back();
   growth_.pop_back();
   if (token == kBreak) return;
-  if (growth.repeats) ends_.pop_back();
+  if (!growth.fresh) wholes_.pop_back();
+  if (growth.repeats) cursors_.pop_back();
 
-  uncount_suffixes(after.cursor);
+  uncount_suffixes(after.cursor, static_cast<std::int32_t>(size()));
   const auto newest = static_cast<StateId>(states_.size() - 1);
   // Links first: the walks below then take the way that `push` took.
   if (growth.cloned) at(originals_.back()).link = at(newest).link;
@@ -181,15 +184,18 @@ void SuffixAutomaton::unclone(StateId parent, Token token, StateId copy) {
   states_.pop_back();
 }
 
-void SuffixAutomaton::uncount_suffixes(StateId cursor) {
+void SuffixAutomaton::uncount_suffixes(StateId cursor, std::int32_t end) {
+  std::uint32_t n_left = 0;
+  std::int32_t value = 0;
   for (StateId s = cursor; s != 0; s = at(s).link) {
     State& state = at(s);
     if (--state.count == 0) continue;  // new with this token: about to go
-    state.last_end = last_ends_.back();
-    if (--run_lengths_.back() == 0) {
-      run_lengths_.pop_back();
-      last_ends_.pop_back();
+    if (n_left == 0) {
+      n_left = last_ends_.pop();
+      value = end - static_cast<std::int32_t>(last_ends_.pop());
     }
+    state.last_end = value;
+    --n_left;
   }
 }
 
@@ -199,10 +205,10 @@ void SuffixAutomaton::uncount_suffixes(StateId cursor) {
 SuffixAutomaton::Ends SuffixAutomaton::ends(Growth later) const {
   if (text_.empty() || text_.back() == kBreak) return {};
   const Growth growth = growth_.back();
-  if (growth.repeats) return ends_.back();
+  if (!growth.fresh) return {wholes_.back(), cursors_.back()};
   const std::size_t n_newer = (later.fresh ? 1 : 0) + (later.cloned ? 1 : 0);
   const auto fresh = static_cast<StateId>(states_.size() - n_newer - (growth.cloned ? 2 : 1));
-  return {fresh, fresh};
+  return {fresh, growth.repeats ? cursors_.back() : fresh};
 }
 
 SuffixAutomaton::Match SuffixAutomaton::cursor() const {

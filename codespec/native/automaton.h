@@ -1,6 +1,7 @@
 // The live index: an online suffix automaton with exact counts that can be undone token by token.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -8,6 +9,32 @@
 #include "tokens.h"
 
 namespace codespec {
+
+// A stack of small numbers, in as few bytes as each needs: mostly one or two.
+class UndoLog {
+ public:
+  void push(std::uint32_t n) {
+    const std::size_t begin = bytes_.size();
+    for (; n >= 0x80; n >>= 7) bytes_.push_back(static_cast<std::uint8_t>(n | 0x80));
+    bytes_.push_back(static_cast<std::uint8_t>(n));
+    std::reverse(bytes_.begin() + static_cast<std::ptrdiff_t>(begin), bytes_.end());
+  }
+  std::uint32_t pop() {
+    std::uint32_t n = 0;
+    for (unsigned shift = 0;; shift += 7) {
+      const std::uint32_t byte = bytes_.back();
+      bytes_.pop_back();
+      n |= (byte & 0x7f) << shift;
+      if (byte < 0x80) return n;
+    }
+  }
+  void reserve_for_more(std::size_t n) { reserve_for(bytes_, n * kMaxBytes); }
+  std::size_t n_bytes() const { return bytes_.capacity(); }
+
+ private:
+  static constexpr std::size_t kMaxBytes = 5;
+  std::vector<std::uint8_t> bytes_;
+};
 
 // A state stands for all strings that end at the same set of places of the text. They are the
 // suffixes of one another, of lengths length(link) + 1 to length, where the link is the state of
@@ -56,7 +83,7 @@ class SuffixAutomaton {
   struct Growth {
     bool fresh : 1;    // added a state: the whole text since the break is new
     bool cloned : 1;   // split a state in two
-    bool repeats : 1;  // its ends are in ends_; else both are the fresh state
+    bool repeats : 1;  // its cursor is in cursors_; else it is the fresh state
   };
   // Where the text ends, in the automaton.
   struct Ends {
@@ -74,7 +101,7 @@ class SuffixAutomaton {
   StateId clone(StateId parent, Token token, StateId original);
   void unclone(StateId parent, Token token, StateId copy);
   void count_suffixes(StateId cursor, std::int32_t end);
-  void uncount_suffixes(StateId cursor);
+  void uncount_suffixes(StateId cursor, std::int32_t end);
   void clear();
 
   Ends ends(Growth later = {}) const;
@@ -89,11 +116,11 @@ class SuffixAutomaton {
   std::vector<State> states_;
   EdgePool edges_;
 
-  std::vector<Growth> growth_;             // one per token or break
-  std::vector<Ends> ends_;                 // one per token that repeats
-  std::vector<StateId> originals_;         // one per clone: the state it was split from
-  std::vector<std::int32_t> last_ends_;    // overwritten values, as runs of equal ones
-  std::vector<std::uint8_t> run_lengths_;  // one per element of last_ends_
+  std::vector<Growth> growth_;      // one per token or break
+  std::vector<StateId> wholes_;     // Ends::whole, one per token without a fresh state
+  std::vector<StateId> cursors_;    // Ends::cursor, one per token that repeats
+  std::vector<StateId> originals_;  // one per clone: the state it was split from
+  UndoLog last_ends_;               // overwritten values, as runs of equal ones
 };
 
 }  // namespace codespec

@@ -99,11 +99,11 @@ class EdgePool {
   }
 };
 
-// Keeps an eighth in reserve: the standard library's factor 2 would be much of the memory.
+// Keeps a sixteenth in reserve: the standard library's factor 2 would be much of the memory.
 template <typename T>
 void reserve_for(std::vector<T>& v, std::size_t n_more) {
   const std::size_t need = v.size() + n_more;
-  if (need > v.capacity()) v.reserve(need + need / 8 + 16);
+  if (need > v.capacity()) v.reserve(need + need / 16 + 16);
 }
 
 }  // namespace codespec
