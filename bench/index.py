@@ -7,8 +7,6 @@ files that the index has not seen. "Cold" is after 256 MB of other memory were t
 
 from __future__ import annotations
 
-import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -24,14 +22,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from codespec.backends.llama import LlamaTokenizer, default_threads, load_model
 from codespec.config import Settings
-from codespec.index.build import BuildProgress, build_index
-from codespec.index.live import LiveDocument
-from codespec.index.words import WordEncoder
 from codespec.models.registry import target_path
 from codespec.native import Segment, SuffixAutomaton, build_segment
-from codespec.types import Tokenizer, Tokens
+from codespec.types import Tokens
 
 from .corpus import Corpus, read_corpus, renamed, source_files
+from .index_files import measure_edits, measure_sources
 from .machine import peak_bytes
 from .peer import Peer, PeerTree, load_peer
 
@@ -39,13 +35,11 @@ DRAFT = 16
 CONTEXT = 64
 MAX_TOKENS = 25_000_000
 PEER_TOKENS = 500_000
-SOURCE_BYTES = 24_000_000
 N_LOOKUPS = 20_000
 N_COLD = 300
 N_COLD_SMALL = 20  # in a corpus that caches hold anyway
 ACCEPTANCE_TOKENS = 100_000
 ACCEPTANCE_DOC_TOKENS = 2000  # of each file: files differ more than places in them
-EDITED_LINES = 2000
 
 Starts = npt.NDArray[np.int64]
 Ask = Callable[[Tokens], Sequence[int] | Tokens]
@@ -72,7 +66,8 @@ def run(folder: Path | None, settings: Settings, extension: Path | None, scale: 
     files = source_files(folder)
     model = load_model(target_path(settings.model), vocab_only=True)
     tokenizers = [LlamaTokenizer(model) for _ in range(default_threads())]
-    result = measure_sources(files, tokenizers, settings)
+    with _bar("indexing files", None) as show:
+        result = measure_sources(files, tokenizers[0], len(tokenizers), settings, show)
     with _bar("tokenising", MAX_TOKENS) as show:
         corpus = read_corpus(files, tokenizers, MAX_TOKENS, show)
     contexts = sample_contexts(corpus.held_out, N_LOOKUPS)
@@ -99,35 +94,6 @@ def run(folder: Path | None, settings: Settings, extension: Path | None, scale: 
     result["peak_gib"] = peak_bytes() / 2**30
     model.close()
     return result
-
-
-def measure_sources(
-    files: Sequence[Path], tokenizers: Sequence[Tokenizer], settings: Settings
-) -> Result:
-    """MB of source files a second, from the first look at the folder to an index that answers;
-    also per second of CPU time, which other work on the machine does not change."""
-    with tempfile.TemporaryDirectory() as temporary:
-        root = Path(temporary) / "workspace"
-        root.mkdir()
-        step = max(1, sum(p.stat().st_size for p in files) // SOURCE_BYTES)
-        for i, path in enumerate(files[::step]):
-            folder = root / str(i // 100)
-            folder.mkdir(exist_ok=True)
-            shutil.copyfile(path, folder / f"{i}_{path.name}")
-        with _cache(Path(temporary) / "cache"), _bar("indexing files", None) as show:
-
-            def progress(p: BuildProgress) -> None:
-                show(p.n_bytes_done, p.n_bytes)
-
-            begin = time.process_time()
-            encoder = WordEncoder(tokenizers[0])
-            report = build_index(root, encoder, settings.index, progress, n_threads=len(tokenizers))
-            cpu_seconds = time.process_time() - begin
-    megabytes = report.n_source_bytes / 1e6
-    return {
-        "source_mb_per_s": megabytes / report.seconds,
-        "source_mb_per_cpu_s": megabytes / cpu_seconds,
-    }
 
 
 def measure_segment(path: Path, tokens: Tokens, starts: Starts, contexts: list[Tokens]) -> Result:
@@ -177,31 +143,6 @@ def latency(
         taken.append(time.perf_counter_ns() - begin)
     p50, p99 = np.percentile(taken, [50, 99]) / 1e3
     return Latency(float(p50), float(p99))
-
-
-def measure_edits(tokenizer: Tokenizer, text: str, n_edits: int = 50) -> Result:
-    """A line somewhere in a document of 2,000 lines changes while the cursor is at its end: time
-    until the new line is drafted from its first tokens."""
-    lines = text.splitlines(keepends=True)
-    lines = (lines * (EDITED_LINES // len(lines) + 1))[:EDITED_LINES]
-    document = LiveDocument(tokenizer)
-    rng = np.random.default_rng(0)
-    taken: list[float] = []
-    for i in range(n_edits):
-        # Ends in a word: tokenizers join a bracket with the end of its line.
-        new = f"zyx_{i}_result = compute_{i}(first_{i}) + second"
-        tokens = tokenizer.encode(new)
-        context, rest = tokens[: len(tokens) // 2], tokens[len(tokens) // 2 :]
-        document.update("".join(lines), "")
-        edited = lines.copy()
-        edited[int(rng.integers(EDITED_LINES))] = new + "\n"
-        prefix = "".join(edited)
-        begin = time.perf_counter()
-        document.update(prefix, "")
-        draft = document.before.draft(context, len(rest))
-        taken.append((time.perf_counter() - begin) * 1e3)
-        assert np.array_equal(draft.tokens, rest), "the new line is not drafted"
-    return {"edit_ms": float(np.median(taken)), "edit_ms_max": max(taken)}
 
 
 def side_by_side(
@@ -278,18 +219,6 @@ def sample_contexts(docs: Sequence[Tokens], n: int) -> list[Tokens]:
         end = int(rng.integers(1, len(docs[i]) + 1))
         contexts.append(docs[i][max(0, end - CONTEXT) : end])
     return contexts
-
-
-@contextmanager
-def _cache(folder: Path) -> Generator[None]:
-    before = os.environ.get("CODESPEC_CACHE_DIR")
-    os.environ["CODESPEC_CACHE_DIR"] = str(folder)
-    try:
-        yield
-    finally:
-        del os.environ["CODESPEC_CACHE_DIR"]
-        if before is not None:
-            os.environ["CODESPEC_CACHE_DIR"] = before
 
 
 @contextmanager

@@ -21,8 +21,14 @@ _GOALS = (
     ("- caches evicted, us p99", "lookup_cold_us_p99", 0),
     ("open, ms", "open_ms", 50),
     ("edit until drafted from, ms", "edit_ms", 5),
+    ("- of it the syntax tree, ms", "edit_tree_ms", 0),
     ("source files to searchable, MB/s", "source_mb_per_s", -4),
     ("- MB a second of CPU time", "source_mb_per_cpu_s", 0),
+    ("branch switch, s", "switch_s", 2),
+    ("- files it changes", "switch_files", 0),
+    ("- s of CPU time", "switch_cpu_s", 0),
+    ("- answers meanwhile", "switch_answers", 0),
+    ("- longest wait for one, ms", "switch_longest_wait_ms", 0),
 )
 
 

@@ -23,6 +23,8 @@ FIGURES = (
     "open_ms",
     "edit_ms",
     "source_mb_per_s",
+    "switch_s",
+    "switch_answers",
 )
 
 
