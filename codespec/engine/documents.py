@@ -88,10 +88,10 @@ class OpenDocuments:
             found += [(Source.BUFFERS, document.before), (Source.BUFFERS, document.after)]
         return found
 
-    def overridden(self, context: Context) -> tuple[str, ...]:
+    def overridden(self, path: str, workspace: str) -> tuple[str, ...]:
         """Files whose stored text is older than what is known here: the request's own document,
         and every other that its editor was the last to change."""
-        return tuple(sorted({context.path, *self._current(context.workspace)} - {""}))
+        return tuple(sorted({path, *self._current(workspace)} - {""}))
 
     def texts(self, path: str, workspace: str) -> list[tuple[str, str]]:
         """(path, text) of the other documents of a workspace, under the rules of `neighbours`;

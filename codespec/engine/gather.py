@@ -18,6 +18,7 @@ from codespec.context.snippets import Shelf, render
 from codespec.engine.documents import OpenDocuments
 from codespec.index.names import Scanners
 from codespec.index.reader import WorkspaceIndex
+from codespec.index.trees import Trees
 from codespec.types import CompletionRequest, ModelInfo, Snippet, Tokenizer, Tokens
 
 AUTO_MIN_PARAMS = 300_000_000
@@ -50,13 +51,15 @@ class Gatherer:
         tokenizer: Tokenizer,
         documents: OpenDocuments,
         index: Callable[[str], WorkspaceIndex | None],
+        trees: Trees,
     ) -> None:
-        """index: of a workspace folder, None where there is none (yet)."""
+        """index: of a workspace folder, None where there is none (yet). trees: of the documents."""
         self._settings = settings
         self._info = info
         self._tokenizer = tokenizer
         self._documents = documents
         self._index = index
+        self._trees = trees
         self._scanners = Scanners()
         self._pages: OrderedDict[str, _Page] = OrderedDict()
         self._windows: OrderedDict[str, tuple[str, list[_Window]]] = OrderedDict()
@@ -108,20 +111,30 @@ class Gatherer:
             return
         n = 0
         for name in self._scanners.of(index).find(near):
-            found = index.definitions([name])
-            places = {os.path.join(index.root, d.path): d for d in found}
+            places = self._places_of(name, index, request)
             if request.path in places or not 0 < len(places) <= _MAX_PER_NAME:
                 continue  # defined here, or anywhere
-            for path, definition in places.items():
-                yield Snippet(
-                    "symbols",
-                    path,
-                    definition.signature,
-                    f"defines {name}, in line {definition.first_line}",
-                )
+            for path, (signature, line) in places.items():
+                yield Snippet("symbols", path, signature, f"defines {name}, in line {line}")
                 n += 1
                 if n == _MAX_DEFINITIONS:
                     return
+
+    def _places_of(
+        self, name: str, index: WorkspaceIndex, request: CompletionRequest
+    ) -> dict[str, tuple[str, int]]:
+        """Path -> (signature, line) of each definition; open documents override their files."""
+        places: dict[str, tuple[str, int]] = {}
+        open_now = self._documents.overridden(request.path, request.workspace)
+        buffers = self._trees.definitions(name, open_now)
+        for d in index.definitions([name]):
+            path = os.path.join(index.root, d.path)
+            if path not in buffers:
+                places[path] = d.signature, d.first_line
+        for path, symbols in buffers.items():
+            for symbol in symbols:
+                places[path] = symbol.signature, symbol.first_line
+        return places
 
     def _like(self, request: CompletionRequest, near: str) -> Iterator[Snippet]:
         words = set(_IDENTIFIER.findall(near))

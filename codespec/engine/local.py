@@ -87,7 +87,7 @@ class LocalEngine:
         """See each request's context and verdicts; what they draft comes last."""
         self._trees = Trees()
         self._gatherer = Gatherer(
-            settings.context, self.info, self.tokenizer, self._documents, self._index
+            settings.context, self.info, self.tokenizer, self._documents, self._index, self._trees
         )
         self._indexes: dict[str, WorkspaceIndex] = {}
         self._repository = repository or self._index
@@ -272,7 +272,7 @@ class LocalEngine:
                 self._documents.get,
                 self._repository,
                 neighbours=self._documents.neighbours,
-                overridden=self._documents.overridden,
+                overridden=lambda c: self._documents.overridden(c.path, c.workspace),
                 boundary=lambda context: Boundary(
                     context.left, context.healed, self.tokenizer, self._vocabulary
                 ),

@@ -17,6 +17,7 @@ from codespec.engine.documents import OpenDocuments
 from codespec.engine.gather import AUTO_MIN_PARAMS, Gatherer
 from codespec.index.names import NameScanner, Scanners
 from codespec.index.text import safe_cuts
+from codespec.index.trees import Trees
 from codespec.types import CompletionRequest, Snippet
 from tests.index_support import Workspace, isolate
 
@@ -42,8 +43,9 @@ class Editor:
     def __init__(self, workspace: Workspace, settings: ContextSettings = ON, info=INFO) -> None:
         self.workspace = workspace
         self.documents = OpenDocuments(TOKENIZER, safe_cuts(TOKENIZER))
+        self.trees = Trees()
         self.gatherer = Gatherer(
-            settings, info, TOKENIZER, self.documents, lambda _: workspace.open()
+            settings, info, TOKENIZER, self.documents, lambda _: workspace.open(), self.trees
         )
 
     def request(self, path: str, prefix: str, suffix: str = "") -> CompletionRequest:
@@ -52,6 +54,7 @@ class Editor:
 
     def open(self, path: str, text: str, suffix: str = "") -> None:
         self.documents.update(self.request(path, text, suffix))
+        self.trees.update(str(self.workspace.root / path), "", (text + suffix).encode())
 
     def snippets(self, path: str, prefix: str, suffix: str = "") -> tuple[Snippet, ...]:
         request = self.request(path, prefix, suffix)
@@ -83,6 +86,17 @@ def test_no_definition_of_what_the_file_defines_itself(workspace):
     assert Editor(workspace).snippets("main.py", MAIN) == ()
 
 
+def test_definitions_of_open_documents_override_their_files(workspace):
+    editor = Editor(workspace)
+    editor.open("shapes.py", "\n\ndef circle_area(diameter):\n    return diameter\n")
+    found = [s for s in editor.snippets("main.py", MAIN) if s.source == "symbols"]
+    assert [s.text for s in found] == ["def circle_area(diameter)"]
+    assert found[0].why.endswith("in line 3")
+    editor = Editor(workspace)
+    editor.open("shapes.py", "\n")
+    assert not any(s.source == "symbols" for s in editor.snippets("main.py", MAIN))
+
+
 def test_a_like_part_of_another_document(workspace):
     editor = Editor(workspace)
     other = "def report(items):\n    total = sum_prices(items)\n    print_total(total)\n"
@@ -104,8 +118,8 @@ def test_lines_that_were_lost_lately(workspace):
 def test_each_source_can_be_switched_off(workspace, source):
     def sources(settings):
         editor = Editor(workspace, settings)
-        editor.open("shapes.py", "def main():\n    area = circle_area(2)\n    lost_line(area)\n")
-        editor.open("shapes.py", "def main():\n    area = circle_area(2)\n    kept_line(area)\n")
+        editor.open("other.py", "def main():\n    area = circle_area(2)\n    lost_line(area)\n")
+        editor.open("other.py", "def main():\n    area = circle_area(2)\n    kept_line(area)\n")
         return {s.source for s in editor.snippets("main.py", MAIN)}
 
     assert sources(ON) == {"symbols", "buffers", "edits"}

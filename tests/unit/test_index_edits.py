@@ -228,9 +228,8 @@ def test_buffers_override_their_files_for_every_document(home: Path) -> None:
     engine.see("", "nameless\n")
 
     def overridden(name: str) -> list[str]:
-        path = str(home / name)
-        where = Context(TOKENIZER.encode(""), path=path, workspace=str(home))
-        return [Path(p).name for p in engine.documents.overridden(where)]
+        found = engine.documents.overridden(str(home / name), str(home))
+        return [Path(p).name for p in found]
 
     assert overridden("b.py") == ["a.py", "b.py", "c.py"]
     assert overridden("new.py") == ["a.py", "b.py", "c.py", "new.py"]

@@ -1,0 +1,72 @@
+"""Trees of open documents after any edits are those of the text."""
+
+from __future__ import annotations
+
+import inspect
+import sched
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codespec.index.symbols import find_symbols
+from codespec.index.trees import MAX_DEPTH, MAX_TREES, ParsedDocument, Trees
+
+TEXTS = {
+    "python": inspect.getsource(sched),
+    "c": "int f(int a) {\n  if (a) { return g(a); }\n  return 0;\n}\n\nstruct S { int x; };\n" * 3,
+    "typescript": "export class A {\n  m(x: number) { return `a${x}`; }\n}\n" * 3,
+}
+# What opens, closes and cuts: edits that change the tree far from their place.
+INSERTED = ["", "x", "\n", "    ", '"', '"""', "(", ")", "{", "}", "def f(x):\n    ", "/*", "é 中"]
+EDITS = st.lists(
+    st.tuples(st.floats(0, 1), st.integers(0, 60), st.sampled_from(INSERTED)), max_size=8
+)
+
+
+@pytest.mark.parametrize("language", TEXTS)
+@settings(max_examples=40)
+@given(edits=EDITS)
+def test_incremental_trees_equal_fresh_ones(
+    language: str, edits: list[tuple[float, int, str]]
+) -> None:
+    text = TEXTS[language]
+    document = ParsedDocument(language)
+    document.update(text.encode())
+    for where, n_removed, new in edits:
+        at = int(where * len(text))
+        text = text[:at] + new + text[at + n_removed :]
+        document.update(text.encode())
+        fresh = ParsedDocument(language)
+        fresh.update(text.encode())
+        assert (document.root is None) == (fresh.root is None)
+        if document.root is not None and fresh.root is not None:
+            assert str(document.root) == str(fresh.root)
+            assert document.root.end_byte == len(text.encode())
+            found = find_symbols(language, fresh.root, text.encode())
+            assert document.symbols == found
+
+
+def test_symbols_follow_the_text() -> None:
+    trees = Trees()
+    trees.update("a.py", "", b"def old(x):\n    pass\n")
+    trees.update("b.py", "", b"class old:\n    pass\n")
+    assert {p: [s.kind for s in d] for p, d in trees.definitions("old", ["a.py", "b.py"]).items()} \
+        == {"a.py": ["function"], "b.py": ["class"]}  # fmt: skip
+    trees.update("a.py", "", b"\ndef new(x):\n    pass\n")
+    assert trees.definitions("old", ["a.py"]) == {"a.py": []}
+    (symbol,) = trees.definitions("new", ["a.py"])["a.py"]
+    assert (symbol.signature, symbol.first_line) == ("def new(x)", 2)
+    assert trees.definitions("new", ["c.py"]) == {}
+    for i in range(MAX_TREES):
+        trees.update(f"{i}.py", "", b"x = 1\n")
+    assert trees.definitions("new", ["a.py"]) == {}
+
+
+def test_what_is_too_deep_has_no_tree_until_it_is_mended() -> None:
+    document = ParsedDocument("python")
+    document.update(b"def f(x):\n    pass\n" + b"(" * (MAX_DEPTH + 1) + b"\n" * MAX_DEPTH)
+    assert document.root is None
+    assert document.symbols == ()
+    document.update(b"def f(x):\n    pass\n")
+    assert [s.name for s in document.symbols] == ["f"]
