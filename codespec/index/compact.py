@@ -18,6 +18,12 @@ SEGMENT_TOKENS = 1 << 24
 takes about five times that memory."""
 
 
+MAX_DEAD_SEGMENTS = 2
+MAX_DEAD_TOKENS = 1 << 22
+"""Of segments whose files are all changed or gone, so many of this size stay on disk: who switches
+between two branches finds the text of the other one there. Readers do not open them."""
+
+
 class SegmentWriter:
     """Collects contents and turns them into segments."""
 
@@ -55,12 +61,13 @@ class SegmentWriter:
 def compact(
     store: Store, segments: Sequence[SegmentEntry], live: Collection[str]
 ) -> list[SegmentEntry]:
-    """Drop dead segments; rewrite those that are nearly all dead, and, when there are more than
-    `MAX_SEGMENTS`, merge the smallest. Large ones are left: their number grows with the workspace,
-    by one for each 60 MB of source. What is dead in the others costs disk, and is there again at
-    once after a switch back to another branch."""
+    """Keep of the dead segments the newest, see `MAX_DEAD_SEGMENTS`; rewrite those that are nearly
+    all dead, and, when there are more than `MAX_SEGMENTS`, merge the smallest. Large ones are left:
+    their number grows with the workspace, by one for each 60 MB of source. What is dead in the
+    others costs disk, and is there again at once after a switch back to another branch."""
     kept = [s for s in segments if _n_live(s, live)]
-    goes = {id(s) for s in kept if 4 * _n_live(s, live) < sum(c.n_tokens for c in s.contents)}
+    dead = [s for s in segments if not _n_live(s, live) and _n_tokens(s) <= MAX_DEAD_TOKENS]
+    goes = {id(s) for s in kept if 4 * _n_live(s, live) < _n_tokens(s)}
     if len(kept) > MAX_SEGMENTS:
         goes |= {id(s) for s in _smallest(kept, live)}
     to_rewrite = [s for s in kept if id(s) in goes]
@@ -80,7 +87,7 @@ def compact(
             first += content.n_docs
             if writer.is_full:
                 result += writer.flush()
-    return result + writer.flush()
+    return dead[-MAX_DEAD_SEGMENTS:] + result + writer.flush()
 
 
 def _smallest(segments: Sequence[SegmentEntry], live: Collection[str]) -> list[SegmentEntry]:
@@ -98,6 +105,10 @@ def _smallest(segments: Sequence[SegmentEntry], live: Collection[str]) -> list[S
         chosen.append(segment)
         n_tokens += size
     return chosen
+
+
+def _n_tokens(segment: SegmentEntry) -> int:
+    return sum(c.n_tokens for c in segment.contents)
 
 
 def _n_live(segment: SegmentEntry, live: Collection[str]) -> int:

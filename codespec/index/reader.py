@@ -233,7 +233,8 @@ class WorkspaceIndex:
                 raise IndexCorruptError("there is no index yet", "It is being built.")
             live = {f.key for f in manifest.files if f.key}
             try:
-                segments = [_OpenSegment(self._store, s, live) for s in manifest.segments]
+                used = [s for s in manifest.segments if any(c.key in live for c in s.contents)]
+                segments = [_OpenSegment(self._store, s, live) for s in used]
             except IndexCorruptError:
                 # A writer may have swapped the manifest and removed the segments it replaced.
                 if attempt == 2 or self._stat() == identity:

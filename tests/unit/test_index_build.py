@@ -286,3 +286,36 @@ def test_a_root_that_is_not_there_has_an_empty_index(workspace: Workspace) -> No
     assert workspace.build().n_files == 0
     assert workspace.index().n_tokens == 0
     assert workspace.draft("x") == ""
+
+
+def test_switching_between_two_branches_reads_no_text_twice(workspace: Workspace) -> None:
+    """All of a segment dies with each switch; the text of the other branch is still there."""
+    branches = [
+        {f"f{i}.py": f"name_{i} = {branch}_{i}({i})\n" * 5 for i in range(9)}
+        for branch in ("main", "other")
+    ]
+
+    def switch(n: int) -> int:
+        for path, text in branches[n].items():
+            workspace.write(path, text)
+        return workspace.build().n_tokenised
+
+    workspace.write("kept.py", ALPHA * 50)
+    workspace.build()
+    assert [switch(n) for n in (0, 1, 0, 1, 0)] == [9, 9, 0, 0, 0]
+    assert workspace.draft("name_3 =").startswith(" main_3(")
+    assert "other" not in workspace.draft("name_3 = ot")
+    assert workspace.index().n_tokens == len(ALPHA) * 50 + sum(map(len, branches[0].values()))
+
+
+def test_dead_segments_are_few(workspace: Workspace) -> None:
+    workspace.write("kept.py", ALPHA * 50)
+    for i in range(6):
+        workspace.write("a.py", f"name = unique_{i}\n" * 3)
+        workspace.build()
+        live = {f.key for f in manifest(workspace).files}
+        dead = [s for s in manifest(workspace).segments if not {c.key for c in s.contents} & live]
+        assert len(dead) <= compact.MAX_DEAD_SEGMENTS
+        assert len(list(workspace.store.folder.glob("*.seg"))) == len(
+            {s.name for s in manifest(workspace).segments}
+        )
