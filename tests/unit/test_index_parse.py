@@ -100,10 +100,19 @@ def test_words_about_generation_are_not_a_mark() -> None:
         ("a.svg", "data"),
         ("a.CSV", "data"),
         ("n.ipynb", "data"),
+        ("vendor/x.go", "vendored"),
+        ("src/pip/_vendor/rich/a.py", "vendored"),
+        ("third_party/a/b.cc", "vendored"),
+        ("ThirdParty/a.py", "vendored"),
     ],
 )
 def test_by_name(path: str, reason: str) -> None:
     assert why_not(path, "local x = 1\n") == reason
+
+
+def test_own_code_about_vendors_is_no_vendored_code() -> None:
+    for path in ("vendor.py", "src/vendors_api/a.py", "app/vendor_list.js", "my-vendor/a.py"):
+        assert why_not(path, "x = 1\n") == ""
 
 
 def test_minified_by_its_lines() -> None:
