@@ -1,0 +1,163 @@
+/** What the command palette and the status item offer. */
+
+import * as vscode from 'vscode';
+import type { Offers } from './offers';
+import { Problem, type Programs } from './program';
+import { place, type Reports } from './reports';
+import type { Server } from './server';
+import type { StatusItem } from './status';
+import type { Switches } from './switches';
+
+export interface Parts {
+  readonly programs: Programs;
+  readonly server: Server;
+  readonly status: StatusItem;
+  readonly switches: Switches;
+  readonly offers: Offers;
+  readonly reports: Reports;
+  readonly log: vscode.LogOutputChannel;
+}
+
+export function registerCommands(parts: Parts): vscode.Disposable[] {
+  const { server, switches, offers, reports, log } = parts;
+  const inEditor = (action: (editor: vscode.TextEditor) => unknown) => async (): Promise<void> => {
+    const editor = vscode.window.activeTextEditor;
+    if (editor) await action(editor);
+    else await vscode.window.showInformationMessage('codespec: open a file first.');
+  };
+  const editorCommand = (name: string) => () =>
+    vscode.commands.executeCommand(`editor.action.inlineSuggest.${name}`);
+  const commands: Record<string, () => unknown> = {
+    trigger: editorCommand('trigger'),
+    next: editorCommand('showNext'),
+    previous: editorCommand('showPrevious'),
+    acceptWord: () => offers.accept('editor.action.inlineSuggest.acceptNextWord'),
+    acceptLine: () => offers.accept('editor.action.inlineSuggest.acceptNextLine'),
+    toggleDocument: inEditor(({ document }) => {
+      switches.toggleDocument(document);
+    }),
+    toggleLanguage: inEditor(({ document }) => switches.toggleLanguage(document)),
+    toggleWorkspace: () => switches.toggleWorkspace(),
+    enable: () => switches.enable(vscode.window.activeTextEditor?.document),
+    explain: inEditor(({ document, selection }) => explain(reports, document, selection.active)),
+    doctor: () => reports.show('doctor', ['doctor']),
+    chooseModel: () => chooseModel(),
+    showLog: () => {
+      log.show();
+    },
+    restart: () => server.restart(),
+    install: () => install(parts),
+    openPathSetting: () =>
+      vscode.commands.executeCommand('workbench.action.openSettings', 'codespec.path'),
+    welcome: () =>
+      vscode.commands.executeCommand('workbench.action.openWalkthrough', 'codespec.codespec#start'),
+    menu: () => showMenu(parts),
+  };
+  return Object.entries(commands).map(([name, run]) =>
+    vscode.commands.registerCommand(`codespec.${name}`, run),
+  );
+}
+
+/** Says once that there is no codespec yet, and offers to make it. */
+export async function offerToInstall(status: StatusItem): Promise<void> {
+  const actions = status.actions;
+  const chosen = await vscode.window.showInformationMessage(
+    'codespec is not installed yet. Create a Python environment for it? It is built for this machine, which takes some minutes, once.',
+    ...actions.map(({ title }) => title),
+  );
+  const action = actions.find(({ title }) => title === chosen);
+  if (action) await vscode.commands.executeCommand(action.command);
+}
+
+async function showMenu({ status, switches }: Parts): Promise<void> {
+  const document = vscode.window.activeTextEditor?.document;
+  const off = switches.whyOff(document);
+  const { state, reason } = status.status;
+  const rows: (vscode.QuickPickItem & { command?: string })[] = [
+    { label: `${state}: ${reason}`, kind: vscode.QuickPickItemKind.Separator },
+    ...status.actions.map(({ title, command }) => ({ label: title, command })),
+    { label: '', kind: vscode.QuickPickItemKind.Separator },
+  ];
+  if (document && !off) {
+    rows.push(
+      { label: 'Disable in this file', command: 'codespec.toggleDocument' },
+      { label: `Disable for ${document.languageId}`, command: 'codespec.toggleLanguage' },
+    );
+  }
+  if (!off) rows.push({ label: 'Disable in this workspace', command: 'codespec.toggleWorkspace' });
+  rows.push(
+    { label: 'Explain suggestion here', command: 'codespec.explain' },
+    { label: 'Choose model', command: 'codespec.chooseModel' },
+    { label: 'Run doctor', command: 'codespec.doctor' },
+    { label: 'Show log', command: 'codespec.showLog' },
+    { label: 'Restart', command: 'codespec.restart' },
+  );
+  const known = new Set<string>();
+  const once = rows.filter(({ command }) => {
+    if (command === undefined) return true;
+    return !known.has(command) && known.add(command);
+  });
+  const chosen = await vscode.window.showQuickPick(once, { title: 'codespec' });
+  if (chosen?.command) await vscode.commands.executeCommand(chosen.command);
+}
+
+async function explain(
+  reports: Reports,
+  document: vscode.TextDocument,
+  position: vscode.Position,
+): Promise<void> {
+  if (document.uri.scheme !== 'file') {
+    await vscode.window.showInformationMessage('codespec: save the file first.');
+    return;
+  }
+  // The command line reads the file.
+  if (document.isDirty && !(await document.save())) return;
+  await reports.show('explain', ['explain', place(document, position)]);
+}
+
+async function chooseModel(): Promise<void> {
+  const settings = vscode.workspace.getConfiguration('codespec');
+  const bundled = 'Model of codespec’s own settings, or the bundled one';
+  const file = 'A GGUF file …';
+  const chosen = await vscode.window.showQuickPick([bundled, file], {
+    title: 'codespec: model',
+    placeHolder: settings.get<string>('model', '') || 'none chosen here',
+  });
+  let model: string | undefined;
+  if (chosen === file) {
+    const picked = await vscode.window.showOpenDialog({
+      title: 'A model with fill-in-the-middle',
+      filters: { GGUF: ['gguf'] },
+    });
+    if (!picked?.[0]) return;
+    model = picked[0].fsPath;
+  } else if (chosen === undefined) {
+    return;
+  }
+  await settings.update('model', model, vscode.ConfigurationTarget.Global);
+}
+
+async function install({ programs, server, log }: Parts): Promise<void> {
+  try {
+    await vscode.window.withProgress(
+      {
+        location: vscode.ProgressLocation.Notification,
+        title: 'codespec: creating the Python environment',
+        cancellable: true,
+      },
+      (progress, token) =>
+        programs.create((line) => {
+          log.info(line);
+          progress.report({ message: line });
+        }, token),
+    );
+  } catch (error) {
+    if (error instanceof vscode.CancellationError) return;
+    const words = error instanceof Problem ? error.message : String(error);
+    log.error(words);
+    const chosen = await vscode.window.showErrorMessage(`codespec: ${words}`, 'Show Log');
+    if (chosen) log.show();
+    return;
+  }
+  await server.restart();
+}

@@ -1,0 +1,105 @@
+/** codespec in VS Code: starts the language server and shows what it says. No completion logic. */
+
+import * as vscode from 'vscode';
+import { offerToInstall, registerCommands } from './commands';
+import { Offers } from './offers';
+import { Programs } from './program';
+import { Reports } from './reports';
+import { Server } from './server';
+import { StatusItem, type Status } from './status';
+import { Switches } from './switches';
+
+/** For other extensions, and tests. */
+export interface Api {
+  readonly status: Status;
+  readonly onDidChangeStatus: vscode.Event<Status>;
+}
+
+/** Settings of the server process; it reads them when it starts. */
+const OF_SERVER = ['path', 'model', 'draftModel', 'maxTokens', 'indexWorkspace', 'server'];
+
+let running: Server | undefined;
+
+export async function activate(context: vscode.ExtensionContext): Promise<Api> {
+  const log = vscode.window.createOutputChannel('codespec', { log: true });
+  const switches = new Switches(context.workspaceState);
+  const status = new StatusItem(() => switches.whyOff(vscode.window.activeTextEditor?.document));
+  const programs = new Programs(context);
+  const server = new Server(programs, status, switches, () => offers, log);
+  const offers = new Offers({
+    shown: (item) => {
+      server.notify('textDocument/didShowCompletion', { item: reference(item) });
+    },
+    partiallyAccepted: (item, acceptedLength) => {
+      server.notify('textDocument/didPartiallyAcceptCompletion', {
+        item: reference(item),
+        acceptedLength,
+      });
+    },
+  });
+  const reports = new Reports(() => server.program);
+  running = server;
+  context.subscriptions.push(
+    log,
+    switches,
+    status,
+    reports,
+    ...registerCommands({ programs, server, status, switches, offers, reports, log }),
+    switches.onDidChange(() => {
+      status.update();
+      if (switches.whyOff(vscode.window.activeTextEditor?.document)) {
+        void vscode.commands.executeCommand('editor.action.inlineSuggest.hide');
+      }
+    }),
+    vscode.window.onDidChangeActiveTextEditor((editor) => {
+      status.update();
+      server.focus(editor?.document);
+    }),
+    vscode.workspace.onDidChangeTextDocument((event) => {
+      offers.changed(event);
+    }),
+    vscode.workspace.onDidChangeConfiguration((event) => {
+      if (OF_SERVER.some((key) => event.affectsConfiguration(`codespec.${key}`))) {
+        void server.restart();
+      } else if (event.affectsConfiguration('codespec.enabled')) {
+        status.update();
+      }
+    }),
+  );
+  await server.restart();
+  void afterStart(programs, server, status);
+  return {
+    get status() {
+      return status.status;
+    },
+    onDidChangeStatus: status.onDidChange,
+  };
+}
+
+export async function deactivate(): Promise<void> {
+  await running?.stop();
+}
+
+async function afterStart(programs: Programs, server: Server, status: StatusItem): Promise<void> {
+  if (!server.program) {
+    if (status.actions.some(({ command }) => command === 'codespec.install')) {
+      await offerToInstall(status);
+    }
+  } else if (await programs.isOutdated(server.program)) {
+    const update = 'Update';
+    const chosen = await vscode.window.showInformationMessage(
+      'This version of the extension brings a newer codespec.',
+      update,
+    );
+    if (chosen) await vscode.commands.executeCommand('codespec.install');
+  }
+}
+
+/** What the server needs to know an item again: its command. */
+function reference(item: vscode.InlineCompletionItem): object {
+  const { insertText, command } = item;
+  return {
+    insertText: typeof insertText === 'string' ? insertText : insertText.value,
+    ...(command && { command }),
+  };
+}

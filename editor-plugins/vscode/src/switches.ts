@@ -1,0 +1,82 @@
+/** Where the user wants suggestions: everywhere, but for what is switched off. */
+
+import * as vscode from 'vscode';
+
+const WORKSPACE_KEY = 'off';
+
+export class Switches implements vscode.Disposable {
+  private readonly changed = new vscode.EventEmitter<void>();
+  /** Files switched off until the window closes, by URI. */
+  private readonly documents = new Set<string>();
+
+  readonly onDidChange = this.changed.event;
+
+  /** `memory`: of the workspace, outside of its folders. */
+  constructor(private readonly memory: vscode.Memento) {}
+
+  /** Why there are no suggestions in `document`; '' where there are. */
+  whyOff(document: vscode.TextDocument | undefined): string {
+    if (this.memory.get(WORKSPACE_KEY)) return 'disabled in this workspace';
+    if (!document) return '';
+    if (this.documents.has(document.uri.toString())) return 'disabled in this file';
+    const found = setting(document);
+    if (!found) return '';
+    // A repository brings its own settings: they may restrict, never more.
+    const ofWorkspace = [
+      found.workspaceValue,
+      found.workspaceFolderValue,
+      found.workspaceLanguageValue,
+      found.workspaceFolderLanguageValue,
+    ];
+    if (ofWorkspace.includes(false)) return 'disabled by the settings of the workspace';
+    const ofLanguage = found.globalLanguageValue;
+    if (ofLanguage === false) return `disabled for ${document.languageId}`;
+    if (ofLanguage === undefined && found.globalValue === false) {
+      return 'disabled in your settings';
+    }
+    return '';
+  }
+
+  toggleDocument(document: vscode.TextDocument): void {
+    const uri = document.uri.toString();
+    if (!this.documents.delete(uri)) this.documents.add(uri);
+    this.changed.fire();
+  }
+
+  async toggleWorkspace(): Promise<void> {
+    await this.memory.update(WORKSPACE_KEY, this.memory.get(WORKSPACE_KEY) ? undefined : true);
+    this.changed.fire();
+  }
+
+  async toggleLanguage(document: vscode.TextDocument): Promise<void> {
+    const found = setting(document);
+    const isOn = found?.globalLanguageValue ?? found?.globalValue ?? true;
+    await vscode.workspace
+      .getConfiguration('codespec', document)
+      .update('enabled', !isOn, vscode.ConfigurationTarget.Global, true);
+    this.changed.fire();
+  }
+
+  /** Undoes whatever `whyOff` names; settings of the workspace are left to the user. */
+  async enable(document: vscode.TextDocument | undefined): Promise<void> {
+    if (this.memory.get(WORKSPACE_KEY)) {
+      await this.toggleWorkspace();
+    } else if (document && this.documents.has(document.uri.toString())) {
+      this.toggleDocument(document);
+    } else if (this.whyOff(document).endsWith('settings of the workspace')) {
+      await vscode.commands.executeCommand('workbench.action.openWorkspaceSettings', {
+        query: 'codespec.enabled',
+      });
+    } else if (document && this.whyOff(document)) {
+      await this.toggleLanguage(document);
+    }
+  }
+
+  dispose(): void {
+    this.changed.dispose();
+  }
+}
+
+function setting(document: vscode.TextDocument) {
+  return vscode.workspace.getConfiguration('codespec', document).inspect<boolean>('enabled');
+}
