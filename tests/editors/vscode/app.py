@@ -1,0 +1,267 @@
+"""VS Code as a user meets it: a server process with a real extension host, and a window in a
+browser, driven by keys and read from the screen."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+from playwright.sync_api import Browser, Page, Playwright
+
+from .. import node
+from ..chromium import Chromium
+
+TIMEOUT_S = 60.0
+KEPT = ("PATH", "LANG", "CODESPEC_MODEL_N_THREADS")
+PROGRAM = str(Path(sys.executable).parent / "codespec")
+_STATUS = '[id="codespec.codespec.codespec"] a'
+# After the cursor, then in lines of its own.
+GHOST = """() => {
+  const of = (all) => [...document.querySelectorAll(all)].map((e) => e.textContent);
+  const inline = of('.monaco-editor .view-lines .ghost-text-decoration').join('');
+  const lines = of('.monaco-editor .suggest-preview-text .view-line');
+  return [inline, ...lines].join('\\n').replaceAll('\\u00a0', ' ');
+}"""
+_SETTINGS = {
+    "workbench.startupEditor": "none",
+    "workbench.secondarySideBar.defaultVisibility": "hidden",
+    "telemetry.telemetryLevel": "off",
+    "chat.disableAIFeatures": True,
+    "extensions.autoUpdate": False,
+    "extensions.autoCheckUpdates": False,
+    "editor.quickSuggestions": {"other": "off", "comments": "off", "strings": "off"},
+    "editor.suggestOnTriggerCharacters": False,
+    "editor.autoClosingBrackets": "never",
+    "editor.minimap.enabled": False,
+    "git.enabled": False,
+    # One click less; what an untrusted workspace may do is a test of its own.
+    "security.workspace.trust.enabled": False,
+}
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    give_up_at = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < give_up_at, f"waited in vain: {what}"
+        time.sleep(0.02)
+
+
+def launch(playwright: Playwright, chromium: Chromium) -> Browser:
+    env = {**os.environ, "LD_LIBRARY_PATH": chromium.library_path}
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
+    return playwright.chromium.launch(executable_path=chromium.program, args=flags, env=env)
+
+
+def home_in(folder: Path) -> dict[str, str]:
+    """Environment of a user who has never used codespec."""
+    env = {name: os.environ[name] for name in KEPT if name in os.environ}
+    for name, path in (
+        ("HOME", folder / "home"),
+        ("XDG_RUNTIME_DIR", folder / "run"),
+        ("XDG_CACHE_HOME", folder / "home" / ".cache"),
+        ("XDG_CONFIG_HOME", folder / "home" / ".config"),
+    ):
+        path.mkdir(mode=0o700)
+        env[name] = str(path)
+    return env
+
+
+class Code:
+    """The server. `env`: of it, its extension host and so of our language server."""
+
+    def __init__(
+        self,
+        server_main: Path,
+        vsix: Path | None,
+        folder: Path,
+        env: dict[str, str],
+        program: str = PROGRAM,
+    ) -> None:
+        self.folder = folder
+        self.program = program
+        # Nothing is looked up in a market place.
+        self.env = {**env, "EXTENSIONS_GALLERY": "{}"}
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
+        user = folder / "user"
+        (user / "User").mkdir(parents=True)
+        (user / "User" / "settings.json").write_text(json.dumps(_SETTINGS))
+        # What names a program cannot come from a user who sits elsewhere, so it is set here.
+        self._machine = user / "Machine" / "settings.json"
+        self._machine.parent.mkdir()
+        self.set_program(program)
+        command = [str(node.PROGRAM), str(server_main)]
+        folders = [
+            *("--user-data-dir", str(user)),
+            *("--extensions-dir", str(folder / "extensions")),
+            *("--server-data-dir", str(folder / "server")),
+        ]
+        self._log = (folder / "server.log").open("w")
+        if vsix:
+            subprocess.run(
+                [*command, *folders, "--install-extension", str(vsix)],
+                env=self.env, check=True, stdout=self._log, stderr=self._log,
+            )  # fmt: skip
+        self._process = subprocess.Popen(
+            [
+                *command, *folders, "--host", "127.0.0.1", "--port", str(self.port),
+                "--without-connection-token", "--accept-server-license-terms",
+                "--telemetry-level", "off", "--enable-smoke-test-driver",
+                "--reconnection-grace-time", "1",
+            ],
+            env=self.env, stdout=self._log, stderr=self._log, start_new_session=True,
+        )  # fmt: skip
+        until(self._answers, "VS Code's server")
+
+    def _answers(self) -> bool:
+        assert self._process.poll() is None, (self.folder / "server.log").read_text()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        with contextlib.closing(connection), contextlib.suppress(OSError):
+            connection.request("GET", "/version")
+            with connection.getresponse() as response:
+                return response.status == 200
+        return False
+
+    def set_program(self, path: str) -> None:
+        """The setting codespec.path; "" for none."""
+        self._machine.write_text(json.dumps({"codespec.path": path}))
+
+    def url(self, folder: Path, payload: list[list[str]]) -> str:
+        return (
+            f"http://127.0.0.1:{self.port}/?folder={quote(str(folder))}"
+            f"&payload={quote(json.dumps(payload))}"
+        )
+
+    def remote(self, path: Path) -> str:
+        return f"vscode-remote://127.0.0.1:{self.port}{path}"
+
+    def codespec(self, *arguments: str) -> str:
+        """Output of the command line, in the environment of the server."""
+        return subprocess.run(
+            [PROGRAM, *arguments], env=self.env, check=True, capture_output=True, text=True
+        ).stdout
+
+    def close(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGTERM)
+        self._process.wait(TIMEOUT_S)
+        self._log.close()
+
+
+class Window:
+    """One window with one file open."""
+
+    def __init__(self, code: Code, browser: Browser, file: Path) -> None:
+        self.file = file
+        self._context = browser.new_context(viewport={"width": 1100, "height": 600})
+        self._context.set_default_timeout(TIMEOUT_S * 1000)
+        self.page: Page = self._context.new_page()
+        payload = [["openFile", code.remote(file)], ["skipWelcome", "true"]]
+        self.page.goto(code.url(file.parent, payload))
+        self.page.locator(".monaco-editor .view-line").first.wait_for()
+        self.page.locator(".monaco-editor .view-lines").first.click()
+
+    @property
+    def status(self) -> str:
+        """State and reason, as a screen reader says them; "" before there is an item."""
+        item = self.page.locator(_STATUS)
+        return (item.get_attribute("aria-label") or "") if item.count() else ""
+
+    def wait_for_status(self, *words: str) -> None:
+        until(lambda: all(word in self.status for word in words), f"{words}, not {self.status}")
+
+    @property
+    def ghost(self) -> str:
+        """The text that is suggested at the cursor; "" for none."""
+        return str(self.page.evaluate(GHOST))
+
+    def wait_for_ghost(self) -> str:
+        """The suggested text once it stays: an answer comes within 400 ms or not at all."""
+        seen, since = "", time.monotonic()
+
+        def is_settled() -> bool:
+            nonlocal seen, since
+            if self.ghost != seen:
+                seen, since = self.ghost, time.monotonic()
+            return bool(seen) and time.monotonic() - since > 0.5
+
+        until(is_settled, f"ghost text; {self.status}")
+        return seen
+
+    def wait_for_no_ghost(self) -> None:
+        until(lambda: not self.ghost, "no ghost text")
+
+    def record_frames(self) -> None:
+        """From now on, the suggested text in each frame that the browser draws."""
+        self.page.evaluate(f"""() => {{
+          const ghost = {GHOST};
+          window.frames_seen = [];
+          const look = () => {{
+            if (!window.frames_seen) return;
+            window.frames_seen.push(ghost());
+            requestAnimationFrame(look);
+          }};
+          requestAnimationFrame(look);
+        }}""")
+
+    def recorded_frames(self) -> list[str]:
+        """And no longer."""
+        frames: list[str] = self.page.evaluate(
+            "() => { const seen = window.frames_seen; window.frames_seen = null; return seen; }"
+        )
+        return frames
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def type(self, text: str, delay_ms: float = 60) -> None:
+        self.page.keyboard.type(text, delay=delay_ms)
+
+    def wait_for_text(self, text: str) -> None:
+        """Saves until the file has `text`, line ends included."""
+
+        def is_saved() -> bool:
+            self.press("Control+KeyS")
+            return self.file.read_bytes().decode() == text
+
+        until(is_saved, f"{text!r} in the file")
+
+    def open(self, file: Path) -> None:
+        self.page.keyboard.press("Control+KeyP")
+        self._choose(str(file), file.name)
+        title = f'.tab.active[data-resource-name="{file.name}"]'
+        self.page.locator(title).first.wait_for()
+        self.page.locator(".monaco-editor.focused").first.wait_for()
+        self.file = file
+
+    def command(self, title: str) -> None:
+        """Runs a command of the palette."""
+        self.press("F1")
+        self._choose(f">{title}", title)
+
+    def _choose(self, text: str, row: str) -> None:
+        box = self.page.locator(".quick-input-widget input").first
+        box.wait_for(state="visible")
+        box.fill(text)
+        row_of = f'.quick-input-list .monaco-list-row.focused:has-text("{row}")'
+        self.page.locator(row_of).first.wait_for()
+        self.press("Enter")
+        box.wait_for(state="hidden")
+
+    def screenshot(self, path: Path) -> None:
+        self.page.screenshot(path=path)
+
+    def close(self) -> None:
+        self._context.close()
