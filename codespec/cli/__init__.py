@@ -19,6 +19,7 @@ _COMMANDS = {
     "daemon": "Start, stop and watch the background process that holds the model.",
     "explain": "Say why a completion is what it is.",
     "stats": "Show or delete the local statistics of shown and accepted suggestions.",
+    "models": "See, add and choose models.",
     "distill": "Make a draft model for a target and a workspace.",
     "bench": "Measure codespec on this machine.",
     "lsp": "Serve an editor over standard input and output.",

@@ -56,6 +56,13 @@ class LoadedModel:
         return buffer.value.decode("utf-8", "replace") if n >= 0 else ""
 
     @property
+    def description(self) -> str:
+        """llama.cpp's own words: architecture, size, quantisation."""
+        buffer = ctypes.create_string_buffer(128)
+        lib.llama_model_desc(self.handle, buffer, len(buffer))
+        return buffer.value.decode("utf-8", "replace")
+
+    @property
     def info(self) -> ModelInfo:
         if self._info is None:
             self._info = self._read_info()

@@ -18,24 +18,52 @@ from codespec.models.drafts import Measured
 from codespec.sampling import Sampler
 from codespec.train.distill.workspace import Place
 from codespec.types import (
+    NO_DRAFT,
+    NO_TOKENS,
     CompletionRequest,
     Context,
+    Draft,
     Drafter,
     SamplingParams,
+    Source,
     TargetModel,
     Tokenizer,
+    Tokens,
     Trace,
+    Verdict,
 )
 
 N_DRAFT = 4
 MAX_TOKENS = 32
 
 
-class FixedDrafter(ModelDrafter):
-    """A draft model that always drafts N_DRAFT tokens, whether it pays or not."""
+class FixedDrafter:
+    """`Drafter` that always drafts a model's N_DRAFT greedy tokens, whether it pays or not."""
 
-    def plan(self, n_max: int) -> tuple[int, float]:
-        return min(N_DRAFT, n_max), 1.0
+    name = "fixed"
+
+    def __init__(self, model: TargetModel) -> None:
+        self._model = model
+        self._prompt = NO_TOKENS
+
+    def begin(self, context: Context) -> None:
+        self._prompt = context.prompt
+
+    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+        tokens = np.concatenate([self._prompt, emitted])
+        if len(tokens) + N_DRAFT >= self._model.info.n_ctx:
+            return NO_DRAFT
+        self._model.prefill(tokens, lambda: False)
+        tail = tokens[self._model.n_cached :]
+        drafted: list[int] = []
+        for _ in range(min(N_DRAFT, n_max)):
+            drafted.append(self._model.decode(tail, NO_DRAFT).argmax(0))
+            self._model.keep([])
+            tail = np.array(drafted[-1:], np.int32)
+        return Draft.chain(drafted, Source.DRAFT_MODEL)
+
+    def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
+        pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +102,7 @@ class Contest:
         """In the order given. Plain decoding and all contestants take turns at each place, so that
         a busy machine slows all alike.
         """
-        fixed = [self._fixed(c) for c in contestants]
+        fixed = [FixedDrafter(c.model) for c in contestants]
         served = [ModelDrafter(c.model, self._curve, c.curve) for c in contestants]
         plain_s, plain_tokens = 0.0, 0
         drafted, accepted = np.zeros(len(contestants)), np.zeros(len(contestants))
@@ -99,9 +127,6 @@ class Contest:
             )
             for i in range(len(contestants))
         ]
-
-    def _fixed(self, contestant: Contestant) -> FixedDrafter:
-        return FixedDrafter(contestant.model)
 
     def _complete(self, context: Context, drafter: Drafter | None) -> tuple[Trace, float]:
         target = self._target

@@ -1,0 +1,240 @@
+"""`codespec models list|show|add|remove|recommend|default`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.table import Table
+
+from codespec.cli import print_json
+from codespec.config import load_settings
+from codespec.errors import InputError
+from codespec.models import catalogue, download, drafts, hardware, library
+from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled, draft_path, target_path
+
+_json_option = click.option("--json", "as_json", is_flag=True, help="JSON.")
+
+
+@click.group()
+def command() -> None:
+    """The models here, and others that would suit this machine.
+
+    Nothing is ever downloaded but what you name to `codespec models add`.
+    """
+
+
+@command.command("list")
+@_json_option
+def list_models(as_json: bool) -> None:
+    """The bundled pair, models added, drafts distilled."""
+    settings = load_settings().model
+    target, draft = target_path(settings), draft_path(settings)
+    rows: list[dict[str, Any]] = []
+    files = [(Path(n).stem, bundled(n), "bundled") for n in (BUNDLED_TARGET, BUNDLED_DRAFT)]
+    files += [
+        (name, Path(a.path), a.url or "local file") for name, a in sorted(library.added().items())
+    ]
+    for name, path, origin in files:
+        exists = path.is_file()
+        rows.append(
+            {
+                "name": name,
+                "path": str(path),
+                "origin": origin,
+                "bytes": path.stat().st_size if exists else 0,
+                "exists": exists,
+                "default": "target" if path == target else "draft" if path == draft else "",
+            }
+        )
+    distilled = [
+        {
+            "target": r.target,
+            "workspace": r.workspace,
+            "path": str(at / r.file),
+            "acceptance": r.after.acceptance,
+            "used": r.pays,
+        }
+        for at, r in drafts.every()
+    ]
+    if as_json:
+        print_json({"models": rows, "distilled": distilled})
+        return
+    table = Table("name", "size", "default", "from", box=None)
+    for row in rows:
+        size = f"{row['bytes'] / 1e6:,.1f} MB" if row["exists"] else "missing"
+        table.add_row(row["name"], size, row["default"], row["origin"])
+    Console().print(table)
+    for row in distilled:
+        click.echo(f"distilled from {row['target']} for {row['workspace']}")
+
+
+@command.command()
+@click.argument("model")
+@click.option("--no-speed", is_flag=True, help="Do not measure it.")
+@_json_option
+def show(model: str, no_speed: bool, as_json: bool) -> None:
+    """What a model (a name from the list, or a file) is, needs, and does here."""
+    from codespec.cli.models_show import describe
+
+    facts = describe(library.find(model), load_settings(), measure=not no_speed)
+    if as_json:
+        print_json(facts)
+        return
+    table = Table(show_header=False, box=None)
+    for key, value in facts.items():
+        table.add_row(key.replace("_", " "), "-" if value is None else str(value))
+    Console().print(table)
+
+
+@command.command()
+@click.argument("source")
+@click.option("--sha256", metavar="HEX", help="What the download must have.")
+@_json_option
+def add(source: str, sha256: str | None, as_json: bool) -> None:
+    """Add a model: a .gguf FILE (it stays where it is), a URL of one, or a NAME that
+    `codespec models recommend` lists.
+
+    A download that was interrupted goes on where it stopped; what does not have the SHA-256 you
+    give, or the model hub states, is not kept.
+    """
+    from codespec.backends.llama import load_model
+
+    entry = catalogue.by_name(source)
+    if Path(source).expanduser().is_file():
+        load_model(Path(source).expanduser(), vocab_only=True).close()
+        name = library.add(Path(source))
+        facts: dict[str, Any] = {"name": name, "path": str(library.find(name))}
+    elif entry is not None or "://" in source:
+        url = download.hub_url(entry.repo, entry.file) if entry else source
+        fetched = _fetch(url, sha256)
+        load_model(fetched.path, vocab_only=True).close()
+        name = library.add(fetched.path, url, fetched.sha256)
+        facts = {
+            "name": name,
+            "path": str(fetched.path),
+            "bytes": fetched.n_bytes,
+            "sha256": fetched.sha256,
+            "verified": fetched.is_verified,
+        }
+    else:
+        raise InputError(
+            f"{source}: no such file, and no model of that name is known",
+            "Give a .gguf file, its address, or a name from: codespec models recommend",
+        )
+    if as_json:
+        print_json(facts)
+        return
+    click.echo(f"added {name}: {facts['path']}")
+    if not facts.get("verified", True):
+        click.echo(f"nobody stated its SHA-256; it is {facts['sha256']}")
+    click.echo(f"use it: codespec models default {name}")
+
+
+def _fetch(url: str, sha256: str | None) -> download.Fetched:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(download.file_name(url), total=None)
+
+        def on_progress(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total or None)
+
+        return download.fetch(url, library.folder(), sha256, on_progress)
+
+
+@command.command()
+@click.argument("name")
+@click.option("--keep-file", is_flag=True, help="Only forget it.")
+def remove(name: str, keep_file: bool) -> None:
+    """Forget a model. A file that was downloaded is deleted, one of your own never."""
+    path = library.remove(name)
+    if path is not None and not keep_file:
+        path.unlink(missing_ok=True)
+        click.echo(f"deleted {path}")
+    else:
+        click.echo(f"forgot {name}")
+
+
+@command.command()
+@_json_option
+def recommend(as_json: bool) -> None:
+    """Open code models, what they need, and which one suits this machine."""
+    here = catalogue.tier_of(hardware.found())
+    choice = catalogue.recommended(here)
+    tiers = {tier.name: catalogue.recommended(tier) for tier in catalogue.TIERS}
+    if as_json:
+        print_json(
+            {
+                "machine": here.name,
+                "memory_bytes": here.memory_bytes,
+                "recommended": choice.name if choice else None,
+                "by_machine": {name: e.name if e else None for name, e in tiers.items()},
+                "models": [
+                    {
+                        "name": e.name,
+                        "n_params_b": e.n_params_b,
+                        "file_gb": e.file_gb,
+                        "memory_bytes": e.memory_bytes,
+                        "licence": e.licence,
+                        "fits": e.memory_bytes <= here.memory_bytes,
+                        "repo": e.repo,
+                        "file": e.file,
+                    }
+                    for e in catalogue.ENTRIES
+                ],
+            }
+        )
+        return
+    table = Table("model", "parameters", "needs", "licence", "suits", box=None)
+    for e in catalogue.ENTRIES:
+        suits = ", ".join(name for name, best in tiers.items() if best is e)
+        needs = f"{e.memory_bytes / 1e9:.1f} GB"
+        table.add_row(e.name, f"{e.n_params_b:.1f} B", needs, e.licence, suits)
+    Console().print(table)
+    click.echo(f"this machine: {here.name}, {here.memory_bytes / 1e9:.1f} GB for a model")
+    click.echo(f"  ({here.why})")
+    if choice is None:
+        click.echo("the bundled model is what fits")
+    else:
+        click.echo(f"get it: codespec models add {choice.name}   ({choice.file_gb:.1f} GB)")
+
+
+@command.command()
+@click.argument("model", required=False)
+@click.option("--draft", metavar="MODEL", help='Its draft model; "auto", or "none".')
+def default(model: str | None, draft: str | None) -> None:
+    """Make MODEL (a name from the list, a file, or "bundled") the one to complete with."""
+    from codespec.backends.llama import load_model
+
+    if model is None and draft is None:
+        raise click.UsageError("name a MODEL, or --draft, or both")
+    for key, value in (("target", model), ("draft", draft)):
+        if value is None:
+            continue
+        if key == "target" and value == "bundled":
+            setting = ""
+        elif key == "draft" and value in ("auto", "none"):
+            setting = "auto" if value == "auto" else ""
+        else:
+            path = library.find(value)
+            load_model(path, vocab_only=True).close()
+            setting = str(path)
+        file = library.set_default(key, setting)
+        click.echo(f'model.{key} = "{setting}" in {file}')
+    click.echo("a running daemon takes it with: codespec daemon restart")

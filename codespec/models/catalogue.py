@@ -1,0 +1,155 @@
+"""Well-known open code models, and which of them suits a machine.
+
+Licences are those of the weights as their makers state them; sizes are of the files named. A file
+is downloaded only when somebody asks for it by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codespec.models.hardware import Hardware
+
+GB = 1_000_000_000
+# Beside the weights: KV cache of the default window, compute buffers, the process.
+_OVERHEAD_BYTES = 600_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A model that fills in the middle. repo, file: where a model hub has it; "" where nothing is
+    named to download.
+    """
+
+    name: str
+    n_params_b: float
+    file_gb: float
+    licence: str
+    is_open: bool  # a licence that allows commercial use without further terms
+    repo: str = ""
+    file: str = ""
+
+    @property
+    def memory_bytes(self) -> int:
+        """What running it needs, about."""
+        return int(self.file_gb * GB * 1.05) + _OVERHEAD_BYTES
+
+
+_APACHE = "Apache-2.0"
+ENTRIES = (
+    Entry(
+        "qwen2.5-coder-0.5b",
+        0.49,
+        0.53,
+        _APACHE,
+        True,
+        "ggml-org/Qwen2.5-Coder-0.5B-Q8_0-GGUF",
+        "qwen2.5-coder-0.5b-q8_0.gguf",
+    ),
+    Entry(
+        "qwen2.5-coder-1.5b",
+        1.54,
+        1.65,
+        _APACHE,
+        True,
+        "ggml-org/Qwen2.5-Coder-1.5B-Q8_0-GGUF",
+        "qwen2.5-coder-1.5b-q8_0.gguf",
+    ),
+    Entry(
+        "granite-3b-code",
+        3.5,
+        2.1,
+        _APACHE,
+        True,
+        "ibm-granite/granite-3b-code-base-2k-GGUF",
+        "granite-3b-code-base.Q4_K_M.gguf",
+    ),
+    Entry(
+        "qwen2.5-coder-3b",
+        3.09,
+        3.29,
+        "Qwen Research (not for commercial use)",
+        False,
+        "ggml-org/Qwen2.5-Coder-3B-Q8_0-GGUF",
+        "qwen2.5-coder-3b-q8_0.gguf",
+    ),
+    Entry(
+        "mellum-4b",
+        4.02,
+        4.27,
+        _APACHE,
+        True,
+        "JetBrains/Mellum-4b-base-gguf",
+        "mellum-4b-base.Q8_0.gguf",
+    ),
+    Entry(
+        "qwen2.5-coder-7b",
+        7.62,
+        8.1,
+        _APACHE,
+        True,
+        "ggml-org/Qwen2.5-Coder-7B-Q8_0-GGUF",
+        "qwen2.5-coder-7b-q8_0.gguf",
+    ),
+    Entry(
+        "qwen2.5-coder-14b",
+        14.8,
+        15.7,
+        _APACHE,
+        True,
+        "ggml-org/Qwen2.5-Coder-14B-Q8_0-GGUF",
+        "qwen2.5-coder-14b-q8_0.gguf",
+    ),
+    Entry("deepseek-coder-1.3b", 1.35, 1.43, "DeepSeek licence (use restrictions)", False),
+    Entry("codegemma-2b", 2.5, 2.67, "Gemma terms (use restrictions)", False),
+    Entry("starcoder2-3b", 3.03, 3.22, "BigCode OpenRAIL-M (use restrictions)", False),
+    Entry("codestral-22b", 22.2, 23.6, "MNPL (not for production)", False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """A kind of machine and how large a model serves it well."""
+
+    name: str
+    memory_bytes: int
+    why: str
+
+
+# Sizes of machines for the table: memory that a model may use there.
+TIERS = (
+    Tier("CPU", int(2.6 * GB), "a pass reads the whole file, so size is time"),
+    Tier("GPU 8 GB", int(7.2 * GB), "nine tenths of its memory"),
+    Tier("GPU 16 GB", int(14.4 * GB), "nine tenths of its memory"),
+    Tier("GPU 24 GB", int(21.6 * GB), "nine tenths of its memory"),
+    Tier("Apple silicon 16 GB", int(10.6 * GB), "two thirds of memory, which it shares"),
+    Tier("Apple silicon 32 GB", int(21.2 * GB), "two thirds of memory, which it shares"),
+)
+
+
+def tier_of(hardware: Hardware) -> Tier:
+    """The machine found as a tier of its own."""
+    total = hardware.memory_bytes
+    if hardware.gpu_bytes:
+        name = f"GPU {hardware.gpu_bytes / GB:.0f} GB"
+        return Tier(name, int(hardware.gpu_bytes * 0.9), "nine tenths of its memory")
+    if hardware.is_apple_silicon:
+        name = f"Apple silicon {total / GB:.0f} GB"
+        return Tier(name, int(total * 2 / 3), "two thirds of memory, which it shares")
+    budget = min(TIERS[0].memory_bytes, total // 2)
+    if hardware.n_cores < 4:
+        # Half a second for a line is the most that anybody waits for.
+        budget = min(budget, int(1.4 * GB))
+    return Tier(f"CPU, {hardware.n_cores} cores", budget, TIERS[0].why)
+
+
+def recommended(tier: Tier) -> Entry | None:
+    """The largest model of an open licence that fits, can be downloaded by name, and is kept in a
+    quantisation that verifies cheaply; None where only the bundled one does.
+    """
+    fitting = [e for e in ENTRIES if e.is_open and e.file and e.memory_bytes <= tier.memory_bytes]
+    return max(fitting, key=lambda e: e.n_params_b, default=None)
+
+
+def by_name(name: str) -> Entry | None:
+    return next((e for e in ENTRIES if e.name == name and e.file), None)

@@ -1,0 +1,115 @@
+"""The models a user has: the bundled pair, what was added, and the defaults."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import tomlkit
+import tomlkit.exceptions
+
+from codespec.config import config_path, data_dir
+from codespec.errors import ConfigError, InputError
+from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+
+
+class Added(msgspec.Struct, frozen=True):
+    """A model somebody added. url: "" for a file that was here already; sha256 of a download."""
+
+    path: str
+    url: str = ""
+    sha256: str = ""
+
+
+def folder() -> Path:
+    """Where downloads go."""
+    return data_dir() / "models"
+
+
+def added() -> dict[str, Added]:
+    """By name. A list that cannot be read counts as empty: the files are still there."""
+    try:
+        return msgspec.json.decode(_list().read_bytes(), type=dict[str, Added])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def add(path: Path, url: str = "", sha256: str = "") -> str:
+    """Puts a model file on the list, where it lies; returns its name there."""
+    models = added()
+    name = path.stem.lower()
+    absolute = str(path.expanduser().absolute())
+    taken = models.get(name)
+    if taken is not None and taken.path != absolute:
+        raise InputError(
+            f"{name} is {taken.path} already", "Rename one of the files, or remove the other."
+        )
+    models[name] = Added(absolute, url, sha256)
+    _save(models)
+    return name
+
+
+def remove(name: str) -> Path | None:
+    """Takes a model off the list. Returns its file if it was downloaded and is now of no use.
+
+    Raises: InputError for an unknown name.
+    """
+    models = added()
+    if name not in models:
+        raise InputError(f"{name}: no model of that name was added", "See: codespec models list")
+    gone = models.pop(name)
+    _save(models)
+    path = Path(gone.path)
+    return path if gone.url and path.is_relative_to(folder()) else None
+
+
+def find(name: str) -> Path:
+    """The file of a model by its name on the list, or by its path.
+
+    Raises: InputError when it is neither.
+    """
+    if name in ("bundled", Path(BUNDLED_TARGET).stem):
+        return bundled(BUNDLED_TARGET)
+    if name == Path(BUNDLED_DRAFT).stem:
+        return bundled(BUNDLED_DRAFT)
+    known = added().get(name)
+    path = Path(known.path) if known else Path(name).expanduser()
+    if not path.is_file():
+        raise InputError(
+            f"{name}: no such model", "See: codespec models list; or give a .gguf file."
+        )
+    return path
+
+
+def set_default(key: str, value: str) -> Path:
+    """Sets `model.<key>` in the user's settings file, everything else in it untouched.
+
+    Raises: ConfigError when the file cannot be read or written.
+    """
+    path = config_path()
+    try:
+        text = path.read_text("utf-8") if path.exists() else ""
+        document = tomlkit.parse(text)
+        section = document.setdefault("model", tomlkit.table())
+        if not isinstance(section, dict):
+            raise ConfigError(f"{path}: model must be a table of settings", "Mend the file.")
+        section[key] = value
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(tomlkit.dumps(document), "utf-8")
+        os.replace(temporary, path)
+    except (OSError, UnicodeDecodeError, tomlkit.exceptions.TOMLKitError) as e:
+        raise ConfigError(f"{path}: {e}", "Mend or remove the file.") from None
+    return path
+
+
+def _list() -> Path:
+    return folder() / "models.json"
+
+
+def _save(models: dict[str, Added]) -> None:
+    folder().mkdir(parents=True, exist_ok=True)
+    temporary = _list().with_suffix(".tmp")
+    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(models)))
+    os.replace(temporary, _list())

@@ -1,0 +1,170 @@
+"""`codespec models`: the real commands on real files, and a hub on loopback."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from codespec.cli import main
+from codespec.config import config_path, load_settings
+from codespec.models import catalogue, download, hardware, library
+from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+from tests.hub import Hub, hub
+
+__all__ = ["hub"]
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(main, ["models", *map(str, args)])
+
+
+def ok(*args: object) -> str:
+    result = run(*args)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "Mine.gguf"
+    path.write_bytes(bundled(BUNDLED_TARGET).read_bytes())
+    return path
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "config" / "config.toml"
+    path.parent.mkdir()
+    path.touch()
+    monkeypatch.setenv("CODESPEC_CONFIG", str(path))
+    assert config_path() == path
+    return path
+
+
+def test_a_model_of_ones_own(model: Path) -> None:
+    before = json.loads(ok("list", "--json"))["models"]
+    assert [(m["name"], m["default"]) for m in before] == [
+        ("codespec-base", "target"),
+        ("codespec-draft", "draft"),
+    ]
+    assert json.loads(ok("add", model, "--json")) == {"name": "mine", "path": str(model)}
+    ok("add", model)  # once more is no error
+    after = json.loads(ok("list", "--json"))["models"]
+    assert after[2]["bytes"] == model.stat().st_size
+    assert "mine" in ok("list")
+    other = model.parent / "other" / "mine.gguf"
+    other.parent.mkdir()
+    other.write_bytes(model.read_bytes())
+    assert "already" in run("add", other).output
+    ok("remove", "mine")
+    assert model.exists(), "a user's own file is never deleted"
+    assert "no model of that name" in run("remove", "mine").output
+    model.write_text("no model")
+    assert "not a GGUF file" in run("add", model).output
+    assert "no such file" in run("add", "nowhere").output
+
+
+def test_what_a_model_is() -> None:
+    facts = json.loads(ok("show", "bundled", "--json"))
+    assert facts["architecture"] == "llama"
+    assert facts["parameters"] > 1_000_000
+    assert facts["quantisation"] == "Q8_0"
+    assert facts["fim_order"] == "spm"
+    assert facts["context"] == 2048
+    assert facts["licence"] == "Apache-2.0"
+    # 6 layers, 2 heads of 64, keys and values of 2 bytes, 2,048 tokens.
+    assert facts["memory_bytes"] == facts["bytes"] + 6 * 2 * 2 * 64 * 2 * 2048
+    assert facts["tok_per_s"] > 1
+    unmeasured = json.loads(ok("show", bundled(BUNDLED_DRAFT), "--no-speed", "--json"))
+    assert unmeasured["tok_per_s"] is None
+    assert "fim order" in ok("show", "codespec-draft", "--no-speed")
+    assert "no such model" in run("show", "nothing").output
+
+
+def test_downloaded_listed_used_and_removed(hub: Hub, config: Path) -> None:
+    hub.content, hub.stated = bundled(BUNDLED_TARGET).read_bytes(), None
+    url = download.hub_url("maker/repo", "small.gguf")
+    assert "nobody stated its SHA-256" in ok("add", url)
+    path = library.folder() / "small.gguf"
+    assert path.read_bytes() == hub.content
+    ok("default", "small")
+    assert load_settings(env=dict(os.environ)).model.target == str(path)
+    assert "small" in ok("list")
+    ok("remove", "small")
+    assert not path.exists()
+    assert "SHA-256" in run("add", url, "--sha256", "0" * 64).output
+    assert not path.exists()
+
+
+def test_a_known_name_is_fetched_from_the_hub(hub: Hub) -> None:
+    hub.content = bundled(BUNDLED_DRAFT).read_bytes()
+    hub.stated = hashlib.sha256(hub.content).hexdigest()
+    entry = catalogue.ENTRIES[0]
+    facts = json.loads(ok("add", entry.name, "--json"))
+    assert facts["verified"]
+    assert Path(facts["path"]).name == entry.file
+
+
+def test_nothing_is_downloaded_unasked(hub: Hub, model: Path, config: Path) -> None:
+    for args in (["list"], ["recommend"], ["add", model], ["show", "bundled", "--no-speed"]):
+        ok(*args)
+    ok("default", "mine")
+    run("add", "qwen2.5-coder-of-no-such-name")
+    assert hub.methods == []
+
+
+def test_the_default_is_written_and_nothing_else_changes(model: Path, config: Path) -> None:
+    text = "# mine\n[completion]\nmax_tokens = 12  # short\n\n[model]\nn_threads = 1\n"
+    config.write_text(text)
+    ok("add", model)
+    ok("default", "mine", "--draft", "none")
+    settings = load_settings(env={"CODESPEC_CONFIG": str(config)})
+    assert settings.model.target == str(model)
+    assert settings.model.draft == ""
+    assert settings.completion.max_tokens == 12
+    assert all(line in config.read_text() for line in text.splitlines())
+    ok("default", "bundled", "--draft", "auto")
+    settings = load_settings(env={"CODESPEC_CONFIG": str(config)})
+    assert settings.model.target == ""
+    assert settings.model.draft == "auto"
+    config.write_text("[model\n")
+    assert "Mend" in run("default", "bundled").output
+    assert run("default").exit_code == 2
+
+
+def test_recommendations_fit_the_machine() -> None:
+    gb = catalogue.GB
+
+    def chosen(memory: int, cores: int = 8, gpu: int = 0, apple: bool = False) -> str | None:
+        machine = hardware.Hardware(cores, memory * gb, "", gpu * gb, apple)
+        tier = catalogue.tier_of(machine)
+        entry = catalogue.recommended(tier)
+        if entry is None:
+            return None
+        assert entry.memory_bytes <= tier.memory_bytes
+        assert entry.licence == "Apache-2.0"
+        return entry.name
+
+    assert chosen(32) == "qwen2.5-coder-1.5b"
+    assert chosen(32, cores=2) == "qwen2.5-coder-0.5b"
+    assert chosen(1) is None
+    assert chosen(32, gpu=8) == "mellum-4b"
+    assert chosen(64, gpu=16) == "qwen2.5-coder-7b"
+    assert chosen(64, gpu=24) == "qwen2.5-coder-14b"
+    assert chosen(16, apple=True) == "qwen2.5-coder-7b"
+    assert chosen(8, apple=True) == "mellum-4b"
+    listed = json.loads(ok("recommend", "--json"))
+    assert set(listed["by_machine"]) >= {"CPU", "GPU 8 GB", "GPU 16 GB", "GPU 24 GB"}
+    assert all(m["licence"] and m["memory_bytes"] for m in listed["models"])
+    assert "codespec models add" in ok("recommend") or listed["recommended"] is None
+
+
+def test_gpus_are_read_from_the_drivers_tool() -> None:
+    listing = "NVIDIA A, 8192\nNVIDIA B, with comma, 24564\n[N/A], [N/A]\n"
+    assert hardware.largest(listing) == ("NVIDIA B, with comma", 24564 << 20)
+    assert hardware.largest("") == ("", 0)

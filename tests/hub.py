@@ -1,0 +1,98 @@
+"""A model hub on loopback."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+CONTENT = b"GGUF" + bytes(range(256)) * 20_000
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+class Hub(ThreadingHTTPServer):
+    """Serves one file as a hub does: /resolve/ redirects to /data/ and states the SHA-256.
+
+    cut: bytes after which a transfer breaks off. ranges: what was asked for, in order.
+    """
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.content = CONTENT
+        self.etag = '"one"'
+        self.cut: int | None = None
+        self.stated: str | None = SHA256
+        self.resumes = True
+        self.has_head = True
+        self.ranges: list[str | None] = []
+        self.methods: list[str] = []
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def handle_error(self, request, client_address) -> None:
+        pass  # a connection that was cut
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Hub
+
+    def log_message(self, format, *args) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self.server.methods.append("HEAD")
+        if self.server.has_head:
+            self._redirect()
+        else:
+            self.send_error(405)
+
+    def do_GET(self) -> None:
+        self.server.methods.append("GET")
+        if "/resolve/" in self.path:
+            self._redirect()
+        elif self.path.endswith("missing.gguf"):
+            self.send_error(404)
+        else:
+            self._send_file()
+
+    def _redirect(self) -> None:
+        self.send_response(302)
+        self.send_header("Location", self.path.replace("/resolve/", "/data/"))
+        if self.server.stated:
+            self.send_header("X-Linked-Etag", f'"{self.server.stated}"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _send_file(self) -> None:
+        hub = self.server
+        wanted = self.headers.get("Range")
+        hub.ranges.append(wanted)
+        body, status = hub.content, 200
+        if wanted and hub.resumes and self.headers.get("If-Range") == hub.etag:
+            start = int(wanted.removeprefix("bytes=").removesuffix("-"))
+            body, status = body[start:], 206 if start < len(body) else 416
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        if hub.etag:
+            self.send_header("ETag", hub.etag)
+        self.end_headers()
+        self.wfile.write(body[: hub.cut])  # and the connection closes
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    running = Hub()
+    thread = threading.Thread(target=running.serve_forever, args=(0.01,))
+    thread.start()
+    monkeypatch.setenv("HF_ENDPOINT", running.address)
+    yield running
+    running.shutdown()
+    running.server_close()
+    thread.join()

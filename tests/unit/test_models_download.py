@@ -1,0 +1,147 @@
+"""Downloads from a real HTTP server on this machine: whole, cut off, resumed, changed, wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codespec.errors import InputError, ModelError
+from codespec.models import download
+from tests.hub import CONTENT, SHA256, Hub, hub
+
+__all__ = ["hub"]
+
+
+def url() -> str:
+    return download.hub_url("maker/model-GGUF", "model-q8_0.gguf")
+
+
+def test_a_whole_download(hub: Hub, tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    fetched = download.fetch(
+        url(), tmp_path / "models", on_progress=lambda done, total: seen.append((done, total))
+    )
+    assert fetched.path == tmp_path / "models" / "model-q8_0.gguf"
+    assert fetched.path.read_bytes() == CONTENT
+    assert fetched.sha256 == SHA256
+    assert fetched.is_verified, "the hub stated the checksum"
+    assert seen[-1] == (len(CONTENT), len(CONTENT))
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert len(seen) > 2
+    assert sorted(p.name for p in fetched.path.parent.iterdir()) == ["model-q8_0.gguf"]
+
+
+def test_it_goes_on_where_it_was_cut_off(hub: Hub, tmp_path: Path) -> None:
+    hub.cut = 3_000_000
+    with pytest.raises(ModelError, match="the same command goes on"):
+        download.fetch(url(), tmp_path)
+    assert not (tmp_path / "model-q8_0.gguf").exists()
+    assert (tmp_path / "model-q8_0.gguf.part").stat().st_size == 3_000_000
+    hub.cut = None
+    assert download.fetch(url(), tmp_path).path.read_bytes() == CONTENT
+    assert hub.ranges == [None, "bytes=3000000-"]
+
+
+def test_a_file_that_changed_meanwhile_is_fetched_anew(hub: Hub, tmp_path: Path) -> None:
+    hub.cut, hub.stated = 3_000_000, None
+    with pytest.raises(ModelError):
+        download.fetch(url(), tmp_path)
+    hub.cut, hub.etag = None, '"two"'
+    hub.content = CONTENT[:4] + CONTENT[::-1]
+    fetched = download.fetch(url(), tmp_path)
+    assert fetched.path.read_bytes() == hub.content
+    assert not fetched.is_verified
+
+
+@pytest.mark.parametrize("etag", ["", 'W/"weak"'])
+def test_without_a_proof_of_sameness_nothing_is_resumed(
+    hub: Hub, tmp_path: Path, etag: str
+) -> None:
+    hub.cut, hub.etag = 3_000_000, etag
+    with pytest.raises(ModelError):
+        download.fetch(url(), tmp_path)
+    hub.cut = None
+    assert download.fetch(url(), tmp_path).path.read_bytes() == CONTENT
+    assert hub.ranges == [None, None]
+
+
+def test_a_server_that_does_not_resume(hub: Hub, tmp_path: Path) -> None:
+    hub.cut = 3_000_000
+    with pytest.raises(ModelError):
+        download.fetch(url(), tmp_path)
+    hub.cut, hub.resumes = None, False
+    assert download.fetch(url(), tmp_path).path.read_bytes() == CONTENT
+
+
+def test_a_part_that_is_whole_already(hub: Hub, tmp_path: Path) -> None:
+    path = download.fetch(url(), tmp_path).path
+    path.rename(tmp_path / f"{path.name}.part")
+    about = download.msgspec.json.encode({"url": url(), "etag": hub.etag})
+    (tmp_path / f"{path.name}.part.json").write_bytes(about)
+    assert download.fetch(url(), tmp_path).path.read_bytes() == CONTENT
+    assert hub.ranges == [None, f"bytes={len(CONTENT)}-"]
+
+
+def test_a_wrong_checksum_is_not_kept(hub: Hub, tmp_path: Path) -> None:
+    for stated, given in ((SHA256, "0" * 64), ("1" * 64, None)):
+        hub.stated = stated
+        with pytest.raises(ModelError, match=r"its SHA-256 is .*, not"):
+            download.fetch(url(), tmp_path, given)
+        assert list(tmp_path.iterdir()) == []
+    assert download.fetch(url(), tmp_path, SHA256.upper()).is_verified
+
+
+def test_what_is_no_model_is_not_kept(hub: Hub, tmp_path: Path) -> None:
+    hub.content, hub.stated = b"<html>sign in first</html>", None
+    with pytest.raises(ModelError, match="no GGUF file"):
+        download.fetch(url(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_servers_that_refuse(hub: Hub, tmp_path: Path) -> None:
+    hub.has_head = False
+    assert not download.fetch(url(), tmp_path).is_verified
+    with pytest.raises(ModelError, match="Not Found"):
+        download.fetch(f"{hub.address}/data/missing.gguf", tmp_path)
+    hub.shutdown()
+    hub.server_close()
+    with pytest.raises(ModelError, match="download failed"):
+        download.fetch(url(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "file:///etc/model.gguf",
+        "ftp://host/model.gguf",
+        "http:///model.gguf",
+        "http://host/model.bin",
+        "http://host/..%2f..%2f.gguf",
+        "http://host/.gguf",
+        "http://host/a%00b.gguf",
+    ],
+)
+def test_addresses_that_are_not_followed(address: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not the address of"):
+        download.fetch(address, tmp_path)
+
+
+def test_a_name_never_leaves_the_folder() -> None:
+    assert download.file_name("http://host/..%2f..%2fmodel.gguf") == "model.gguf"
+
+
+def test_a_full_disk_is_noticed_first(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Usage:
+        free = 1_000
+
+    monkeypatch.setattr(download.shutil, "disk_usage", lambda _path: Usage)
+    with pytest.raises(InputError, match="Make room"):
+        download.fetch(url(), tmp_path)
+
+
+def test_a_checksum_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="64 digits"):
+        download.fetch("http://127.0.0.1/m.gguf", tmp_path, "abc")
