@@ -10,6 +10,7 @@ _BENCHMARKS = {
     "replay": "Decode a Git history again with each way of drafting.",
     "index": "Size and speed of the workspace index.",
     "quality": "Complete places of real files, and compare with what stood there.",
+    "models": "How good models are on packages they never saw.",
     "curve": "Cost of a pass by its number of tokens.",
     "report": "One HTML page with plots of files of results.",
     "gate": "Fail where results are worse than a baseline.",

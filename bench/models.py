@@ -1,0 +1,201 @@
+"""`codespec bench models`: how good a model is on packages it never saw, and how fast here.
+
+The model alone: plain decoding, no drafts, no index, text of the one file only. Completions go
+through the engine, so prompt format, token healing and the end of a suggestion are those served.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import msgspec
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from codespec.backends.llama import LlamaTarget, LlamaTokenizer, load_model
+from codespec.config import Settings
+from codespec.drafters.measure import measure
+from codespec.engine.local import LocalEngine
+from codespec.types import CompletionRequest, Draft, TargetModel, Tokens
+
+from .demo import fetch
+from .places import Place, places_in
+from .quality import breaks_strictly, similarity
+from .results import Row
+
+# None of the bundled models' training text, see their card.
+HELD_OUT = ("flask==3.1.2", "click==8.3.1", "attrs==25.4.0", "requests==2.32.5")
+N_CHUNK = 1024
+N_FILES = 20
+MAX_FILE_BYTES = 60_000
+MAX_LINE_TOKENS, MAX_BLOCK_TOKENS = 48, 160
+
+Progress = Callable[[str, int, int], None]
+
+
+def run(
+    models: Sequence[Path],
+    packages: Sequence[Path],
+    settings: Settings,
+    n_places: int,
+    progress: Progress = lambda what, done, total: None,
+) -> list[Row]:
+    """A row a model. packages: folders of source; none: HELD_OUT, fetched once.
+
+    n_places: rests of lines in each package, and half as many blocks of Python.
+
+    Raises: ModelError, InputError.
+    """
+    roots = list(packages) or [fetch(package) for package in HELD_OUT]
+    lines = [p for root in roots for p in _python(places_in(root, n_places, ("line",)))]
+    blocks = [p for root in roots for p in _python(places_in(root, n_places // 2 or 1, ("block",)))]
+    texts = list(_texts(roots))
+    rows: list[Row] = []
+    for path in models:
+        chosen = msgspec.structs.replace(
+            settings, model=msgspec.structs.replace(settings.model, target=str(path), draft="")
+        )
+        row: Row = {"model": path.stem, "packages": [root.name for root in roots]}
+        row |= _read(path, texts, settings, progress)
+        row |= _write(chosen, lines, blocks, progress)
+        rows.append(row)
+    return rows
+
+
+def _read(path: Path, texts: list[str], settings: Settings, progress: Progress) -> Row:
+    """What needs the model's own law: bits per byte, time of a pass."""
+    model = load_model(path, n_gpu_layers=settings.model.n_gpu_layers)
+    try:
+        n_ctx = min(2 * N_CHUNK, model.info.n_ctx or 2 * N_CHUNK)
+        target = LlamaTarget(model, n_ctx=n_ctx, n_threads=settings.model.n_threads)
+        try:
+            tokenizer = LlamaTokenizer(model)
+            nats, n_bytes = 0.0, 0
+            for done, text in enumerate(texts):
+                progress("bits per byte", done, len(texts))
+                nats += cost(target, tokenizer.encode(text))
+                n_bytes += len(text.encode())
+            return {
+                "n_params": model.info.n_params,
+                "file_bytes": model.info.file_bytes,
+                "bits_per_byte": nats / math.log(2) / n_bytes,
+                "n_files": len(texts),
+                "n_bytes": n_bytes,
+                "tok_per_s": 1e3 / measure(target).points[1],
+            }
+        finally:
+            target.close()
+    finally:
+        model.close()
+
+
+def cost(target: TargetModel, tokens: Tokens) -> float:
+    """Nats of a text's tokens (n,), in chunks without overlap; an end token precedes each text.
+
+    A pass whose logits all count is what verifying a draft is: text is read as drafts that are all
+    kept.
+    """
+    info = target.info
+    start = min(info.eog) if info.bos is None and info.eog else info.bos
+    ids = tokens if start is None else np.concatenate([np.array([start], np.int32), tokens])
+    step = min(N_CHUNK, info.n_ctx - 1 - target.max_draft)
+    total = 0.0
+    for first in range(0, len(ids) - 1, step):
+        chunk = ids[first : first + step + 1]
+        target.prefill(chunk[:1], lambda: False)
+        at = 0
+        while at < len(chunk) - 1:
+            tail = chunk[at : at + 1 + target.max_draft]
+            rows = target.decode(tail[:1], Draft.chain(tail[1:]))
+            for i, following in enumerate(chunk[at + 1 : at + 1 + len(tail)].tolist()):
+                logits = rows.row(i).astype(np.float64)
+                high = logits.max()
+                total += high + math.log(np.exp(logits - high).sum()) - logits[following]
+            target.keep(range(len(tail) - 1))
+            at += len(tail)
+    return total
+
+
+def _write(settings: Settings, lines: list[Place], blocks: list[Place], progress: Progress) -> Row:
+    """What users see: rests of lines, and blocks."""
+    engine = LocalEngine(settings)
+    try:
+        row: Row = {}
+        for kind, places in (("line", lines), ("block", blocks)):
+            exact: list[bool] = []
+            alike: list[float] = []
+            valid: list[bool] = []
+            for done, place in enumerate(places):
+                progress(f"{kind}s", done, len(places))
+                text = _complete(engine, place, is_line=kind == "line")
+                truth = place.truth.strip()
+                exact.append(text.strip() == truth)
+                alike.append(similarity(text.strip(), truth))
+                valid.append(not breaks_strictly(text, place))
+            name = "fim_line" if kind == "line" else "fim_block"
+            row |= {
+                f"{name}_exact": mean(exact) if exact else 0.0,
+                f"{name}_valid": mean(valid) if valid else 0.0,
+                f"n_{kind}s": len(places),
+            }
+            row["fim_edit_similarity" if kind == "line" else "fim_block_similarity"] = (
+                mean(alike) if alike else 0.0
+            )
+        return row
+    finally:
+        engine.close()
+
+
+def _complete(engine: LocalEngine, place: Place, *, is_line: bool) -> str:
+    request = CompletionRequest(
+        place.prefix,
+        place.suffix,
+        language_id=place.language,
+        max_tokens=MAX_LINE_TOKENS if is_line else MAX_BLOCK_TOKENS,
+        drafters=(),
+        multiline=not is_line,
+    )
+    return engine.complete(request).text
+
+
+def _python(places: list[Place]) -> Iterator[Place]:
+    return (p for p in places if p.language == "python")
+
+
+def _texts(roots: list[Path]) -> Iterator[str]:
+    """Of each package an equal number of Python files, the first by name; the same each time."""
+    for root in roots:
+        files = sorted(p for p in root.rglob("*.py") if 500 <= p.stat().st_size <= MAX_FILE_BYTES)
+        for path in files[: max(1, N_FILES // len(roots))]:
+            yield path.read_text("utf-8", "replace")
+
+
+_SHOWN = {
+    "bits_per_byte": ("bits/byte", "{:.3f}"),
+    "fim_line_exact": ("line exact", "{:.1%}"),
+    "fim_edit_similarity": ("similarity", "{:.2f}"),
+    "fim_line_valid": ("valid", "{:.0%}"),
+    "fim_block_exact": ("block exact", "{:.1%}"),
+    "fim_block_similarity": ("similarity", "{:.2f}"),
+    "fim_block_valid": ("valid", "{:.0%}"),
+    "tok_per_s": ("tokens/s", "{:,.0f}"),
+}
+
+
+def print_rows(rows: list[dict[str, Any]]) -> None:
+    table = Table("model", *(name for name, _ in _SHOWN.values()))
+    for row in rows:
+        table.add_row(row["model"], *(form.format(row[key]) for key, (_, form) in _SHOWN.items()))
+    console = Console()
+    console.print(table)
+    if rows:
+        first = rows[0]
+        console.print(
+            f"{first['n_lines']} lines, {first['n_blocks']} blocks, {first['n_bytes']:,} bytes "
+            f"in {first['n_files']} files of {', '.join(first['packages'])}"
+        )

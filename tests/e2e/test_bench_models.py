@@ -1,0 +1,53 @@
+"""`codespec bench models`, on a small package; its bits per byte against torch's."""
+
+from __future__ import annotations
+
+import json
+import math
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from codespec.backends.fake import FakeTarget, hashed_logits
+from codespec.cli import main
+from codespec.models.registry import BUNDLED_DRAFT, bundled
+from codespec_bench import models
+
+LIBRARY = Path(sysconfig.get_paths()["stdlib"])
+
+
+def test_figures_of_the_bundled_draft(tmp_path: Path) -> None:
+    for name in ("decoder", "encoder", "scanner"):
+        (tmp_path / f"{name}.py").write_text((LIBRARY / "json" / f"{name}.py").read_text())
+    args = ["bench", "models", str(bundled(BUNDLED_DRAFT)), "--package", str(tmp_path)]
+    result = CliRunner().invoke(main, [*args, "--places", "4", "--json"])
+    assert result.exit_code == 0, result.output
+    row = json.loads(result.stdout)
+    assert row["bench"] == "models"
+    assert row["model"] == "codespec-draft"
+    assert 0.8 < row["bits_per_byte"] < 3
+    assert row["tok_per_s"] > 1
+    for key in ("line_exact", "edit_similarity", "line_valid", "block_exact", "block_valid"):
+        assert 0 <= row[f"fim_{key}"] <= 1
+    assert row["fim_edit_similarity"] > 0
+    assert row["n_lines"] == 4
+    assert row["n_blocks"] == 2
+    assert row["n_bytes"] == sum(f.stat().st_size for f in tmp_path.glob("*.py"))
+
+
+@pytest.mark.parametrize("n", [1, 2, 64, 65, 66, 1023, 1024, 1025, 1500])
+def test_every_token_of_a_text_is_paid_for_once(n: int) -> None:
+    """In whatever passes and chunks; the law of a fake target looks three tokens back."""
+    logits = hashed_logits(20)
+    target = FakeTarget(logits, 20, eog=frozenset([19]), n_ctx=1200)
+    tokens = np.random.default_rng(n).integers(0, 19, n).astype(np.int32)
+    expected, ids = 0.0, [19, *tokens.tolist()]
+    step = min(models.N_CHUNK, 1200 - 1 - target.max_draft)
+    for i in range(n):
+        first = i // step * step
+        row = logits(tuple(ids[max(first, i - 2) : i + 1])).astype(float)
+        expected += math.log(np.exp(row).sum()) - row[ids[i + 1]]
+    assert models.cost(target, tokens) == pytest.approx(expected)
