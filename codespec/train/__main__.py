@@ -17,7 +17,7 @@ from rich.table import Table
 from codespec.errors import CodespecError
 from codespec.train import card, pipeline, sources
 from codespec.train.corpus import Corpus
-from codespec.train.recipe import DRAFT, RECIPES, TARGET, further
+from codespec.train.recipe import DRAFT, LARGE_RECIPES, RECIPES, TARGET, further
 from codespec.train.train import Budget
 
 MB = 1_000_000
@@ -30,6 +30,9 @@ OUT = click.option(
     help="Folder of the run.",
 )
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+LARGE = click.option(
+    "--large", is_flag=True, help="Larger models and batches: for half an hour of a large GPU."
+)
 FROM = click.option(
     "--from",
     "start",
@@ -117,8 +120,10 @@ def main() -> None:
 @source_options
 @run_options
 @measure_options
+@LARGE
 def everything(
     out: Path,
+    large: bool,
     minutes: float | None,
     tokens: int | None,
     device: str,
@@ -127,17 +132,24 @@ def everything(
     n_lines: int,
     **which: Any,
 ) -> None:
-    """Everything from corpus to report. Started again, it goes on where it was."""
+    """Everything from corpus to report. Started again, it goes on where it was.
+
+    On a machine with a large GPU, from a corpus that another machine may have built (copy its
+    folder OUT/corpus and OUT/tokenizer.json), with checkpoints every two minutes:
+
+    python -m codespec.train all --large --device cuda --minutes 27 --out OUT
+    """
+    recipes = LARGE_RECIPES if large else RECIPES
     whole = budget_of(minutes, tokens)
     data = pipeline.build_corpus(named_sources(**which), out)
     pipeline.make_tokenizer(data, out)
-    for recipe, share in ((TARGET, 1 - DRAFT_SHARE), (DRAFT, DRAFT_SHARE)):
+    for name, share in ((TARGET.name, 1 - DRAFT_SHARE), (DRAFT.name, DRAFT_SHARE)):
         # Tokens cost the small model less, so a budget of tokens is not divided.
         part = Budget(minutes=whole.minutes * share) if whole.minutes else whole
-        pipeline.train_model(recipe, data, out, part, device, workers)
+        pipeline.train_model(recipes[name], data, out, part, device, workers)
     exported = [pipeline.export_model(name, out) for name in RECIPES]
     report(out, data, exported, n_files, n_lines)
-    (out / "CARD.md").write_text(card.render(out, list(RECIPES.values())), encoding="utf-8")
+    (out / "CARD.md").write_text(card.render(out, list(recipes.values())), encoding="utf-8")
 
 
 @main.command("corpus")
@@ -161,10 +173,12 @@ def tokenizer_command(out: Path, start: Path | None) -> None:
 @click.argument("name", type=click.Choice(list(RECIPES)))
 @OUT
 @FROM
+@LARGE
 @run_options
 def model_command(
     name: str,
     out: Path,
+    large: bool,
     start: Path | None,
     minutes: float | None,
     tokens: int | None,
@@ -173,7 +187,9 @@ def model_command(
 ) -> None:
     """Train one of the models, or go on training it."""
     data = pipeline.build_corpus((), out)
-    recipe = further(RECIPES[name]) if start else RECIPES[name]
+    recipe = (LARGE_RECIPES if large else RECIPES)[name]
+    if start:
+        recipe = further(recipe)
     state = pipeline.train_model(
         recipe, data, out, budget_of(minutes, tokens), device, workers, start
     )
@@ -196,9 +212,11 @@ def export_command(name: str, out: Path, quantisation: str, fim_order: str) -> N
 
 @main.command("card")
 @OUT
-def card_command(out: Path) -> None:
+@LARGE
+def card_command(out: Path, large: bool) -> None:
     """Write the model card of a measured run."""
-    (out / "CARD.md").write_text(card.render(out, list(RECIPES.values())), encoding="utf-8")
+    recipes = LARGE_RECIPES if large else RECIPES
+    (out / "CARD.md").write_text(card.render(out, list(recipes.values())), encoding="utf-8")
     click.echo(out / "CARD.md")
 
 

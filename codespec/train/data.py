@@ -11,6 +11,7 @@ lets every epoch cut elsewhere.
 from __future__ import annotations
 
 import random
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -82,6 +83,8 @@ class Rows:
         self._n_tokens = n_tokens
         self._seed = seed
         self._fim_rate = fim_rate
+        self._executor = ThreadPoolExecutor(1)
+        self._next: tuple[tuple[int, int], Future[tuple[Tensor, int]]] | None = None
 
     def weights(self, batch: Tensor, context_weight: float) -> Tensor:
         """How much each predicted token of a batch (rows, time + 1) counts: (rows, time) float32.
@@ -114,10 +117,19 @@ class Rows:
             row += [*self._fim.encode(text)[:room], self._fim.end]
         return row[:n_row], window
 
+    def ahead(self, window: int, n_rows: int) -> None:
+        """Begin to make the batch that `batch` will be asked for next, on a thread of its own."""
+        self._next = (window, n_rows), self._executor.submit(self._batch, window, n_rows)
+
     def batch(self, window: int, n_rows: int) -> tuple[Tensor, int]:
         """n_rows rows from this window number on: (n_rows, n_tokens + 1) int64, and the next window
         number.
         """
+        if self._next is not None and self._next[0] == (window, n_rows):
+            return self._next[1].result()
+        return self._batch(window, n_rows)
+
+    def _batch(self, window: int, n_rows: int) -> tuple[Tensor, int]:
         rows: list[list[int]] = []
         for _ in range(n_rows):
             row, window = self.row(window)

@@ -97,6 +97,30 @@ DRAFT = Recipe(
 )
 RECIPES = {recipe.name: recipe for recipe in (TARGET, DRAFT)}
 
+# For half an hour of a large GPU: as large as 20 MiB and 3 MiB in q8_0 allow, batches of 64,000
+# tokens and more, and most of the budget in long rows, which a GPU does not mind. One thread cuts
+# and tokenises the rows, half a million tokens a second at most: that is the limit there.
+LARGE_PHASES = (
+    Phase(0.05, 512, 64, 32),
+    Phase(0.35, 512, 128, 64),
+    Phase(0.70, 2048, 32, 16, fim_rate=0.6),
+    Phase(0.85, 512, 128, 64, fim_rate=0.9, context_weight=0.25),
+    Phase(1.0, 1344, 48, 16, fim_rate=0.9, context_weight=0.25),
+)
+LARGE_TARGET = replace(
+    TARGET,
+    model=ModelConfig(n_embd=384, n_layers=9, n_heads=6, n_kv_heads=2, head_dim=64, n_ff=1088),
+    phases=LARGE_PHASES,
+    warmup_steps=200,
+)
+LARGE_DRAFT = replace(
+    DRAFT,
+    model=ModelConfig(n_embd=160, n_layers=3, n_heads=2, n_kv_heads=1, head_dim=64, n_ff=448),
+    phases=LARGE_PHASES,
+    warmup_steps=200,
+)
+LARGE_RECIPES = {recipe.name: recipe for recipe in (LARGE_TARGET, LARGE_DRAFT)}
+
 # What a finished model lacks after a short budget: to stop at the end of a middle when the prompt
 # is as long as a served one. All rows are long, nearly all of them fill-in-the-middle, and middles
 # count most.

@@ -145,6 +145,8 @@ class Trainer:
         recipe, state = self.recipe, self.state
         shape = recipe.phases[state.phase]
         batch, state.window = rows.batch(state.window, shape.n_rows)
+        if self.device.type != "cpu":  # a CPU has better to do
+            rows.ahead(state.window, shape.n_rows)
         weights = rows.weights(batch, shape.context_weight)
         micro_batches = list(
             zip(

@@ -26,6 +26,8 @@ def miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(cli, "TARGET", target)
     monkeypatch.setattr(cli, "DRAFT", draft)
     monkeypatch.setattr(cli, "RECIPES", {r.name: r for r in (target, draft)})
+    large = {r.name: training.recipe(r.name, n_embd=96) for r in (target, draft)}
+    monkeypatch.setattr(cli, "LARGE_RECIPES", large)
     monkeypatch.setattr(recipe, "FURTHER_PHASES", training.RECIPE.phases)
     monkeypatch.setattr(tokenizer.train, "__defaults__", (training.N_VOCAB,))
     empty = sources.Source("python-standard-library", "", "PSF-2.0", tmp_path, (), 0)
@@ -75,6 +77,8 @@ def test_stages_one_by_one(miniature: Path) -> None:
     run("tokenizer", "--out", out)
     state = json.loads(run("model", "codespec-draft", "--out", out, "--tokens", 128))
     assert state["tokens"] >= 128
+    run("model", "codespec-base", "--large", "--out", out, "--tokens", 1)
+    assert pipeline.load_model(out / "codespec-base/final.pt").config.n_embd == 96
     run("export", "codespec-draft", "--out", out, "--quantisation", "f16", "--fim-order", "psm")
     result = json.loads(run("evaluate", "--out", out, out / "codespec-draft.gguf", *QUICK))
     assert result["models"][0]["psm"]["n"] == 3

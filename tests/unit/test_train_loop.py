@@ -12,7 +12,9 @@ from tokenizers import Tokenizer
 
 from codespec.errors import InputError, ModelError
 from codespec.train import corpus
-from codespec.train.recipe import Phase, Recipe
+from codespec.train.data import Rows
+from codespec.train.model import Llama
+from codespec.train.recipe import LARGE_DRAFT, LARGE_RECIPES, LARGE_TARGET, RECIPES, Phase, Recipe
 from codespec.train.train import Budget, State, Trainer, load_model
 from tests import training
 from tests.training import RECIPE, TINY
@@ -112,6 +114,28 @@ def test_a_budget_of_minutes_follows_the_clock(
     trainer.run(Budget(minutes=1), lambda state, _progress: seen.append(state.phase))
     assert trainer.state.step == 6
     assert seen == [0, 0, 0, 1, 1, 1]
+
+
+def test_large_recipes_fit_what_is_shipped() -> None:
+    """In q8_0, 34 bytes for 32 weights, with room for the tokenizer: 20 MiB and 3 MiB."""
+    for recipe, limit in ((LARGE_TARGET, 20), (LARGE_DRAFT, 3)):
+        assert recipe.model.n_params * 34 / 32 + 300_000 < limit << 20
+    assert set(LARGE_RECIPES) == set(RECIPES)
+    torch.manual_seed(0)
+    model = Llama(LARGE_DRAFT.model)
+    assert sum(w.numel() for w in model.parameters()) == LARGE_DRAFT.model.n_params
+
+
+def test_batches_made_ahead_are_the_same(data: corpus.Corpus, words: Tokenizer) -> None:
+    plain, ahead = (Rows(data, words, 64, seed=3) for _ in range(2))
+    window = 0
+    for n_rows in (2, 2, 3):  # the last was not foreseen
+        expected, following = plain.batch(window, n_rows)
+        batch, after = ahead.batch(window, n_rows)
+        assert torch.equal(batch, expected)
+        assert after == following
+        ahead.ahead(after, 2)
+        window = following
 
 
 def test_schedule() -> None:

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from codespec.train.model import LOSS_CHUNK, Llama, is_autocast
+from codespec.train.model import Llama, is_autocast, loss_chunk
 
 _TINY = 1e-6
 
@@ -61,8 +61,9 @@ class TopDivergence(torch.autograd.Function):
         grad_x = torch.empty_like(x) if needs_grad else None
         grad_w = torch.zeros_like(weight, dtype=torch.float32) if needs_grad else None
         total = torch.zeros((), dtype=torch.float32, device=x.device)
-        for start in range(0, len(x), LOSS_CHUNK):
-            part = slice(start, start + LOSS_CHUNK)
+        step = loss_chunk(x)
+        for start in range(0, len(x), step):
+            part = slice(start, start + step)
             law = F.softmax(x[part] @ w.T, -1, dtype=torch.float32)
             p, share = probs[part], shares[part, None]
             named = p > 0
