@@ -52,7 +52,12 @@ _NICENESS = 10
 @click.option("--device", default="cpu", show_default=True, help="Where to train: cpu or cuda.")
 @click.option("--places", type=click.IntRange(1), default=60, hidden=True)
 @click.option("--checkpoint-seconds", type=float, default=30.0, hidden=True)
-@click.option("--from-text", is_flag=True, hidden=True, help="Without the target's laws.")
+@click.option(
+    "--from-text",
+    is_flag=True,
+    hidden=True,
+    help="To compare with: from text alone.",
+)
 @click.option("--background", is_flag=True, help="Return at once; see --status.")
 @click.option("--status", "ask", flag_value="status", help="How far it is.")
 @click.option("--stop", "ask", flag_value="stop", help="Stop it; the next start goes on.")

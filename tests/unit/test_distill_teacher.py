@@ -117,8 +117,8 @@ def test_batches_are_padded_and_mapped() -> None:
     true = np.exp(long.log_prob[4].astype(np.float32))
     assert made.probs[1, 4].numpy() == pytest.approx(np.where(kept, true, 0))
     hard = batch([long], DraftVocabulary(N_VOCAB), from_text=True)
-    assert hard.ids[0, :-1, 0].tolist() == long.tokens[1:].tolist()
-    assert hard.weights[0, -1] == 0
+    assert hard.ids[0, :8, 0].tolist() == long.tokens[1:9].tolist()
+    assert hard.weights[0].tolist() == [1.0] * 8 + [0.0] * 4, "the prompt is the workspace's text"
 
 
 def test_a_large_vocabulary_is_reduced_to_what_is_used() -> None:

@@ -136,7 +136,7 @@ class Batch:
 def batch(taught: list[Taught], vocabulary: DraftVocabulary, *, from_text: bool = False) -> Batch:
     """Lessons in the draft model's ids.
 
-    from_text: the token that came next in place of the target's law, to compare with.
+    from_text: the workspace's text alone, nothing of the target: to compare with.
     """
     n, longest, k = len(taught), max(len(t.tokens) for t in taught), taught[0].ids.shape[1]
     tokens = np.zeros((n, longest), np.int64)
@@ -151,7 +151,8 @@ def batch(taught: list[Taught], vocabulary: DraftVocabulary, *, from_text: bool 
         if from_text:
             ids[i, : stop - 1, 0] = tokens[i, 1:stop]
             probs[i, : stop - 1, 0] = 1.0
-            weights[i, stop - 1] = 0.0
+            weights[i, : t.n_prompt - 1] = 1.0
+            weights[i, t.n_prompt - 1 :] = 0.0
         else:
             ids[i, :stop] = vocabulary.to_draft(t.ids, unknown=-1)
             probs[i, :stop] = np.exp(t.log_prob.astype(np.float32))
