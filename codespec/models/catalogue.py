@@ -56,15 +56,6 @@ ENTRIES = (
         "qwen2.5-coder-1.5b-q8_0.gguf",
     ),
     Entry(
-        "granite-3b-code",
-        3.5,
-        2.1,
-        _APACHE,
-        True,
-        "ibm-granite/granite-3b-code-base-2k-GGUF",
-        "granite-3b-code-base.Q4_K_M.gguf",
-    ),
-    Entry(
         "qwen2.5-coder-3b",
         3.09,
         3.29,
@@ -74,13 +65,13 @@ ENTRIES = (
         "qwen2.5-coder-3b-q8_0.gguf",
     ),
     Entry(
-        "mellum-4b",
-        4.02,
-        4.27,
+        "qwen2.5-coder-7b-q4",
+        7.62,
+        4.68,
         _APACHE,
         True,
-        "JetBrains/Mellum-4b-base-gguf",
-        "mellum-4b-base.Q8_0.gguf",
+        "QuantFactory/Qwen2.5-Coder-7B-GGUF",
+        "Qwen2.5-Coder-7B.Q4_K_M.gguf",
     ),
     Entry(
         "qwen2.5-coder-7b",
@@ -100,6 +91,9 @@ ENTRIES = (
         "ggml-org/Qwen2.5-Coder-14B-Q8_0-GGUF",
         "qwen2.5-coder-14b-q8_0.gguf",
     ),
+    # Known, and left to their users to fetch: a prompt order of its own, a short context, or terms.
+    Entry("mellum-4b", 4.02, 4.27, _APACHE, True),
+    Entry("granite-3b-code", 3.48, 3.7, _APACHE, True),
     Entry("deepseek-coder-1.3b", 1.35, 1.43, "DeepSeek licence (use restrictions)", False),
     Entry("codegemma-2b", 2.5, 2.67, "Gemma terms (use restrictions)", False),
     Entry("starcoder2-3b", 3.03, 3.22, "BigCode OpenRAIL-M (use restrictions)", False),
@@ -144,11 +138,11 @@ def tier_of(hardware: Hardware) -> Tier:
 
 
 def recommended(tier: Tier) -> Entry | None:
-    """The largest model of an open licence that fits, can be downloaded by name, and is kept in a
-    quantisation that verifies cheaply; None where only the bundled one does.
+    """The largest model of an open licence that fits and can be downloaded by name, in the largest
+    file of it; None where only the bundled one fits.
     """
     fitting = [e for e in ENTRIES if e.is_open and e.file and e.memory_bytes <= tier.memory_bytes]
-    return max(fitting, key=lambda e: e.n_params_b, default=None)
+    return max(fitting, key=lambda e: (e.n_params_b, e.file_gb), default=None)
 
 
 def by_name(name: str) -> Entry | None:

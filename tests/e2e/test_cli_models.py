@@ -153,11 +153,11 @@ def test_recommendations_fit_the_machine() -> None:
     assert chosen(32) == "qwen2.5-coder-1.5b"
     assert chosen(32, cores=2) == "qwen2.5-coder-0.5b"
     assert chosen(1) is None
-    assert chosen(32, gpu=8) == "mellum-4b"
+    assert chosen(32, gpu=8) == "qwen2.5-coder-7b-q4"
     assert chosen(64, gpu=16) == "qwen2.5-coder-7b"
     assert chosen(64, gpu=24) == "qwen2.5-coder-14b"
     assert chosen(16, apple=True) == "qwen2.5-coder-7b"
-    assert chosen(8, apple=True) == "mellum-4b"
+    assert chosen(8, apple=True) == "qwen2.5-coder-1.5b"
     listed = json.loads(ok("recommend", "--json"))
     assert set(listed["by_machine"]) >= {"CPU", "GPU 8 GB", "GPU 16 GB", "GPU 24 GB"}
     assert all(m["licence"] and m["memory_bytes"] for m in listed["models"])
