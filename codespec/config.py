@@ -149,12 +149,37 @@ def load_settings(
 
     Raises: ConfigError for an unreadable file, unknown key, or value of the wrong type.
     """
+    values = {key: value for key, (value, _) in _resolve(options, env, config_file).items()}
+    merged: dict[str, dict[str, Any]] = {}
+    for (section, key), value in values.items():
+        merged.setdefault(section, {})[key] = value
+    return msgspec.convert(merged, Settings, strict=False)
+
+
+def origins(
+    options: Mapping[str, Any] | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    config_file: Path | None = None,
+) -> dict[tuple[str, str], str]:
+    """(section, key) -> where its value comes from, for every setting that has no default value.
+
+    Raises: ConfigError as `load_settings`.
+    """
+    found = _resolve(options, env, config_file)
+    return {key: origin for key, (_, origin) in found.items()}
+
+
+def _resolve(
+    options: Mapping[str, Any] | None, env: Mapping[str, str] | None, config_file: Path | None
+) -> dict[tuple[str, str], tuple[Any, str]]:
+    """(section, key) -> (value, origin) of what any source sets; the last source wins."""
     environ = os.environ if env is None else env
     path = config_file or config_path(environ)
     layers: list[tuple[str, Mapping[str, Any]]] = [(str(path), _read_toml(path, environ))]
     layers.append(("the environment", _read_env(environ)))
     layers.append(("the options", options or {}))
-    merged: dict[str, dict[str, Any]] = {}
+    found: dict[tuple[str, str], tuple[Any, str]] = {}
     for origin, layer in layers:
         for section, values in layer.items():
             if section not in _SECTIONS:
@@ -171,8 +196,8 @@ def load_settings(
                     msgspec.convert({key: value}, _SECTIONS[section], strict=False)
                 except msgspec.ValidationError as e:
                     raise ConfigError(f"{origin}: {section}.{key} = {value!r}: {e}") from None
-                merged.setdefault(section, {})[key] = value
-    return msgspec.convert(merged, Settings, strict=False)
+                found[section, key] = (value, origin)
+    return found
 
 
 def _unknown(origin: str, key: str, known: list[str], where: str = "") -> ConfigError:

@@ -18,6 +18,7 @@ _COMMANDS = {
     "index": "Index a workspace, so that its text can draft.",
     "daemon": "Start, stop and watch the background process that holds the model.",
     "explain": "Say why a completion is what it is.",
+    "doctor": "Look for what keeps completion from working well, and say what to do.",
     "stats": "Show or delete the local statistics of shown and accepted suggestions.",
     "models": "See, add and choose models.",
     "distill": "Make a draft model for a target and a workspace.",

@@ -1,0 +1,73 @@
+"""`codespec doctor`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from codespec.cli import model_options, model_settings, print_json
+from codespec.cli.doctor.findings import Finding, Level
+from codespec.config import load_settings
+from codespec.context.document import workspace_of
+from codespec.errors import CodespecError
+
+_MARKS: dict[Level, tuple[str, str]] = {
+    "ok": ("ok", "green"),
+    "note": ("note", "cyan"),
+    "warning": ("warn", "yellow"),
+    "error": ("FAIL", "red"),
+}
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path, exists=True), default=".")
+@model_options
+@click.option("--quick", is_flag=True, help="Do not load the model to measure its speed.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def command(
+    path: Path, model: str | None, draft_model: str | None, quick: bool, as_json: bool
+) -> None:
+    """Look for what keeps completion from working well, and say what to do about it.
+
+    PATH is a workspace, or a file in one, whose exclusion is explained, too. Exit code 1 where
+    something does not work, 0 otherwise, warnings included.
+    """
+    findings = examine(path, model_settings(model, draft_model), measure=not quick)
+    if as_json:
+        print_json({"findings": [msgspec.to_builtins(f) for f in findings]})
+    else:
+        for finding in findings:
+            mark, colour = _MARKS[finding.level]
+            click.echo(f"{click.style(f'{mark:>4}', fg=colour)}  {finding.area}: {finding.message}")
+            if finding.next_step:
+                click.echo(f"      {finding.next_step}")
+    if any(f.level == "error" for f in findings):
+        click.get_current_context().exit(1)
+
+
+def examine(path: Path, options: dict[str, dict[str, object]], *, measure: bool) -> list[Finding]:
+    """All checks, in order; a check that cannot be made is a finding."""
+    from codespec.cli.doctor import checks
+
+    found = list(checks.build())
+    try:
+        settings = load_settings(options)
+    except CodespecError as e:
+        return [*found, Finding("settings", "error", e.message, e.hint)]
+    found += checks.settings_in_force(settings, options)
+    tokenizer = ""
+    if not any(f.level == "error" for f in found):
+        from codespec.cli.doctor import model
+
+        of_model, tokenizer = model.check(settings, measure=measure)
+        found += of_model
+    workspace = path if path.is_dir() else workspace_of(path)
+    if path.is_dir():
+        workspace = workspace_of(path / "any")
+    found += checks.index(settings, workspace, tokenizer)
+    found += checks.daemon(settings)
+    found += checks.editors()
+    found += checks.rules(settings, workspace, None if path.is_dir() else path)
+    return found

@@ -1,0 +1,228 @@
+"""Checks of everything but the model. Each is independent of the others."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import msgspec
+
+from codespec import __version__
+from codespec.cli.doctor.findings import Finding
+from codespec.config import Settings, config_path, origins
+from codespec.daemon import control
+from codespec.errors import CodespecError
+from codespec.index import upkeep
+from codespec.index.ignore import IGNORE_FILES
+from codespec.index.openfiles import OpenFileRules
+
+_PATIENCE_S = 10
+_MIN_NEOVIM = (0, 12)
+
+
+def build() -> Iterator[Finding]:
+    """Versions, and whether the model runs where it could run best."""
+    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    yield Finding("build", "ok", f"codespec {__version__} on {system}")
+    try:
+        from codespec.backends.llama.loader import gpu_backend
+
+        llama = version("llama-cpp-python")
+    except (ImportError, OSError, PackageNotFoundError) as e:
+        why = type(e).__name__
+        yield Finding(
+            "build", "error", f"llama.cpp cannot be loaded: {why}", "Install it again: make env"
+        )
+        return
+    backend = gpu_backend()
+    yield Finding("build", "ok", f"llama-cpp-python {llama}, models run on {backend}")
+    if backend == "cpu" and shutil.which("nvidia-smi"):
+        yield Finding(
+            "build",
+            "warning",
+            "this machine has an NVIDIA GPU, but llama.cpp was built without CUDA",
+            "Install the CUDA toolkit (nvcc), then: CODESPEC_BACKEND=cuda make env",
+        )
+    if backend == "cpu" and sys.platform == "darwin" and platform.machine() == "arm64":
+        yield Finding(
+            "build",
+            "warning",
+            "llama.cpp was built without Metal, or CODESPEC_BACKEND=cpu switches it off",
+            "Unset CODESPEC_BACKEND, then: CODESPEC_BACKEND=metal make env",
+        )
+
+
+def settings_in_force(
+    settings: Settings, options: Mapping[str, Mapping[str, object]]
+) -> Iterator[Finding]:
+    """Every setting that something sets, and where it comes from. options: from flags."""
+    path = config_path()
+    exists = "" if path.is_file() else ", which does not exist; none is needed"
+    yield Finding("settings", "ok", f"settings file: {path}{exists}")
+    values: dict[str, dict[str, object]] = msgspec.to_builtins(settings)
+    for (section, key), origin in sorted(origins(options).items()):
+        value = msgspec.json.encode(values[section][key]).decode()
+        yield Finding("settings", "ok", f"{section}.{key} = {value}, from {origin}")
+    if not settings.completion.enabled:
+        yield Finding(
+            "settings", "warning", "completion is switched off", "Set completion.enabled = true."
+        )
+
+
+def index(settings: Settings, workspace: Path, tokenizer_hash: str) -> Iterator[Finding]:
+    """tokenizer_hash: of the model in use, "" where it cannot be told."""
+    if not settings.index.enabled:
+        yield Finding(
+            "index", "warning", "indexing is switched off", "Set index.enabled = true to draft."
+        )
+        return
+    root = os.path.realpath(workspace)
+    found = upkeep.all_status(root)
+    mine = [s for s in found if s.problem or s.tokenizer == tokenizer_hash or not tokenizer_hash]
+    if not mine:
+        other = " for this model's tokenizer" if found else ""
+        yield Finding(
+            "index",
+            "note",
+            f"{root} has no index{other} yet",
+            f"Editors build it by themselves; at once: codespec index {root}",
+        )
+    for status in mine:
+        if status.problem:
+            yield Finding(
+                "index",
+                "error",
+                f"the index of {root}: {status.problem}",
+                f"Mend it: codespec index {root} --verify",
+            )
+        else:
+            size = f"{status.n_files} files, {status.n_tokens:,} tokens"
+            yield Finding("index", "ok", f"{root}: {size}, {status.n_bytes / 1e6:.1f} MB")
+    total = sum(s.n_bytes for s in upkeep.all_status())
+    if total > settings.index.max_cache_bytes:
+        yield Finding(
+            "index",
+            "warning",
+            f"all indexes take {total / 1e6:.0f} MB, more than index.max_cache_bytes",
+            "Make room: codespec index --prune",
+        )
+
+
+def daemon(settings: Settings) -> Iterator[Finding]:
+    try:
+        report = control.status(settings)
+    except CodespecError as e:
+        yield Finding("daemon", "error", e.message, e.hint or "End it: codespec daemon restart")
+        return
+    if report is None:
+        yield Finding(
+            "daemon",
+            "note",
+            "it does not run with these settings",
+            "Editors start it by themselves; at once: codespec daemon start",
+        )
+    elif report.state == "failed":
+        yield Finding(
+            "daemon",
+            "error",
+            f"it runs without a model: {report.reason}",
+            report.hint or "See: codespec daemon logs",
+        )
+    else:
+        memory = f", {report.memory_bytes / 1e6:.0f} MB" if report.memory_bytes else ""
+        yield Finding(
+            "daemon",
+            "ok",
+            f"{report.state}, process {report.pid}, {report.n_clients} clients{memory}",
+        )
+        if report.n_respawns:
+            yield Finding(
+                "daemon",
+                "warning",
+                f"the model's process had to be started again {report.n_respawns} times",
+                "See why: codespec daemon logs",
+            )
+
+
+def editors() -> Iterator[Finding]:
+    """Which editors are there. Asks only programs of the user's own path for their version."""
+    found = False
+    if path := shutil.which("nvim"):
+        found = True
+        yield _neovim(path)
+    for name, what in (("code", "VS Code"), ("codium", "VSCodium")):
+        if shutil.which(name):
+            found = True
+            yield Finding(
+                "editor",
+                "note",
+                f"{what} is there",
+                "Install the extension of editor-plugins/vscode, see its README.",
+            )
+    if not found:
+        yield Finding(
+            "editor",
+            "note",
+            "neither Neovim nor VS Code is on the PATH",
+            "Any editor with inline completion of LSP 3.18 can run: codespec lsp",
+        )
+
+
+def _neovim(path: str) -> Finding:
+    try:
+        command = [path, "--version"]
+        done = subprocess.run(command, capture_output=True, timeout=_PATIENCE_S, check=False)
+        said = done.stdout.decode("utf-8", "replace")
+    except (OSError, subprocess.TimeoutExpired):
+        said = ""
+    number = re.search(r"NVIM v(\d+)\.(\d+)", said)
+    if number is None:
+        return Finding("editor", "warning", f"{path} does not tell its version", "Update Neovim.")
+    if (int(number[1]), int(number[2])) < _MIN_NEOVIM:
+        return Finding(
+            "editor",
+            "note",
+            f"Neovim {number[1]}.{number[2]} has no inline completion of its own",
+            "Use editor-plugins/neovim, or Neovim 0.12 and newer, see the README.",
+        )
+    return Finding(
+        "editor",
+        "ok",
+        f"Neovim {number[1]}.{number[2]} has inline completion of its own",
+        "Settings for it are in the README, under In an editor.",
+    )
+
+
+def rules(settings: Settings, workspace: Path, file: Path | None) -> Iterator[Finding]:
+    """What keeps files out. file: to be asked about, too."""
+    there = [name for name in sorted(IGNORE_FILES) if (workspace / name).is_file()]
+    named = ", ".join(there) or "none"
+    yield Finding("rules", "ok", f"ignore files in {workspace}: {named}; deeper ones count, too")
+    if settings.index.exclude:
+        patterns = ", ".join(settings.index.exclude)
+        yield Finding("rules", "ok", f"excluded by index.exclude: {patterns}")
+    if settings.completion.disabled_languages:
+        names = ", ".join(settings.completion.disabled_languages)
+        yield Finding("rules", "ok", f"languages without completion: {names}")
+    yield Finding(
+        "rules", "ok", "files that hold secrets, by name or content, are never read into anything"
+    )
+    if file is not None:
+        asked = OpenFileRules(settings.index.exclude)
+        why = asked.why_excluded(os.path.realpath(file), os.path.realpath(workspace))
+        if why:
+            yield Finding(
+                "rules",
+                "warning",
+                f"{file} gets no completions: {why}",
+                "Change that rule if the file should get them.",
+            )
+        else:
+            yield Finding("rules", "ok", f"{file} is excluded by no rule")

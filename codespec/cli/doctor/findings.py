@@ -1,0 +1,19 @@
+"""What a check says."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Level: TypeAlias = Literal["ok", "note", "warning", "error"]
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """level: "error", something does not work; "warning", it works worse than it could; "note",
+    nothing is wrong, but there is a choice. next_step: what to do about it."""
+
+    area: str
+    level: Level
+    message: str
+    next_step: str = ""

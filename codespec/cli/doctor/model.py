@@ -1,0 +1,169 @@
+"""The check of the model: what it is, whether it fits, how fast it is and what that means."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
+from codespec.backends.llama.memory import check_fits
+from codespec.cli.doctor.findings import Finding
+from codespec.config import Settings
+from codespec.errors import ModelError
+from codespec.models.registry import draft_path, target_path
+from codespec.types import NO_DRAFT, Tokens
+
+_INSTRUCT = re.compile(r"instruct|chat|\bit\b|assistant", re.IGNORECASE)
+LINE_TOKENS = 12
+"""Of a line of code that is suggested."""
+NEW_PROMPT_TOKENS = 64
+"""Read anew for a suggestion while typing: the rest of the prompt is in the cache."""
+_N_PREFILL, _N_STEPS = 384, 16
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """prompt_ms, pass_ms: a token read, and a pass that says one."""
+
+    prompt_ms: float
+    pass_ms: float
+
+    @property
+    def line_ms(self) -> float:
+        """One line while typing, without drafts."""
+        return NEW_PROMPT_TOKENS * self.prompt_ms + LINE_TOKENS * self.pass_ms
+
+    def cold_ms(self, n_prompt: int) -> float:
+        """One line in a document that was just opened."""
+        return n_prompt * self.prompt_ms + LINE_TOKENS * self.pass_ms
+
+
+def check(settings: Settings, *, measure: bool) -> tuple[list[Finding], str]:
+    """(findings, hash of the tokenizer or "")"""
+    found: list[Finding] = []
+    try:
+        path = target_path(settings.model)
+        vocabulary = load_model(path, vocab_only=True)
+    except ModelError as e:
+        return [Finding("model", "error", e.message, e.hint)], ""
+    info = vocabulary.info
+    vocabulary.close()
+    size = f"{info.n_params / 1e6:.1f} M parameters, " if info.n_params else ""
+    found.append(
+        Finding("model", "ok", f"{info.name}: {size}{info.file_bytes / 1e6:.0f} MB, {info.path}")
+    )
+    found += _kind(info.name, info.fim is not None)
+    try:
+        check_fits(path, info.file_bytes)
+    except ModelError as e:
+        return [*found, Finding("model", "error", e.message, e.hint)], info.tokenizer_hash
+    if measure:
+        found += _measured(settings)
+    return found, info.tokenizer_hash
+
+
+def _kind(name: str, fim: bool) -> Iterator[Finding]:
+    if fim:
+        yield Finding("model", "ok", "it can fill in the middle: text after the cursor counts")
+    else:
+        yield Finding(
+            "model",
+            "warning",
+            "it cannot fill in the middle: suggestions ignore the text after the cursor",
+            "Choose a code model with fill-in-the-middle markers.",
+        )
+    if _INSTRUCT.search(name):
+        yield Finding(
+            "model",
+            "warning",
+            "by its name it is made for conversation, which completes code worse",
+            "Choose the base model of the same family.",
+        )
+
+
+def _measured(settings: Settings) -> Iterator[Finding]:
+    try:
+        speed, backend = measure_speed(settings)
+        _check_draft(settings)
+    except ModelError as e:
+        yield Finding("model", "error", e.message, e.hint)
+        return
+    yield Finding(
+        "model",
+        "ok",
+        f"on {backend}: {speed.prompt_ms:.2f} ms a token of the prompt, {speed.pass_ms:.1f} ms a "
+        "pass of one token",
+    )
+    limit = settings.completion.deadline_auto_ms
+    cold = speed.cold_ms(settings.completion.n_prefix_tokens + settings.completion.n_suffix_tokens)
+    meaning = (
+        f"a line takes about {speed.line_ms:.0f} ms while typing, {cold:.0f} ms in a file just "
+        "opened, less where drafts are right"
+    )
+    if speed.line_ms > limit:
+        yield Finding(
+            "model",
+            "warning",
+            f"{meaning}: more than completion.deadline_auto_ms = {limit:.0f}",
+            "Choose a smaller model, raise the deadline, or ask by key (deadline_invoked_ms).",
+        )
+    elif cold > limit:
+        yield Finding(
+            "model",
+            "note",
+            f"{meaning}; the first one in a file comes too late, and is kept for the next key",
+            "A smaller completion.n_prefix_tokens makes it faster.",
+        )
+    else:
+        yield Finding("model", "ok", meaning)
+
+
+def measure_speed(settings: Settings) -> tuple[Speed, str]:
+    """(speed, backend). Takes some seconds with a large model. Raises: ModelError."""
+    model = load_model(target_path(settings.model), n_gpu_layers=settings.model.n_gpu_layers)
+    try:
+        n_ctx = min(1024, model.info.n_ctx or 1024)
+        target = LlamaTarget(model, n_ctx=n_ctx, n_threads=settings.model.n_threads)
+        try:
+            return _speed_of(target, model), model.backend
+        finally:
+            target.close()
+    finally:
+        model.close()
+
+
+def _speed_of(target: LlamaTarget, model: LoadedModel) -> Speed:
+    tokens = _some_text(model, min(_N_PREFILL, target.info.n_ctx // 2))
+    # The first pass of a context takes longer than those after it.
+    target.prefill(tokens[:32], lambda: False)
+    target.decode(tokens[target.n_cached : 32], NO_DRAFT)
+    target.keep([])
+    committed, passes = tokens, list[float]()
+    n_read = target.n_cached
+    started = time.perf_counter()
+    target.prefill(tokens, lambda: False)
+    for _ in range(1 + _N_STEPS):
+        said = target.decode(committed[target.n_cached :], NO_DRAFT).argmax(0)
+        target.keep([])
+        passes.append((time.perf_counter() - started) * 1e3)
+        committed = np.append(committed, np.int32(said))
+        started = time.perf_counter()
+    # The first one read the prompt.
+    return Speed(passes[0] / (len(tokens) - n_read), median(passes[1:]))
+
+
+def _some_text(model: LoadedModel, n_tokens: int) -> Tokens:
+    text = "def function(argument):\n    value = argument + 1\n    return value\n\n\n"
+    return np.resize(LlamaTokenizer(model).encode(text), n_tokens)
+
+
+def _check_draft(settings: Settings) -> None:
+    """Raises: ModelError for a draft model that cannot be read."""
+    path = draft_path(settings.model)
+    if path is not None:
+        load_model(path, vocab_only=True).close()
