@@ -53,7 +53,8 @@ soak: dev  ## the native tests under address and undefined-behaviour sanitizers 
 	    LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so.6)" \
 	    PYTHONPATH="$$($(CURDIR)/$(BIN)/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')" \
 	    $(CURDIR)/$(BIN)/python -S -m pytest -q -p no:faulthandler -p no:cacheprovider \
-	    tests/property/test_automaton.py tests/property/test_segment.py tests/unit/test_native_api.py
+	    tests/property/test_automaton.py tests/property/test_segment.py tests/property/test_allowed.py \
+	    tests/unit/test_native_api.py
 
 env:  # the environment of users
 	@$(PYTHON) .ci/bootstrap.py

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.errors import InputError
-from codespec.index.text import encode, normalise, safe_cuts
-from codespec.types import Tokenizer, Tokens
+from codespec.index.text import normalise
+from codespec.index.words import WordEncoder
+from codespec.types import Tokens
 
 MAX_FILE_BYTES = 1_000_000
 
@@ -59,15 +60,15 @@ def _walk(root: Path) -> Iterator[Path]:
 
 def read_corpus(
     files: Sequence[Path],
-    tokenizers: Sequence[Tokenizer],
+    encoder: WordEncoder,
+    n_threads: int,
     max_tokens: int,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Corpus:
-    """Tokenise files, each content once, one thread a tokenizer; every 20th is held out.
+    """Tokenise files, each content once; every 20th is held out.
 
     progress: called with the number of tokens so far.
     """
-    cuts = safe_cuts(tokenizers[0])
     seen: set[bytes] = set()
     docs: list[Tokens] = []
     held_out: list[Tokens] = []
@@ -76,16 +77,15 @@ def read_corpus(
     # The order of names puts a package's files together; a cut there would leave most out.
     order = sorted(files, key=lambda p: hashlib.blake2b(str(p).encode()).digest())
 
-    def read(job: tuple[int, Path]) -> tuple[str, Tokens]:
-        i, path = job
+    def read(path: Path) -> tuple[str, Tokens]:
         text = normalise(path.read_bytes().decode("utf-8", "replace"))
-        return text, encode(text, tokenizers[i % len(tokenizers)], cuts)
+        return text, encoder.encode(text.encode())
 
-    with ThreadPoolExecutor(len(tokenizers)) as pool:
+    with ThreadPoolExecutor(n_threads) as pool:
         for begin in range(0, len(order), 64):
             if n_tokens >= max_tokens:
                 break
-            for text, tokens in pool.map(read, enumerate(order[begin : begin + 64])):
+            for text, tokens in pool.map(read, order[begin : begin + 64]):
                 key = hashlib.blake2b(text.encode(), digest_size=16).digest()
                 if key in seen or len(tokens) == 0:
                     continue

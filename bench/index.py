@@ -22,6 +22,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from codespec.backends.llama import LlamaTokenizer, default_threads, load_model
 from codespec.config import Settings
+from codespec.index.words import WordEncoder
 from codespec.models.registry import target_path
 from codespec.native import Segment, SuffixAutomaton, build_segment
 from codespec.types import Tokens
@@ -65,11 +66,11 @@ def run(folder: Path | None, settings: Settings, extension: Path | None, scale: 
     peer = load_peer(extension)
     files = source_files(folder)
     model = load_model(target_path(settings.model), vocab_only=True)
-    tokenizers = [LlamaTokenizer(model) for _ in range(default_threads())]
+    tokenizer, n_threads = LlamaTokenizer(model), default_threads()
     with _bar("indexing files", None) as show:
-        result = measure_sources(files, tokenizers[0], len(tokenizers), settings, show)
+        result = measure_sources(files, tokenizer, n_threads, settings, show)
     with _bar("tokenising", MAX_TOKENS) as show:
-        corpus = read_corpus(files, tokenizers, MAX_TOKENS, show)
+        corpus = read_corpus(files, WordEncoder(tokenizer), n_threads, MAX_TOKENS, show)
     contexts = sample_contexts(corpus.held_out, N_LOOKUPS)
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(temporary) / "segment"
@@ -83,7 +84,7 @@ def run(folder: Path | None, settings: Settings, extension: Path | None, scale: 
                 "token_bits_wide": wide.token_bits,
                 "bytes_per_token_wide": wide.n_bytes / wide.n_tokens,
             }
-            result |= measure_edits(tokenizers[0], corpus.longest)
+            result |= measure_edits(tokenizer, corpus.longest)
         with console.status("drafting held-out files, ours and with exact counts"):
             n = min(PEER_TOKENS, len(corpus.tokens))
             result["side_by_side"] = side_by_side(path, corpus, contexts, n, peer)

@@ -131,19 +131,22 @@ def measure_edits(tokenizer: Tokenizer, text: str, n_edits: int = 50) -> Result:
     from its first tokens."""
     lines = text.splitlines(keepends=True)
     lines = (lines * (EDITED_LINES // len(lines) + 1))[:EDITED_LINES]
+    written = [i for i, line in enumerate(lines) if line.strip()]
     document, trees = LiveDocument(tokenizer), Trees()
     rng = np.random.default_rng(0)
     taken: list[float] = []
     taken_tree: list[float] = []
     for i in range(n_edits):
+        at = int(rng.choice(written))
+        indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
         # Ends in a word: tokenizers join a bracket with the end of its line.
-        new = f"zyx_{i}_result = compute_{i}(first_{i}) + second"
+        new = f"{indent}zyx_{i}_result = compute_{i}(first_{i}) + second"
         tokens = tokenizer.encode(new)
         context, rest = tokens[: len(tokens) // 2], tokens[len(tokens) // 2 :]
         document.update("".join(lines), "")
         trees.update("a.py", "python", "".join(lines).encode())
         edited = lines.copy()
-        edited[int(rng.integers(EDITED_LINES))] = new + "\n"
+        edited[at] = new + "\n"
         prefix = "".join(edited)
         begin = time.perf_counter()
         document.update(prefix, "")
