@@ -37,6 +37,10 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Context window in tokens; 0: 2048 or what the model was trained with, if less."""
     n_threads: int = 0
     """CPU threads; 0: one per core, at most 8."""
+    kv_type: Literal["f16", "q8_0"] = "f16"
+    """Keys and values in the cache; q8_0 halves it and costs some accuracy and speed."""
+    max_saved_kv_bytes: int = 268_435_456
+    """Memory for the caches of documents that others took the place of; 0: none are kept."""
     n_gpu_layers: int = -1
     """Layers on the GPU where there is one; -1: all."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from codespec.backends.checkpoints import common_prefix
 from codespec.types import Tokens
 
 
@@ -27,9 +28,7 @@ class CachedTokens:
 
     def common_prefix(self, tokens: Tokens) -> int:
         """Length of the longest common prefix of the cache and `tokens`."""
-        n = min(self._n, len(tokens))
-        differing = np.flatnonzero(self._tokens[:n] != tokens[:n])
-        return int(differing[0]) if len(differing) else n
+        return common_prefix(self.tokens, tokens)
 
     def truncate(self, n: int) -> None:
         assert 0 <= n <= self._n

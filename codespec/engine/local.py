@@ -260,7 +260,13 @@ class LocalEngine:
         model = load_model(path, n_gpu_layers=chosen.n_gpu_layers, on_progress=on_progress)
         self._models.append(model)
         n_ctx = chosen.n_ctx or min(DEFAULT_N_CTX, model.info.n_ctx or DEFAULT_N_CTX)
-        target = LlamaTarget(model, n_ctx=n_ctx, n_threads=chosen.n_threads)
+        target = LlamaTarget(
+            model,
+            n_ctx=n_ctx,
+            n_threads=chosen.n_threads,
+            kv_type=chosen.kv_type,
+            max_saved_bytes=chosen.max_saved_kv_bytes,
+        )
         self._targets.append(target)
         return target
 

@@ -11,10 +11,12 @@ import ctypes
 import dataclasses
 import os
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from codespec.backends.checkpoints import Checkpoints
 from codespec.backends.kv import CachedTokens
 from codespec.backends.llama.loader import LoadedModel, last_cause, lib
 from codespec.errors import ModelError
@@ -30,7 +32,13 @@ MAX_LEAVES = 8
 # Python for every node of its graph would cost more than it could save.
 MIN_ABORTABLE = 32
 
-_NO_FLASH_ATTENTION = 0
+_NO_FLASH_ATTENTION, _FLASH_ATTENTION = 0, 1
+
+# States of fewer tokens are not worth putting aside, and one that saves no more is not restored.
+_WORTH_SAVING = 64
+# Where a state cannot be cut back, one is kept at the last multiple of so many prompt tokens: what
+# is typed after it, or rejected, is read again from there.
+_CHECKPOINT_EVERY = 32
 
 _NO_CALLBACK = lib.ggml_abort_callback()
 
@@ -53,12 +61,21 @@ class LlamaTarget:
 
     n_ctx:   size of the KV cache in tokens.
     n_batch: most tokens of one pass; also how long a prefill runs between cancellation checks.
+    kv_type: of keys and values. Quantised values need flash attention, see below.
+    max_saved_bytes: for the states of documents that others took the place of.
 
     Raises: ModelError when the context does not fit into memory.
     """
 
     def __init__(
-        self, model: LoadedModel, *, n_ctx: int = 2048, n_batch: int = 512, n_threads: int = 0
+        self,
+        model: LoadedModel,
+        *,
+        n_ctx: int = 2048,
+        n_batch: int = 512,
+        n_threads: int = 0,
+        kv_type: Literal["f16", "q8_0"] = "f16",
+        max_saved_bytes: int = 1 << 28,
     ) -> None:
         self._model = model
         n_threads = n_threads or default_threads()
@@ -67,7 +84,10 @@ class LlamaTarget:
         params.n_batch = params.n_ubatch = min(n_batch, n_ctx)
         params.n_seq_max = 1 + MAX_LEAVES
         params.kv_unified = True
-        if model.backend == "cpu":
+        if kv_type == "q8_0":
+            params.type_k = params.type_v = lib.GGML_TYPE_Q8_0
+            params.flash_attn_type = _FLASH_ATTENTION
+        elif model.backend == "cpu":
             # llama.cpp's flash attention on a CPU costs linearly per query at verification widths,
             # and its kernels differ by width and thread count. Without it, passes of all widths
             # give equal logits but for rare rounding at width 1.
@@ -86,7 +106,9 @@ class LlamaTarget:
         # Recurrent states cannot be cut back to the accepted tokens, so nothing is drafted there.
         recurrent = lib.llama_model_is_recurrent(model.handle)
         hybrid = lib.llama_model_is_hybrid(model.handle)
-        self.max_draft = 0 if recurrent or hybrid else min(64, self._n_batch // 2)
+        self._can_truncate = not (recurrent or hybrid)
+        self.max_draft = min(64, self._n_batch // 2) if self._can_truncate else 0
+        self._saved = Checkpoints(max_saved_bytes, can_truncate=self._can_truncate)
         self.max_leaves = MAX_LEAVES
         self.n_threads = n_threads
         self._kv = CachedTokens(self.n_ctx)
@@ -126,17 +148,55 @@ class LlamaTarget:
                 "Set model.n_ctx higher, or completion.n_prefix_tokens lower.",
             )
         # The last token is always decoded anew: its logits are what the caller is after.
-        self._rewind(min(self._kv.common_prefix(tokens), len(tokens) - 1))
+        known = tokens[:-1]
+        self._recall(known)
+        self._rewind(self._kv.common_prefix(known))
         n_reused = len(self._kv)
         step = self._n_batch - self.max_draft
         while len(tokens) - len(self._kv) > step:
-            if cancelled():
-                raise CancelledError
-            part = tokens[len(self._kv) : len(self._kv) + step]
-            self._fill(part, NO_DRAFT, want_last=False)
-            self._run(len(part), cancelled)
-            self._kv.append(part)
+            self._read(tokens[len(self._kv) : len(self._kv) + step], cancelled)
+        if not self._can_truncate:
+            n = len(known) // _CHECKPOINT_EVERY * _CHECKPOINT_EVERY
+            if n > len(self._kv):
+                self._read(tokens[len(self._kv) : n], cancelled)
+                self._put_aside()
         return n_reused
+
+    def _read(self, part: Tokens, cancelled: Callable[[], bool]) -> None:
+        if cancelled():
+            raise CancelledError
+        self._fill(part, NO_DRAFT, want_last=False)
+        self._run(len(part), cancelled)
+        self._kv.append(part)
+
+    def _recall(self, tokens: Tokens) -> None:
+        """Put the best start for `tokens` into the cache: what is there, or a state put aside."""
+        n_here = self._kv.common_prefix(tokens)
+        if not self._can_truncate and n_here < len(self._kv):
+            n_here = 0
+        n_there, checkpoint = self._saved.find(tokens)
+        is_better = checkpoint is not None and n_there >= n_here + _WORTH_SAVING // 2
+        if self._can_truncate and (is_better or 2 * n_here < len(self._kv)):
+            self._put_aside()  # another document: this one's turn may come again
+        if is_better and checkpoint is not None:
+            state = self._saved.take(checkpoint)
+            lib.llama_memory_seq_rm(self._memory, MAIN, -1, -1)
+            pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
+            done = lib.llama_state_seq_set_data(self._ctx, pointer, len(state), MAIN)
+            self._kv.truncate(0)
+            if done:
+                self._kv.append(checkpoint.tokens)
+            else:
+                lib.llama_memory_seq_rm(self._memory, MAIN, -1, -1)
+
+    def _put_aside(self) -> None:
+        if len(self._kv) < (_WORTH_SAVING if self._can_truncate else _CHECKPOINT_EVERY):
+            return
+        state = np.empty(int(lib.llama_state_seq_get_size(self._ctx, MAIN)), np.uint8)
+        pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
+        n = int(lib.llama_state_seq_get_data(self._ctx, pointer, len(state), MAIN))
+        if n:
+            self._saved.add(self._kv.tokens, state[:n])
 
     def decode(self, tokens: Tokens, draft: Draft) -> LlamaRows:
         n, k = len(tokens), len(draft)
@@ -232,10 +292,16 @@ class LlamaTarget:
             lib.llama_set_abort_callback(self._ctx, _NO_CALLBACK, None)
             self._cancelled = None
         if code:
-            # Whatever part of the batch reached the cache goes; what was committed stays.
-            for s in range(1 + MAX_LEAVES):
-                lib.llama_memory_seq_rm(self._memory, s, len(self._kv) if s == MAIN else -1, -1)
+            # Whatever part of the batch reached the cache goes; what was committed stays where it
+            # can be told apart.
+            for s in range(1, 1 + MAX_LEAVES):
+                lib.llama_memory_seq_rm(self._memory, s, -1, -1)
             self._leaf_nodes = []
+            if not self._can_truncate or not lib.llama_memory_seq_rm(
+                self._memory, MAIN, len(self._kv), -1
+            ):
+                lib.llama_memory_seq_rm(self._memory, MAIN, -1, -1)
+                self._kv.truncate(0)
             if code == 2:
                 raise CancelledError
             raise ModelError(
@@ -251,7 +317,7 @@ class LlamaTarget:
             if lib.llama_memory_seq_rm(self._memory, MAIN, n, -1):
                 self._kv.truncate(n)
             else:
-                # Recurrent and sliding-window memories cannot always be cut: start again.
+                # Recurrent memories, and some others, cannot be cut: start again.
                 lib.llama_memory_seq_rm(self._memory, MAIN, -1, -1)
                 self._kv.truncate(0)
 

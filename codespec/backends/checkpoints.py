@@ -1,0 +1,94 @@
+"""States of a KV cache put aside, found again by the tokens they hold.
+
+Pure data, like `kv.py`: what a state is and how it is restored is the backend's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from codespec.types import Tokens
+
+State = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Checkpoint:
+    """tokens: (n,) what the state has read. state: as the backend wrote it."""
+
+    tokens: Tokens
+    state: State
+
+    @property
+    def n_bytes(self) -> int:
+        return self.tokens.nbytes + self.state.nbytes
+
+
+class Checkpoints:
+    """The states used last, in at most `max_bytes`. In memory only: nothing is ever written out.
+
+    can_truncate: whether a restored state can be cut back, so that any common prefix is of use;
+        else only states of which every token is wanted.
+    """
+
+    def __init__(self, max_bytes: int, *, can_truncate: bool) -> None:
+        self._max_bytes = max_bytes
+        self._can_truncate = can_truncate
+        self._kept: list[Checkpoint] = []  # least recently used first
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __iter__(self) -> Iterator[Checkpoint]:
+        return iter(self._kept)
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(c.n_bytes for c in self._kept)
+
+    def find(self, tokens: Tokens) -> tuple[int, Checkpoint | None]:
+        """(how many of `tokens` it saves, the state that saves most), (0, None) without any."""
+        n_best, best = 0, None
+        for checkpoint in self._kept:
+            n = common_prefix(checkpoint.tokens, tokens)
+            if not self._can_truncate and n < len(checkpoint.tokens):
+                continue
+            if n > n_best:
+                n_best, best = n, checkpoint
+        return n_best, best
+
+    def take(self, checkpoint: Checkpoint) -> State:
+        """Its state. One that can be cut back moves into the cache and is kept there."""
+        self._kept.remove(checkpoint)
+        if not self._can_truncate:
+            self._kept.append(checkpoint)
+        return checkpoint.state
+
+    def add(self, tokens: Tokens, state: State) -> None:
+        """Keep a state; one that this one makes superfluous goes, and the oldest beyond the
+        budget."""
+        added = Checkpoint(tokens.copy(), state)
+        self._kept = [c for c in self._kept if not self._is_superfluous(c.tokens, tokens)]
+        if added.n_bytes > self._max_bytes:
+            return
+        self._kept.append(added)
+        while self.n_bytes > self._max_bytes:
+            self._kept.pop(0)
+
+    def _is_superfluous(self, old: Tokens, new: Tokens) -> bool:
+        n = common_prefix(old, new)
+        if not self._can_truncate:
+            return n == len(old) == len(new)
+        # The same document, an edit ago.
+        return n >= 0.75 * len(old)
+
+
+def common_prefix(a: Tokens, b: Tokens) -> int:
+    """Length of the longest common prefix."""
+    n = min(len(a), len(b))
+    differing = np.flatnonzero(a[:n] != b[:n])
+    return int(differing[0]) if len(differing) else n

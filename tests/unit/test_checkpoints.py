@@ -1,0 +1,63 @@
+"""States put aside are found by their tokens, and never outgrow their budget."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codespec.backends.checkpoints import Checkpoints, common_prefix
+
+
+def tokens(*ids):
+    return np.array(ids, np.int32)
+
+
+def state(n=100, fill=0):
+    return np.full(n, fill, np.uint8)
+
+
+def test_the_longest_common_prefix_wins():
+    saved = Checkpoints(10_000, can_truncate=True)
+    saved.add(tokens(1, 2, 3, 4), state(fill=1))
+    saved.add(tokens(1, 9, 9, 9, 9, 9), state(fill=2))
+    n, found = saved.find(tokens(1, 2, 3, 7, 7))
+    assert (n, found.state[0]) == (3, 1)
+    assert saved.find(tokens(5))[1] is None
+    # It moves into the cache: no memory is held twice.
+    assert saved.take(found)[0] == 1
+    assert len(saved) == 1
+
+
+def test_a_state_that_cannot_be_cut_must_be_wanted_whole():
+    saved = Checkpoints(10_000, can_truncate=False)
+    saved.add(tokens(1, 2, 3, 4), state())
+    saved.add(tokens(1, 2), state())
+    n, found = saved.find(tokens(1, 2, 3, 9))
+    assert n == 2
+    saved.take(found)
+    assert len(saved) == 2  # kept: the next edit may need it again
+    assert saved.find(tokens(1, 2, 3, 4, 5))[0] == 4
+
+
+def test_a_later_state_of_a_document_replaces_the_earlier():
+    saved = Checkpoints(10_000, can_truncate=True)
+    saved.add(tokens(*range(100)), state())
+    saved.add(tokens(*range(90), 7, 7), state())
+    assert [len(c.tokens) for c in saved] == [92]
+
+
+budgets = st.integers(0, 2000)
+texts = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=12), max_size=30)
+
+
+@given(budgets, texts, st.booleans())
+def test_the_budget_holds(budget, added, can_truncate):
+    saved = Checkpoints(budget, can_truncate=can_truncate)
+    for ids in added:
+        saved.add(tokens(*ids), state(20 * len(ids)))
+        assert saved.n_bytes <= budget
+        n, found = saved.find(tokens(*ids))
+        assert n == (common_prefix(found.tokens, tokens(*ids)) if found else 0)
+        if saved and len(tokens(*ids)) * 24 <= budget:
+            assert n == len(ids)  # the newest is never the one to go
