@@ -1,6 +1,6 @@
 """From logits to the law of the next token, and a random stream that knows its position.
 
-The chain is: repetition penalty, temperature, top-k, top-p, min-p (Holtzman et al. 2020 for
+The chain is: grammar, penalties, temperature, top-k, top-p, min-p (Holtzman et al. 2020 for
 top-p; Nguyen et al. 2024 for min-p). The penalty sees emitted tokens only. A byte mask can
 restrict the first tokens to those that continue text held back from the prompt (token healing).
 
@@ -12,7 +12,7 @@ seed gives the same output whatever was drafted, by construction.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,15 @@ class TokenMask(Protocol):
         ...
 
 
+@runtime_checkable
+class LazyMask(TokenMask, Protocol):
+    """A mask that can say of one token for less than it costs to list all."""
+
+    def permits(self, emitted: Sequence[int], token: int) -> bool:
+        """Whether `token` may follow `emitted`."""
+        ...
+
+
 class Sampler:
     """The law of one request: logits and what was emitted so far -> next token.
 
@@ -73,10 +82,15 @@ class Sampler:
         self.params = params
         self.mask = mask
         self.greedy = params.temperature == 0
-        self._plain_argmax = self.greedy and params.repetition_penalty == 1.0
+        self._plain_argmax = self.greedy and not params.has_penalty
+        self._lazy = mask if self._plain_argmax and isinstance(mask, LazyMask) else None
 
     def sample(self, rows: LogitsRows, i: int, emitted: Sequence[int]) -> int:
         """The next token after `emitted`, from row `i`. Reads the row only as far as needed."""
+        if self._lazy is not None:
+            token = rows.argmax(i)
+            if self._lazy.permits(emitted, token):
+                return token
         allowed = self.mask.allowed(emitted) if self.mask else None
         if self._plain_argmax and allowed is None:
             return rows.argmax(i)
@@ -114,11 +128,11 @@ class Sampler:
         self, logits: Logits, emitted: Sequence[int], allowed: npt.NDArray[np.int32] | None
     ) -> Probs:
         x = logits.astype(np.float64)
-        if self.params.repetition_penalty != 1.0 and emitted:
-            ids = np.unique(np.asarray(emitted, np.int64))
-            seen = x[ids]
-            penalty = self.params.repetition_penalty
-            x[ids] = np.where(seen > 0, seen / penalty, seen * penalty)
+        if self.params.has_penalty and emitted:
+            ids, n_times = np.unique(np.asarray(emitted, np.int64), return_counts=True)
+            p, seen = self.params, x[ids]
+            seen = np.where(seen > 0, seen / p.repetition_penalty, seen * p.repetition_penalty)
+            x[ids] = seen - p.frequency_penalty * n_times - p.presence_penalty
         if allowed is not None:
             masked = np.full(len(x), -np.inf)
             masked[allowed] = x[allowed]

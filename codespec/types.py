@@ -114,13 +114,22 @@ class SamplingParams:
     top_p: float = 1.0
     min_p: float = 0.0
     repetition_penalty: float = 1.0  # CTRL (Keskar et al. 2019), over emitted tokens
+    frequency_penalty: float = 0.0  # off the logit for each time a token was emitted
+    presence_penalty: float = 0.0  # off the logit of a token that was emitted
     seed: int = 0
+    grammar: str = ""  # GBNF that the whole output follows; "": none
 
     def __post_init__(self) -> None:
         if not (self.temperature >= 0 and 0 < self.top_p <= 1 and 0 <= self.min_p <= 1):
             raise ValueError("need temperature >= 0, 0 < top_p <= 1, 0 <= min_p <= 1")
         if self.top_k < 0 or not self.repetition_penalty > 0:
             raise ValueError("need top_k >= 0 and repetition_penalty > 0")
+        if not (abs(self.frequency_penalty) <= 100 and abs(self.presence_penalty) <= 100):
+            raise ValueError("need frequency_penalty and presence_penalty from -100 to 100")
+
+    @property
+    def has_penalty(self) -> bool:
+        return (self.repetition_penalty, self.frequency_penalty, self.presence_penalty) != (1, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +149,7 @@ class CompletionRequest:
     sampling: SamplingParams = SamplingParams()
     drafters: tuple[str, ...] | None = None  # None: as configured; (): plain decoding
     multiline: bool = True
+    stop: tuple[str, ...] = ()  # the text ends before the first of these
     n_candidates: int = 1  # different texts to choose from, the best one included
 
 

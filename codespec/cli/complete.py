@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -26,6 +26,11 @@ from codespec.types import Completion, CompletionRequest, Engine, Idler, Samplin
 @click.option("--top-k", type=click.IntRange(0), default=0, help="0 (default): off.")
 @click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), default=1.0)
 @click.option("--min-p", type=click.FloatRange(0, 1), default=0.0)
+@click.option("--repetition-penalty", type=click.FloatRange(0, min_open=True), default=1.0)
+@click.option("--frequency-penalty", type=click.FloatRange(-100, 100), default=0.0)
+@click.option("--presence-penalty", type=click.FloatRange(-100, 100), default=0.0)
+@click.option("--grammar", type=click.File(), help="GBNF that the text follows.")
+@click.option("--stop", multiple=True, metavar="TEXT", help="End before TEXT; may be repeated.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--single-line", is_flag=True, help="Stop at the end of the line.")
 @click.option("--workspace", type=click.Path(path_type=Path), help="Default: the Git root.")
@@ -46,6 +51,11 @@ def command(
     top_k: int,
     top_p: float,
     min_p: float,
+    repetition_penalty: float,
+    frequency_penalty: float,
+    presence_penalty: float,
+    grammar: TextIO | None,
+    stop: tuple[str, ...],
     seed: int,
     single_line: bool,
     workspace: Path | None,
@@ -70,8 +80,13 @@ def command(
             top_k=top_k,
             top_p=top_p,
             min_p=min_p,
+            repetition_penalty=repetition_penalty,
+            frequency_penalty=frequency_penalty,
+            presence_penalty=presence_penalty,
             seed=seed,
+            grammar=grammar.read() if grammar else "",
         ),
+        stop=stop,
         drafters=() if no_draft else names,
         multiline=not single_line,
     )

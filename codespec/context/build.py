@@ -53,7 +53,9 @@ def build_context(
     if len(shown) > (info.n_ctx - request.max_tokens) // 2:
         snippets, shown = (), NO_TOKENS
     window = window.fitted(info.n_ctx - n_markers(info) - len(shown), request.max_tokens)
-    kept, healed = hold_back(left, tokenizer)
+    # A grammar describes what is written after the cursor and nothing before it.
+    heals = not request.sampling.grammar
+    kept, healed = hold_back(left, tokenizer) if heals else (left, b"")
     start = window_start(len(kept), window.n_prefix)
     inside, after = kept[start:], right[: window.n_suffix]
     n_before = len(inside)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from codespec.engine.postprocess import Finished, Place, Shape, UnitStop, finish
-from codespec.types import Context, Finish, Trace
+from codespec.engine.until import StopTexts, before_first
+from codespec.types import Context, Finish, Tokenizer, Trace
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What the loop made of a request; `tokens` repeat the bytes of `context.healed` first."""
+    """What the loop made of a request; `tokens` repeat the bytes of `context.healed` first.
+
+    until:       texts before which the suggestion ends.
+    is_verbatim: a grammar says what the text is: nothing else ends or trims it.
+    """
 
     context: Context
     place: Place
@@ -19,12 +25,24 @@ class Generation:
     trace: Trace
     tokens: list[int] = field(default_factory=list[int])
     finish: Finish = "empty"
+    until: tuple[str, ...] = ()
+    is_verbatim: bool = False
 
     def finished(self, raw: bytes, ended: Finish) -> Finished:
         """The text to insert for the bytes of all tokens so far. `ended`: why there are no more;
         "deadline" gives finished lines only."""
         text = raw[len(self.context.healed) :].decode("utf-8", "ignore")
+        text = before_first(text, self.until)
+        if self.is_verbatim:
+            return Finished(text)
         return finish(text, self.stop.end(text), ended, self.shape, self.place)
+
+    def ends(self, tokenizer: Tokenizer) -> Callable[[list[int]], bool]:
+        """Whether the output is complete, asked after each token with all tokens so far."""
+        rules: list[Callable[[list[int]], bool]] = [] if self.is_verbatim else [self.stop]
+        if self.until:
+            rules.append(StopTexts(tokenizer, self.until, len(self.context.healed)))
+        return lambda emitted: any(rule(emitted) for rule in rules)
 
     def why_empty(self, finished: Finished) -> str:
         """A reason in words for a text that came to nothing."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from codespec import config
 from codespec.backends.llama import (
     BUILD,
+    GrammarMask,
     LlamaTarget,
     LlamaTokenizer,
     LoadedModel,
@@ -174,6 +175,8 @@ class LocalEngine:
         mask: TokenMask | None = None
         if context.healed:
             mask = HealingMask(context.healed, self._vocabulary, self.tokenizer)
+        elif request.sampling.grammar:
+            mask = GrammarMask(self._models[0], request.sampling.grammar)
         if first_not:
             mask = OtherFirstToken(first_not, self.info.n_vocab, mask)
             if mask.is_empty:
@@ -184,7 +187,9 @@ class LocalEngine:
         self._paces.begin(len(context.prompt))
         chain = self._chain(request)
         completer = Completer(self._target, chain, self._clock, self._pace.observe)
-        ends = made.stop if on_progress is None else self._telling(on_progress, made)
+        ends = made.ends(self.tokenizer)
+        if on_progress is not None:
+            ends = self._telling(on_progress, made, ends)
         tokens, ended = completer.run(context, sampler, limits, ends, cancelled, trace)
         return dataclasses.replace(made, tokens=tokens, finish=ended)
 
@@ -213,9 +218,17 @@ class LocalEngine:
         trace.shape, trace.shape_why = shape.kind, shape.why
         trace.syntax_ms = (self._clock() - started) * 1e3
         stop = UnitStop(self.tokenizer, shape, place, len(context.healed))
-        return Generation(context, place, shape, stop, trace)
+        return Generation(
+            context,
+            place,
+            shape,
+            stop,
+            trace,
+            until=request.stop,
+            is_verbatim=bool(request.sampling.grammar),
+        )
 
-    def _telling(self, tell: OnProgress, made: Generation) -> Stop:
+    def _telling(self, tell: OnProgress, made: Generation, stop: Stop) -> Stop:
         teller = Teller(
             tell,
             self.tokenizer.decode,
@@ -226,7 +239,7 @@ class LocalEngine:
 
         def ends(emitted: list[int]) -> bool:
             teller(emitted)
-            return made.stop(emitted)
+            return stop(emitted)
 
         return ends
 

@@ -103,9 +103,10 @@ def model_drafter(seed, sampling):
 
 SAMPLING = {"temperature": 0.9}
 TRUNCATED = {"temperature": 1.1, "top_k": 3, "top_p": 0.95, "repetition_penalty": 1.2}
+PENALISED = {"temperature": 0.8, "frequency_penalty": 0.6, "presence_penalty": 0.4, "min_p": 0.05}
 
 
-@pytest.mark.parametrize("options", [SAMPLING, TRUNCATED], ids=["plain", "truncated"])
+@pytest.mark.parametrize("options", [SAMPLING, TRUNCATED | PENALISED], ids=["plain", "whole-chain"])
 @pytest.mark.parametrize(
     "drafter",
     [None, lookup_like, random_tree, true_sample, model_drafter],

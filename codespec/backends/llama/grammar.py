@@ -1,0 +1,82 @@
+"""Output that follows a grammar (GBNF, the format of llama.cpp), as a mask over the next token."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from codespec.backends.llama.loader import LoadedModel, last_cause, lib
+from codespec.errors import InputError
+
+
+class GrammarMask:
+    """`sampling.LazyMask` of one request. The grammar's rule `root` describes the whole output.
+
+    Raises: InputError for text that is no grammar.
+    """
+
+    def __init__(self, model: LoadedModel, grammar: str) -> None:
+        self._model = model  # keeps the vocabulary alive
+        self._eog = model.info.eog
+        self._sampler = lib.llama_sampler_init_grammar(model.vocab, grammar.encode(), b"root")
+        if not self._sampler:
+            raise InputError(
+                f"not a GBNF grammar with a rule named root{last_cause()}",
+                'For example: root ::= "yes" | "no"',
+            )
+        n = model.n_vocab
+        self._data = (lib.llama_token_data * n)()
+        kind = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
+        self._cells = np.frombuffer(self._data, kind)
+        self._read: list[int] = []
+        self._is_over = False
+
+    def allowed(self, emitted: Sequence[int]) -> npt.NDArray[np.int32]:
+        """Ids that may follow `emitted`. Costs a look at the whole vocabulary."""
+        self._follow(emitted)
+        if self._is_over:
+            return np.array(sorted(self._eog), np.int32)
+        cells = self._cells
+        cells["id"] = np.arange(len(cells))
+        cells["logit"] = 0.0
+        self._apply(len(cells))
+        ids = cells["id"][cells["logit"] == 0.0]
+        return np.sort(ids) if len(ids) else np.array(sorted(self._eog), np.int32)
+
+    def permits(self, emitted: Sequence[int], token: int) -> bool:
+        """Whether `token` is one of them. Microseconds."""
+        self._follow(emitted)
+        return token in self._eog if self._is_over else self._allows(token)
+
+    def _apply(self, n: int) -> None:
+        found = lib.llama_token_data_array(data=self._data, size=n, selected=-1, sorted=False)
+        lib.llama_sampler_apply(self._sampler, ctypes.byref(found))
+
+    def _follow(self, emitted: Sequence[int]) -> None:
+        if list(emitted[: len(self._read)]) != self._read:
+            lib.llama_sampler_reset(self._sampler)
+            self._read, self._is_over = [], False
+        for token in emitted[len(self._read) :]:
+            # llama.cpp ends the process when told of a token that its grammar does not allow.
+            if not self._is_over and not self._allows(token):
+                self._is_over = True
+            if not self._is_over:
+                lib.llama_sampler_accept(self._sampler, token)
+            self._read.append(token)
+
+    def _allows(self, token: int) -> bool:
+        self._cells["id"][0] = token
+        self._cells["logit"][0] = 0.0
+        self._apply(1)
+        return bool(self._cells["logit"][0] == 0.0)
+
+    def close(self) -> None:
+        if self._sampler:
+            lib.llama_sampler_free(self._sampler)
+            self._sampler = None
+
+    def __del__(self) -> None:
+        self.close()
