@@ -24,6 +24,10 @@ from codespec.types import (
 STEP = 256
 
 
+MAX_LINE_TOKENS = 128
+"""Longer lines are no lines that anybody types."""
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """Most document tokens in the prompt before and after the cursor."""
@@ -61,7 +65,7 @@ def build_context(
     n_before = len(inside)
     if len(shown) and not has_markers(info):
         inside, shown = np.concatenate([shown, inside]), NO_TOKENS
-    prompt, fim = assemble(info, inside, after, shown)
+    prompt, fim = assemble(info, inside, after, shown, n_in_line(inside, tokenizer))
     return Context(
         prompt=prompt,
         left=kept,
@@ -75,6 +79,14 @@ def build_context(
         n_before=n_before,
         n_after=len(after) if fim else 0,
     )
+
+
+def n_in_line(left: Tokens, tokenizer: Tokenizer) -> int:
+    """How many of the last tokens stand on the last line; 0 where that is very long."""
+    for n, token in enumerate(left[: -MAX_LINE_TOKENS - 1 : -1].tolist()):
+        if b"\n" in tokenizer.piece(token):
+            return n
+    return 0
 
 
 def window_start(n_tokens: int, n_window: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codespec.backends.fake import FIM_MIDDLE, FIM_PREFIX, FIM_SUFFIX, ByteTokenizer, FakeTarget
-from codespec.context.build import STEP, Window, build_context, window_start
+from codespec.context.build import STEP, Window, build_context, n_in_line, window_start
 from codespec.context.document import read_document, split_at, workspace_of
 from codespec.context.fim import assemble
 from codespec.context.healing import HealingMask, Vocabulary, hold_back
@@ -33,6 +34,31 @@ def test_suffix_prefix_middle_ends_with_the_prefix():
     fim = FimTokens(FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, "spm")
     prompt, _ = assemble(replace(INFO, fim=fim), LEFT, RIGHT)
     assert prompt.tolist() == [FIM_PREFIX, FIM_SUFFIX, *b")z", FIM_MIDDLE, *b"ab("]
+
+
+def test_a_typed_character_comes_last_in_both_orders():
+    """All of the prompt before stays as it was, and with it the KV cache."""
+    window = Window(200, 100)
+    for order in ("psm", "spm"):
+        info = replace(INFO, fim=FimTokens(FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, order))
+        prompts = []
+        for typed in ("", "x", "x=", "x=(", "x=(1,"):
+            left = TOKENIZER.encode("def f():\n    y = 2\n" + typed)
+            request = CompletionRequest("", "")
+            context = build_context(request, left, RIGHT, info, TOKENIZER, window)
+            assert context.healed == (typed[-1:].encode() if typed[-1:].isalnum() else b"")
+            prompts.append(context.prompt.tolist())
+        for before, after in itertools.pairwise(prompts):
+            assert after[: len(before)] == before
+        assert FIM_MIDDLE in prompts[-1][-6:] if order == "psm" else True
+
+
+def test_a_line_without_end_is_not_looked_through():
+    left = TOKENIZER.encode("\n" + "x" * 1000)
+    assert n_in_line(left, TOKENIZER) == 0
+    assert n_in_line(left[:51], TOKENIZER) == 50
+    assert n_in_line(left[:1], TOKENIZER) == 0
+    assert n_in_line(left[:0], TOKENIZER) == 0
 
 
 def test_a_model_without_fim_gets_the_prefix_alone():
