@@ -16,8 +16,8 @@ _N_TRIAL = 4
 # by that much in one pass ends there.
 _MARGIN = 0.1
 _HOPELESS = 1.0
-# Passes between trials: from the first to the second number, growing while trials fail.
-_SOONEST, _LATEST = 16, 2048
+# Passes before the first trial, and between trials: growing while they fail.
+_FIRST, _SOONEST, _LATEST = 4, 16, 2048
 # Weights of a pass in the current count's recent and usual slowness.
 _RECENT, _USUAL = 0.2, 0.01
 # Recent above usual by this much: the machine got busier, so trials begin anew.
@@ -40,7 +40,7 @@ class ThreadChoice:
         self._recent: float | None = None
         self._usual = 0.0
         self._trial: list[float] = []
-        self._interval = self._countdown = _SOONEST
+        self._interval, self._countdown = _SOONEST, _FIRST
         self._go_down = True
 
     @property
