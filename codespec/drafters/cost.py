@@ -22,8 +22,11 @@ N_TABLE = 128
 _SPEED_WEIGHT = 0.1
 _SHAPE_WEIGHT = 0.02
 # Most of a surprise, in natural logarithms, that one pass may teach: a preempted pass is no news.
-_MAX_SPEED_ERROR = 1.0
-_MAX_SHAPE_ERROR = 0.25
+# The same for speed and shape: were they drawn to different middles of one skewed distribution,
+# the shape of the commonest width would drift for ever.
+_MAX_ERROR = 0.5
+# What is left of a correction of the shape with each pass: the measurement counts, too.
+_SHAPE_KEPT = 0.998
 # The table is made again after so many passes.
 _REFRESH_EVERY = 16
 
@@ -145,9 +148,11 @@ class _State:
             self.log_speed = error
             error = 0.0
         self.n_observed += 1
-        self.log_speed += _SPEED_WEIGHT * _clip(error, _MAX_SPEED_ERROR)
+        error = max(-_MAX_ERROR, min(_MAX_ERROR, error))
+        self.log_speed += _SPEED_WEIGHT * error
         i = bisect_right(self._ns, n) - 1
-        step = _SHAPE_WEIGHT * _clip(error, _MAX_SHAPE_ERROR)
+        step = _SHAPE_WEIGHT * error
+        self.log_shape[max(i, 0)] *= _SHAPE_KEPT
         if i < 0 or i + 1 >= len(self._ns):
             self.log_shape[max(i, 0)] += step
         else:
@@ -159,8 +164,9 @@ class _State:
 
     def _refresh(self) -> None:
         n = np.arange(1, N_TABLE + 1)
-        # A pass over more tokens never costs less; measured dips are noise.
-        ms = np.maximum.accumulate(self.ms * np.exp(self.log_shape))
+        # A pass over more tokens never costs less, and noise only ever adds: of two points in the
+        # wrong order, the lower is right.
+        ms = np.minimum.accumulate((self.ms * np.exp(self.log_shape))[::-1])[::-1]
         table = np.interp(n, self.n, ms)
         if len(ms) > 1:
             rise = (ms[-1] - ms[-2]) / (self.n[-1] - self.n[-2])
@@ -171,10 +177,6 @@ class _State:
         self._quiet = np.maximum.accumulate(np.maximum(grown, table * 0.25))
         self.table = self._quiet * math.exp(self.log_speed)
         self.table.flags.writeable = False
-
-
-def _clip(x: float, most: float) -> float:
-    return max(-most, min(most, x))
 
 
 FLAT = CostCurve({1: 1.0})

@@ -13,8 +13,8 @@ def test_linear_between_points_and_beyond():
     np.testing.assert_allclose(ms, [1.0, 1.8, 2.9, 5.6, 7.7])
 
 
-def test_measured_dips_are_smoothed_away():
-    np.testing.assert_allclose(CostCurve({1: 1.0, 2: 0.9, 4: 2.0}).ms(np.array([2])), [1.0])
+def test_a_point_above_a_wider_one_was_disturbed():
+    np.testing.assert_allclose(CostCurve({1: 1.0, 2: 9.0, 4: 2.0}).ms(np.array([2])), [2.0])
 
 
 @pytest.mark.parametrize("points", [{}, {0: 1.0}, {1: 0.0}, {1: -1.0}])
@@ -72,6 +72,17 @@ def test_real_passes_mend_the_shape():
     got = curve.table[[1, 3, 7, 15]] / curve.table[0]
     want = true.table[[1, 3, 7, 15]] / true.table[0]
     np.testing.assert_allclose(got, want, rtol=0.15)
+
+
+def test_a_busy_machine_bends_nothing():
+    """Stalls hit all widths alike; that one width is seen most must not lower it."""
+    rng = np.random.default_rng(5)
+    curve = CostCurve({1: 1.0, 4: 2.3, 8: 3.5})
+    for _ in range(8000):
+        n = int(rng.choice([1, 4, 8], p=[0.9, 0.07, 0.03]))
+        stall = rng.exponential(8.0) if rng.random() < 0.3 else 0.0
+        curve.observe(n, {1: 1.0, 4: 2.3, 8: 3.5}[n] * (rng.lognormal(0, 0.2) + stall))
+    np.testing.assert_allclose(curve.table[[3, 7]] / curve.table[0], [2.3, 3.5], rtol=0.25)
 
 
 def test_load_changes_the_speed_and_not_the_shape():
