@@ -55,6 +55,7 @@ soak: dev  ## the native tests under address and undefined-behaviour sanitizers 
 	    $(CURDIR)/$(BIN)/python -S -m pytest -q -p no:faulthandler -p no:cacheprovider \
 	    tests/property/test_automaton.py tests/property/test_segment.py tests/property/test_allowed.py \
 	    tests/unit/test_native_api.py
+	@$(BIN)/python -m pytest tests/editors/vscode/soak_environment.py
 
 env:  # the environment of users
 	@$(PYTHON) .ci/bootstrap.py
