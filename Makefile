@@ -39,7 +39,8 @@ vsix: dev  ## the extension for VS Code: editor-plugins/vscode/codespec.vsix
 	@$(NPM) ci --silent
 	@$(NPM) run package --silent
 
-soak: dev  ## the native tests under address and undefined-behaviour sanitizers (GCC; some minutes)
+soak: dev  ## 10,000 requests with random cancels; native tests under sanitizers (GCC; some minutes)
+	SOAK_REQUESTS=10000 $(BIN)/python -m pytest -q tests/e2e/test_lsp_storm.py
 	$(BIN)/cmake -E rm -rf $(SOAK)/site
 	$(BIN)/cmake -S codespec/native -B $(SOAK) -G Ninja -DCMAKE_BUILD_TYPE=Debug \
 	    -DCODESPEC_SANITIZE=address,undefined -DCODESPEC_WERROR=ON \

@@ -60,6 +60,8 @@ class Document:
         self.version = version
         self.shrank = False
         """The last change only took text away."""
+        self.edited = Place(0, 0)
+        """Where the last edit ended, in characters: most likely where the cursor is now."""
         self._lines = split_lines(_well_formed(text))
 
     @property
@@ -79,7 +81,11 @@ class Document:
         last, j = self._locate(end, encoding)
         if (last, j) < (first, i):
             last, j = first, i
-        changed = self._lines[first][:i] + _well_formed(text) + self._lines[last][j:]
+        text = _well_formed(text)
+        changed = self._lines[first][:i] + text + self._lines[last][j:]
+        inserted = split_lines(text)
+        n_lines = len(inserted) - 1
+        self.edited = Place(first + n_lines, len(inserted[-1]) + (0 if n_lines else i))
         if first > 0 and self._lines[first - 1].endswith("\r"):
             # What is now a line end of its own may become half of one.
             first -= 1

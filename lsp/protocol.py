@@ -9,7 +9,7 @@ import asyncio
 import os
 import stat
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from lsprotocol import types
@@ -29,6 +29,7 @@ class Protocol(LanguageServerProtocol):
     call a further one."""
 
     documents: dict[str, Document]
+    on_change: Callable[[Document, Sequence[types.TextDocumentContentChangeEvent]], None]
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -48,6 +49,7 @@ class Protocol(LanguageServerProtocol):
             return
         apply_changes(document, params.content_changes, encoding_of(self.workspace))
         document.version = params.text_document.version
+        self.on_change(document, params.content_changes)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(  # pyright: ignore[reportIncompatibleMethodOverride]

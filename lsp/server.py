@@ -9,6 +9,7 @@ import logging
 import sys
 import threading
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -44,6 +45,7 @@ class Server(LanguageServer):
         super().__init__("codespec", __version__, protocol_cls=Protocol)
         self._protocol = cast("Protocol", self.protocol)
         self._protocol.documents = {}
+        self._protocol.on_change = self._document_changed
         self.configuration = Configuration()
         self.settings: Settings | None = None
         self.session: Session | None = None
@@ -186,6 +188,19 @@ class Server(LanguageServer):
         if client != self.configuration.client:
             self.configuration.client = client
             await self.reload()
+
+    def _document_changed(
+        self, document: Document, changes: Sequence[types.TextDocumentContentChangeEvent]
+    ) -> None:
+        if self.session is None:
+            return
+        if len(changes) == 1 and len(changes[0].text.strip()) == 1:
+            self.session.typed(document.language_id, len(changes[0].text))
+        if self.session.is_growing(document.uri):
+            from .session import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS
+
+            limits = (MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS)
+            self.session.changed(document.snapshot(document.edited, "utf-32", *limits))
 
     def _state_changed(self, change: StateChanged) -> None:
         self.status.state(change)

@@ -28,6 +28,7 @@ from codespec.types import Completion, CompletionRequest, Progress, SamplingPara
 from .documents import Place, Snapshot
 from .feedback import Feedback
 from .occasions import why_unwelcome
+from .status import words_of
 from .suggestions import Piece, Suggestion, Suggestions, rest_of
 
 log = logging.getLogger(__name__)
@@ -83,12 +84,14 @@ class Answer:
 
 @dataclass(slots=True)
 class _Document:
-    """turn: set when a newer request comes. generation: of `growing`, while it runs."""
+    """turn: set when a newer request comes. generation: of `growing`, while it runs. went_along:
+    since the last request, the text changed as `growing` says."""
 
     turn: asyncio.Future[None] | None = None
     growing: Suggestion | None = None
     generation: asyncio.Task[None] | None = None
     grace: asyncio.TimerHandle | None = None
+    went_along: bool = False
 
     def end_grace(self) -> None:
         if self.grace is not None:
@@ -110,7 +113,9 @@ class Session:
         self.settings = settings
         self._on_state = on_state
         self._transport: Transport | None = transport
-        self._client = AsyncClient(settings, on_state, transport)
+        self._state = StateChanged(state="starting")
+        self._model = ""
+        self._client = AsyncClient(settings, self._state_changed, transport)
         self._rules = OpenFileRules(settings.index.exclude)
         self._suggestions = Suggestions()
         self._documents: dict[str, _Document] = {}
@@ -128,11 +133,11 @@ class Session:
         before, self.settings = self.settings, settings
         self._rules = OpenFileRules(settings.index.exclude)
         for document in self._documents.values():
-            _end_generation(document)
+            self._end_generation(document)
         self._suggestions.clear()
         if address_of(settings, self._transport) != address_of(before, self._transport):
             old = self._client
-            self._client = AsyncClient(settings, self._on_state, self._transport)
+            self._client = AsyncClient(settings, self._state_changed, self._transport)
             await old.close()
             self.start()
 
@@ -145,12 +150,13 @@ class Session:
             document.turn.set_result(None)
         turn = document.turn = asyncio.get_running_loop().create_future()
         document.end_grace()
+        document.went_along = False
         try:
             answer = await self._answer(ask, document, turn)
         except asyncio.CancelledError:
-            if document.turn is turn and document.generation is not None:
+            if document.turn is turn and not document.went_along:
                 document.grace = asyncio.get_running_loop().call_later(
-                    _GRACE_S, _end_generation, document
+                    _GRACE_S, self._end_generation, document
                 )
             raise
         snapshot = ask.snapshot
@@ -175,13 +181,13 @@ class Session:
     async def _answer(self, ask: Ask, document: _Document, turn: asyncio.Future[None]) -> Answer:
         now = ask.snapshot
         if why := self.why_paused(ask.path, ask.workspace, now.language_id):
-            _end_generation(document)
+            self._end_generation(document)
             return Answer(paused=why)
         rest = self._suggestions.find(now)
         cached = rest is not None and rest.suggestion.done
         if rest is None or (ask.invoked and cached and not rest.suggestion.has_alternatives):
             if not ask.invoked and (why := why_unwelcome(now)):
-                _end_generation(document)
+                self._end_generation(document)
                 return Answer(reason=why)
             cached = False
             suggestion = self._begin(ask, document)
@@ -202,13 +208,25 @@ class Session:
         if rest is not None and ask.invoked:  # what is shown already stays first
             pieces = tuple(dict.fromkeys((*rest.pieces, *pieces)))
         if not pieces:
-            return Answer(reason=suggestion.reason or "no line was finished by the deadline")
+            return Answer(reason=suggestion.reason or self._why_late())
         return Answer(tuple(self._offer(ask, piece) for piece in pieces), cached=cached)
+
+    def _why_late(self) -> str:
+        if self._state.state != "ready":
+            return f"no suggestion by the deadline: {words_of(self._state)}"
+        return "no line was finished by the deadline"
+
+    def _state_changed(self, change: StateChanged) -> None:
+        if change.model and change.model != self._model:
+            self._suggestions.clear()  # of another model
+            self._model = change.model
+        self._state = change
+        self._on_state(change)
 
     # --- generations ------------------------------------------------------------------------
 
     def _begin(self, ask: Ask, document: _Document) -> Suggestion:
-        _end_generation(document)
+        self._end_generation(document)
         suggestion = Suggestion(ask.snapshot)
         suggestion.has_alternatives = ask.invoked
         self._suggestions.add(suggestion)
@@ -236,18 +254,29 @@ class Session:
         def heard(progress: Progress) -> None:
             suggestion.text, suggestion.lines = progress.text, progress.lines
 
-        completion = Completion(finish="cancelled")
-        try:
-            completion = await self._client.complete(request, snapshot.uri, heard, limits.linger_ms)
-        finally:
-            suggestion.done = True
-            texts = (completion.text, *completion.alternatives)
-            suggestion.texts = tuple(dict.fromkeys(t for t in texts if t))
-            if not suggestion.texts and suggestion.lines and completion.finish != "stop":
-                suggestion.texts = (suggestion.lines,)
-            suggestion.reason = completion.reason
-            if not suggestion.texts and completion.finish not in ("stop", "length"):
-                self._suggestions.remove(suggestion)  # it may go better next time
+        completion = await self._client.complete(request, snapshot.uri, heard, limits.linger_ms)
+        if not suggestion.done:
+            self._settle(suggestion, completion)
+
+    def _settle(self, suggestion: Suggestion, completion: Completion) -> None:
+        """What was said by now is the suggestion; without any, it may go better next time."""
+        suggestion.done = True
+        texts = (completion.text, *completion.alternatives)
+        suggestion.texts = tuple(dict.fromkeys(t for t in texts if t))
+        suggestion.reason = completion.reason
+        if not suggestion.texts and completion.finish not in ("stop", "length"):
+            suggestion.texts = (suggestion.lines,) if suggestion.lines else ()
+            if not suggestion.texts:
+                self._suggestions.remove(suggestion)
+
+    def _end_generation(self, document: _Document) -> None:
+        document.end_grace()
+        if document.generation is not None and document.growing is not None:
+            document.generation.cancel()
+            if not document.growing.done:
+                reason = "the text changed, or a newer request came"
+                self._settle(document.growing, Completion(finish="cancelled", reason=reason))
+        document.generation = document.growing = None
 
     def _offer(self, ask: Ask, piece: Piece) -> Offer:
         offer = Offer(str(next(self._numbers)), piece)
@@ -279,25 +308,37 @@ class Session:
 
     # --- documents --------------------------------------------------------------------------
 
+    def is_growing(self, uri: str) -> bool:
+        """Whether a generation runs for this document, and `changed` wants to know of changes."""
+        document = self._documents.get(uri)
+        return document is not None and bool(document.growing and not document.growing.done)
+
+    def changed(self, now: Snapshot) -> None:
+        """The text is other than it was; the cursor is likely where the change ended. What runs for
+        a text that is no more ends at once."""
+        document = self._documents[now.uri]
+        if document.growing is None or rest_of(document.growing, now) is None:
+            self._end_generation(document)
+        else:
+            document.went_along = True
+            document.end_grace()
+
+    def typed(self, language_id: str, n_chars: int) -> None:
+        """Characters came into a document by typing."""
+        self._feedback.typed(language_id, n_chars)
+
     def closed(self, uri: str) -> None:
         """The document is no longer open."""
         document = self._documents.pop(uri, None)
         if document is not None:
-            _end_generation(document)
+            self._end_generation(document)
         self._suggestions.forget(uri)
 
     async def close(self) -> None:
         for document in self._documents.values():
-            _end_generation(document)
+            self._end_generation(document)
         await self._feedback.close()
         await self._client.close()
-
-
-def _end_generation(document: _Document) -> None:
-    document.end_grace()
-    if document.generation is not None:
-        document.generation.cancel()
-    document.generation = document.growing = None
 
 
 def _after(snapshot: Snapshot, piece: Piece) -> Snapshot:

@@ -57,10 +57,15 @@ class Status:
 
 def status_of(change: StateChanged) -> dict[str, object]:
     """Parameters of the notification."""
-    busy, kind, words = _WORDS[change.state]
+    busy, kind, _ = _WORDS[change.state]
+    return {"busy": busy, "kind": kind, "message": words_of(change)}
+
+
+def words_of(change: StateChanged) -> str:
+    words = _WORDS[change.state][2]
     detail = change.model if change.state == "ready" else change.reason
     if change.state == "stopping":
         detail = ""
     if change.state == "loading" and change.progress:
         words = f"{words}, {100 * change.progress:.0f} %"
-    return {"busy": busy, "kind": kind, "message": f"{words}: {detail}" if detail else words}
+    return f"{words}: {detail}" if detail else words

@@ -97,6 +97,11 @@ class LspClient:
             self._take(max(0.0, give_up_at - time.monotonic()))
         return self._replies.pop(request_id)
 
+    @property
+    def pending_replies(self) -> list[int]:
+        """Requests whose replies came, and were not asked for yet."""
+        return list(self._replies)
+
     def request(self, method: str, params: object) -> Any:
         reply = self.reply(self.post(method, params))
         assert "error" not in reply, reply

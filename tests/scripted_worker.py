@@ -10,13 +10,14 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from codespec.config import Settings
 from codespec.daemon import wire, worker
 from codespec.errors import ModelError
-from codespec.types import Completion, CompletionRequest, OnProgress
+from codespec.types import Completion, CompletionRequest, OnProgress, Progress
 
 SCRIPT = str(Path(__file__))
 
@@ -37,6 +38,12 @@ class ScriptedEngine:
             while not cancelled():
                 never.wait(0.001)
             return Completion("too late", "cancelled")
+        elif request.prefix == "tell" and on_progress is not None:
+            on_progress(Progress("one\ntw", "one"))
+            end_s = time.monotonic() + request.deadline_ms / 1e3
+            while not cancelled() and time.monotonic() < end_s:
+                never.wait(0.001)
+            return Completion("one\ntwo\nthree", "stop")
         elif request.prefix == "print":
             os.write(1, b"native chatter on stdout\n")
             print("chatter of Python on stdout", flush=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.e2e.conftest import CODE, CURSOR, PATIENT, Home, Spawn, daemon_of, texts
+from tests.e2e.conftest import CODE, CURSOR, PATIENT, Home, Spawn, daemon_of, texts, until
 from tests.rpc import LspClient
 
 URI = "file:///project/a.py"
@@ -134,6 +134,41 @@ def test_what_became_of_items_is_counted(home: Home, scripted: LspClient) -> Non
     (everything, python) = summary()
     assert (everything.n_shown, everything.n_accepted_chars) == (1, 2)
     assert python.language == "python"
+
+
+# --- deadlines --------------------------------------------------------------------------------
+
+
+def test_at_the_deadline_finished_lines_are_shown_and_the_rest_is_kept(
+    home: Home, spawn: Spawn
+) -> None:
+    with daemon_of(home, "ok"):
+        client = spawn()
+        limits = {"deadline_auto_ms": 150, "linger_ms": 500}
+        client.initialize(home.workspace, options={**PATIENT, "completion": limits})
+        client.wait_for_status("Normal", "ready")
+        client.open(URI, "tell")
+        assert texts(client.complete(URI, 0, 4, invoked=False)) == ["one"]
+        until(lambda: texts(client.complete(URI, 0, 4, invoked=False)) == ["one\ntwo\nthree"])
+        assert client.close() == 0
+
+
+def test_what_goes_on_for_later_use_makes_room_for_others(home: Home, spawn: Spawn) -> None:
+    with daemon_of(home, "ok"):
+        client = spawn()
+        limits = {"deadline_auto_ms": 150, "deadline_invoked_ms": 30_000, "linger_ms": 10**6}
+        client.initialize(home.workspace, options={**PATIENT, "completion": limits})
+        client.wait_for_status("Normal", "ready")
+        client.open(URI, "tell")
+        assert texts(client.complete(URI, 0, 4, invoked=False)) == ["one"]
+        client.open("file:///project/b.py", "x")
+        assert texts(client.complete("file:///project/b.py", 0, 1)) == ["[x|]"]
+        # Its own document, too: what runs agrees with what is typed, until it does not.
+        client.change(URI, 2, insert(0, 4, "o"))
+        assert texts(client.complete(URI, 0, 5, invoked=False)) == ["ne"]
+        client.change(URI, 3, insert(0, 5, "!"))
+        assert texts(client.complete(URI, 0, 6, invoked=False)) == ["[tello!|]"]
+        assert client.close() == 0
 
 
 # --- settings ---------------------------------------------------------------------------------
