@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from codespec.config import Settings, config_path, load_settings
+if TYPE_CHECKING:
+    from codespec.config import Settings
 
 SECTION = "codespec.server"
 """What is asked for in the editor's configuration: sections and keys as in `config.toml`."""
@@ -25,6 +26,8 @@ class Configuration:
 
     def load(self) -> Settings:
         """Raises: ConfigError, as `load_settings`."""
+        from codespec.config import load_settings
+
         self._file, self._loaded = _file_state(), True
         merged: dict[str, Any] = {}
         for layer in (self.options, self.client):
@@ -52,6 +55,8 @@ def section_of(settings: object) -> object:
 
 
 def _file_state() -> _FileState:
+    from codespec.config import config_path
+
     try:
         s = os.stat(config_path())
     except OSError:

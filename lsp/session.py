@@ -71,15 +71,17 @@ class Answer:
     reason: str = ""
     cached: bool = False
     paused: str = ""
+    engine_ms: float = 0.0
 
     @property
     def words(self) -> str:
         """For a trace."""
+        engine = f", {self.engine_ms:.2f} ms in the engine" if self.engine_ms else ""
         if self.paused or self.reason:
-            return f"no suggestion: {self.paused or self.reason}"
+            return f"no suggestion: {self.paused or self.reason}{engine}"
         n_chars = len(self.offers[0].piece.text)
-        source = "one that was made before" if self.cached else "by the model"
-        return f"{len(self.offers)} suggestions, {n_chars} characters, {source}"
+        source = "made before" if self.cached else "by the model"
+        return f"{len(self.offers)} suggestions, {n_chars} characters, {source}{engine}"
 
 
 @dataclass(slots=True)
@@ -208,8 +210,10 @@ class Session:
         if rest is not None and ask.invoked:  # what is shown already stays first
             pieces = tuple(dict.fromkeys((*rest.pieces, *pieces)))
         if not pieces:
-            return Answer(reason=suggestion.reason or self._why_late())
-        return Answer(tuple(self._offer(ask, piece) for piece in pieces), cached=cached)
+            reason = suggestion.reason or self._why_late()
+            return Answer(reason=reason, engine_ms=0.0 if cached else suggestion.engine_ms)
+        offers = tuple(self._offer(ask, piece) for piece in pieces)
+        return Answer(offers, cached=cached, engine_ms=0.0 if cached else suggestion.engine_ms)
 
     def _why_late(self) -> str:
         if self._state.state != "ready":
@@ -264,6 +268,7 @@ class Session:
         texts = (completion.text, *completion.alternatives)
         suggestion.texts = tuple(dict.fromkeys(t for t in texts if t))
         suggestion.reason = completion.reason
+        suggestion.engine_ms = completion.trace.ms
         if not suggestion.texts and completion.finish not in ("stop", "length"):
             suggestion.texts = (suggestion.lines,) if suggestion.lines else ()
             if not suggestion.texts:

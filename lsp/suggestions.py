@@ -37,6 +37,7 @@ class Suggestion:
         self.text = ""
         self.lines = ""
         self.reason = ""
+        self.engine_ms = 0.0
         self.done = False
         self.has_alternatives = False
 

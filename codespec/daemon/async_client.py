@@ -199,13 +199,17 @@ async def _open(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamW
     key = ""
     try:
         if address.transport == "unix":
-            reader, writer = await asyncio.open_unix_connection(address.socket)
+            reader, writer = await asyncio.open_unix_connection(
+                address.socket, limit=wire.STREAM_BYTES
+            )
         else:
             port_file = read_port_file(address)
             if port_file is None:
                 return None
             key = port_file.key
-            reader, writer = await asyncio.open_connection("127.0.0.1", port_file.port)
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", port_file.port, limit=wire.STREAM_BYTES
+            )
     except OSError:
         return None
     try:

@@ -93,12 +93,16 @@ class Server:
         self._remove_files()
         try:
             if self._address.transport == "tcp":
-                listener = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+                listener = await asyncio.start_server(
+                    self._accept, "127.0.0.1", 0, limit=wire.STREAM_BYTES
+                )
                 self._key = new_key()
                 port = int(listener.sockets[0].getsockname()[1])
                 write_port_file(self._address, PortFile(port, self._key))
                 return listener
-            listener = await asyncio.start_unix_server(self._accept, self._address.socket)
+            listener = await asyncio.start_unix_server(
+                self._accept, self._address.socket, limit=wire.STREAM_BYTES
+            )
             self._address.socket.chmod(0o600)
             return listener
         except OSError as e:

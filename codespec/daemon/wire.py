@@ -22,6 +22,8 @@ from codespec.errors import CodespecError, ConfigError, DaemonError, ModelError,
 
 MAX_FRAME_BYTES = 16 << 20
 MAX_REQUEST_BYTES = MAX_FRAME_BYTES - 4096  # the rest of the frame grows a little on the way
+STREAM_BYTES = 1 << 20
+"""Buffer of asyncio's streams and of pipes: a request of usual size passes in one piece."""
 MAX_HELLO_BYTES = 4096  # from somebody who has not shown a key yet
 _LENGTH = struct.Struct("<I")
 

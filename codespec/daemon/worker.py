@@ -8,6 +8,7 @@ library prints can get between them.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import faulthandler
 import os
@@ -54,6 +55,7 @@ class Channel:
         os.dup2(nothing, 0)
         os.close(nothing)
         os.dup2(2, 1)
+        widen(incoming)
         return cls(os.fdopen(incoming, "rb", buffering=1 << 16), outgoing)
 
     def receive(self) -> wire.ToWorker | None:
@@ -63,6 +65,17 @@ class Channel:
         rest = memoryview(wire.frame(message))
         while rest:
             rest = rest[os.write(self._outgoing, rest) :]
+
+
+def widen(pipe: int) -> None:
+    """A pipe holds 64 KiB, less than a request of a long document: the sender would be woken up
+    in between. Where the system cannot, nothing happens."""
+    if sys.platform == "linux":
+        import fcntl
+
+        if hasattr(fcntl, "F_SETPIPE_SZ"):  # Python 3.10
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, wire.STREAM_BYTES)
 
 
 def serve(channel: Channel, factory: EngineFactory) -> int:

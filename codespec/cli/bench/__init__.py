@@ -11,6 +11,7 @@ _BENCHMARKS = {
     "index": "Size and speed of the workspace index.",
     "quality": "Complete places of real files, and compare with what stood there.",
     "models": "How good models are on packages they never saw.",
+    "hop": "From a key to its suggestion, beside the model.",
     "curve": "Cost of a pass by its number of tokens.",
     "report": "One HTML page with plots of files of results.",
     "gate": "Fail where results are worse than a baseline.",
