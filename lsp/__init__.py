@@ -2,8 +2,10 @@
 
     editor --stdio--> server (LSP types, pygls) -> session (none) -> daemon
 
-Rooms: positions (columns in the editor's units), documents (open texts), session (a completion
-in its time), indexer (a child process), status (words for states), protocol and server (pygls).
+Rooms: positions (columns in the editor's units), documents and notebooks (open texts), session (a
+completion in its time), suggestions (what was suggested, and what of it still fits), occasions
+(where none is welcome), feedback (what became of it), configuration (settings), indexer (a child
+process), status and progress (words for states), handlers, protocol and server (pygls).
 Everything but pygls is imported after the reply to `initialize`: an editor is starting up.
 """
 

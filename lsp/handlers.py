@@ -66,7 +66,8 @@ async def inline_completion(
         MAX_SUFFIX_CHARS,
         _selection_of(context.selected_completion_info),
     )
-    path = path_of(document.uri)
+    snapshot = server.notebooks.joined(snapshot, MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS)
+    path = server.path_of(document.uri)
     answer = await server.session.suggest(
         Ask(snapshot, path, workspace_of(path, server.roots), invoked)
     )
@@ -133,7 +134,7 @@ async def did_focus(server: Server, params: Any) -> None:
     if server.session is not None and document is not None:
         from .session import workspace_of
 
-        path = path_of(document.uri)
+        path = server.path_of(document.uri)
         workspace = workspace_of(path, server.roots)
         server.status.paused(server.session.why_paused(path, workspace, document.language_id))
 

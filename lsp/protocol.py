@@ -17,6 +17,7 @@ from pygls.io_ import StdinAsyncReader
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from .documents import Document, Place
+from .notebooks import Notebooks
 from .positions import Encoding
 
 if TYPE_CHECKING:
@@ -29,27 +30,21 @@ class Protocol(LanguageServerProtocol):
     call a further one."""
 
     documents: dict[str, Document]
+    notebooks: Notebooks
     on_change: Callable[[Document, Sequence[types.TextDocumentContentChangeEvent]], None]
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, params: types.DidOpenTextDocumentParams
     ) -> None:
-        opened = params.text_document
-        self.documents[opened.uri] = Document(
-            opened.uri, opened.language_id, opened.version, opened.text
-        )
+        self._open(params.text_document)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, params: types.DidChangeTextDocumentParams
     ) -> None:
-        document = self.documents.get(params.text_document.uri)
-        if document is None:
-            return
-        apply_changes(document, params.content_changes, encoding_of(self.workspace))
-        document.version = params.text_document.version
-        self.on_change(document, params.content_changes)
+        changed = params.text_document
+        self._change(changed.uri, changed.version, params.content_changes)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -57,6 +52,57 @@ class Protocol(LanguageServerProtocol):
     ) -> Generator[Any, Any, None]:
         self.documents.pop(params.text_document.uri, None)
         yield self.fm.features[types.TEXT_DOCUMENT_DID_CLOSE], (params,), None
+
+    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def lsp_notebook_document__did_open(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, params: types.DidOpenNotebookDocumentParams
+    ) -> None:
+        for cell in params.cell_text_documents:
+            self._open(cell)
+        notebook = params.notebook_document
+        self.notebooks.open(notebook.uri, [cell.document for cell in notebook.cells])
+
+    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def lsp_notebook_document__did_change(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, params: types.DidChangeNotebookDocumentParams
+    ) -> None:
+        cells = params.change.cells
+        if cells is None:
+            return
+        if cells.structure is not None:
+            array = cells.structure.array
+            uris = [cell.document for cell in array.cells or ()]
+            self.notebooks.splice(
+                params.notebook_document.uri, array.start, array.delete_count, uris
+            )
+            for opened in cells.structure.did_open or ():
+                self._open(opened)
+            for closed in cells.structure.did_close or ():
+                self.documents.pop(closed.uri, None)
+        for content in cells.text_content or ():
+            self._change(content.document.uri, content.document.version, content.changes)
+
+    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def lsp_notebook_document__did_close(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, params: types.DidCloseNotebookDocumentParams
+    ) -> None:
+        self.notebooks.close(params.notebook_document.uri)
+        for cell in params.cell_text_documents:
+            self.documents.pop(cell.uri, None)
+
+    def _open(self, opened: types.TextDocumentItem) -> None:
+        self.documents[opened.uri] = Document(
+            opened.uri, opened.language_id, opened.version, opened.text
+        )
+
+    def _change(
+        self, uri: str, version: int, changes: Sequence[types.TextDocumentContentChangeEvent]
+    ) -> None:
+        document = self.documents.get(uri)
+        if document is not None:
+            apply_changes(document, changes, encoding_of(self.workspace))
+            document.version = version
+            self.on_change(document, changes)
 
 
 def apply_changes(

@@ -22,6 +22,7 @@ from pygls.uris import to_fs_path
 from codespec import __version__
 
 from .configuration import SECTION, Configuration
+from .notebooks import Notebooks
 from .progress import Work
 from .protocol import Protocol, encoding_of, private_stdout, stdin_reader
 
@@ -42,9 +43,16 @@ class Server(LanguageServer):
     """What an editor window has: documents, and a session once `initialized` came."""
 
     def __init__(self) -> None:
-        super().__init__("codespec", __version__, protocol_cls=Protocol)
+        cells = types.NotebookDocumentFilterWithNotebook(notebook="*")
+        super().__init__(
+            "codespec",
+            __version__,
+            notebook_document_sync=types.NotebookDocumentSyncOptions([cells]),
+            protocol_cls=Protocol,
+        )
         self._protocol = cast("Protocol", self.protocol)
         self._protocol.documents = {}
+        self._protocol.notebooks = Notebooks(self._protocol.documents)
         self._protocol.on_change = self._document_changed
         self.configuration = Configuration()
         self.settings: Settings | None = None
@@ -66,6 +74,15 @@ class Server(LanguageServer):
     def documents(self) -> dict[str, Document]:
         """By URI, as the editor sees them now."""
         return self._protocol.documents
+
+    @property
+    def notebooks(self) -> Notebooks:
+        return self._protocol.notebooks
+
+    def path_of(self, uri: str) -> str:
+        """Absolute path of the file that a document is, or is a cell of; "" for others."""
+        notebook = self.notebooks.of(uri)
+        return path_of(uri if notebook is None else notebook.uri)
 
     @property
     def encoding(self) -> Encoding:
@@ -200,7 +217,8 @@ class Server(LanguageServer):
             from .session import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS
 
             limits = (MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS)
-            self.session.changed(document.snapshot(document.edited, "utf-32", *limits))
+            snapshot = document.snapshot(document.edited, "utf-32", *limits)
+            self.session.changed(self.notebooks.joined(snapshot, *limits))
 
     def _state_changed(self, change: StateChanged) -> None:
         self.status.state(change)

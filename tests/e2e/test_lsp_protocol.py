@@ -136,6 +136,62 @@ def test_what_became_of_items_is_counted(home: Home, scripted: LspClient) -> Non
     assert python.language == "python"
 
 
+def test_cells_of_a_notebook_are_joined(home: Home, scripted: LspClient) -> None:
+    notebook = (home.workspace / "a.ipynb").as_uri()
+    cells = [f"vscode-notebook-cell:/a.ipynb#{n}" for n in range(4)]
+    kinds = [
+        (2, "python", "import os"),
+        (1, "markdown", "# title"),
+        (2, "python", "x"),
+        (2, "python", "y\n"),
+    ]
+    scripted.notify(
+        "notebookDocument/didOpen",
+        {
+            "notebookDocument": {
+                "uri": notebook,
+                "notebookType": "jupyter-notebook",
+                "version": 1,
+                "cells": [
+                    {"kind": kind, "document": uri}
+                    for uri, (kind, *_) in zip(cells, kinds, strict=True)
+                ],
+            },
+            "cellTextDocuments": [
+                {"uri": uri, "languageId": language, "version": 1, "text": text}
+                for uri, (_, language, text) in zip(cells, kinds, strict=True)
+            ],
+        },
+    )
+    (item,) = scripted.complete(cells[2], 0, 1)
+    assert item["insertText"] == "[import os\nx|\ny\n]"
+    assert item["range"] == span(0, 1, 1)
+
+    def change(**cells: Any) -> None:
+        document = {"uri": notebook, "version": 2}
+        scripted.notify(
+            "notebookDocument/didChange", {"notebookDocument": document, "change": {"cells": cells}}
+        )
+
+    changed = {"document": {"uri": cells[2], "version": 2}, "changes": [insert(0, 0, "a")]}
+    change(textContent=[changed])
+    change(
+        structure={
+            "array": {"start": 0, "deleteCount": 1, "cells": []},
+            "didClose": [{"uri": cells[0]}],
+        }
+    )
+    (item,) = scripted.complete(cells[2], 0, 2)
+    assert item["insertText"] == "[ax|\ny\n]"
+    # A rule for the notebook is one for its cells.
+    (home.workspace / ".gitignore").write_text("*.ipynb\n")
+    assert scripted.complete(cells[2], 0, 2) == []
+    closed = [{"uri": uri} for uri in cells[1:]]
+    params = {"notebookDocument": {"uri": notebook}, "cellTextDocuments": closed}
+    scripted.notify("notebookDocument/didClose", params)
+    assert scripted.complete(cells[2], 0, 2) == []
+
+
 # --- deadlines --------------------------------------------------------------------------------
 
 
