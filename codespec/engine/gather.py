@@ -22,8 +22,8 @@ from codespec.index.trees import Trees
 from codespec.types import CompletionRequest, ModelInfo, Snippet, Tokenizer, Tokens
 
 AUTO_MIN_PARAMS = 300_000_000
-"""Models below this size are shown the file alone: measured with the bundled one, whose
-suggestions get worse by text of other files (bench/LOG.md). Larger ones have not been measured."""
+"""Models below this size are shown the file alone: with the bundled one, text of other files costs
+time and gains nothing beyond the noise (bench/LOG.md). Larger ones have not been measured."""
 MAX_SHELVES = 8
 _LINES_BEFORE, _LINES_AFTER = 30, 8
 _WINDOW_LINES, _WINDOW_STEP = 20, 10
