@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from codespec.backends.llama import load_model
 from codespec.cli import main
 from codespec.config import Settings, load_settings
+from codespec.drafters import chain
 from codespec.drafters.model import ModelDrafter
 from codespec.engine.local import LocalEngine
 from codespec.errors import InputError
@@ -173,6 +174,7 @@ def test_a_large_vocabulary_gets_a_small_draft_and_the_same_output(
     plain, _ = complete(engine, workspace, ())
     # Whether it pays depends on the machine; here it is to draft.
     monkeypatch.setattr(ModelDrafter, "plan", lambda self, n_max: (min(2, n_max), 1.0))
+    monkeypatch.setattr(chain, "best_width", lambda probs, *_: (len(probs), 1.0))
     drafted, n_drafted = complete(engine, workspace, ("model",))
     assert drafted == plain
     assert n_drafted, "it drafts, from its part of the vocabulary"
