@@ -152,17 +152,20 @@ class PromptLookup(_Reference):
     before the cursor (Saxena 2023), ten tokens at a time: what is commonly built in."""
 
     name = "prompt-lookup"
-    WIDTH = 10
-    MAX_NGRAM = 3
+
+    def __init__(self, sources: Sources, max_ngram: int = 3, width: int = 10) -> None:
+        super().__init__(sources)
+        self._max_ngram = max_ngram
+        self._width = width
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         text = np.concatenate([self._context.left, emitted])
-        for n in range(min(self.MAX_NGRAM, len(text) - 1), 0, -1):
+        for n in range(min(self._max_ngram, len(text) - 1), 0, -1):
             windows = np.lib.stride_tricks.sliding_window_view(text[:-1], n)
             hits = np.flatnonzero((windows == text[-n:]).all(axis=1))
             if len(hits):
                 start = int(hits[-1]) + n
-                return Draft.chain(text[start : start + min(n_max, self.WIDTH)], Source.PREFIX)
+                return Draft.chain(text[start : start + min(n_max, self._width)], Source.PREFIX)
         return NO_DRAFT
 
 

@@ -45,9 +45,11 @@ from codespec.sampling import Sampler, TokenMask
 from codespec.types import (
     Completion,
     CompletionRequest,
+    Context,
     Drafter,
     ModelInfo,
     OnProgress,
+    SamplingParams,
     Tokens,
     Trace,
 )
@@ -71,7 +73,8 @@ class LocalEngine:
         on_loading: Callable[[float], None] = lambda _: None,
         repository: Callable[[str], Repository | None] | None = None,
     ) -> None:
-        """on_loading: told the share of the target that is loaded, 0 to 1."""
+        """on_loading: told the share of the target that is loaded, 0 to 1. repository: gives the
+        index of a workspace folder; default: the one in the cache folder."""
         self.settings = settings
         self._clock = clock
         self._models: list[LoadedModel] = []
@@ -185,7 +188,7 @@ class LocalEngine:
         deadline = started + request.deadline_ms / 1e3 if request.deadline_ms else float("inf")
         limits = Limits(request.max_tokens, deadline, self.settings.drafting.max_width)
         self._paces.begin(len(context.prompt))
-        chain = self._chain(request)
+        chain = self.chain(request.workspace, request.drafters)
         completer = Completer(self._target, chain, self._clock, self._pace.observe)
         ends = made.ends(self.tokenizer)
         if on_progress is not None:
@@ -228,6 +231,27 @@ class LocalEngine:
             is_verbatim=bool(request.sampling.grammar),
         )
 
+    def context(self, request: CompletionRequest) -> Context:
+        """What the model reads for a request, and what drafters know of its place."""
+        return self._prepare(request).context
+
+    def decode(
+        self, context: Context, max_tokens: int, chain: DraftChain
+    ) -> tuple[list[int], Trace]:
+        """Greedy tokens after a prompt, without the rules for half-typed words and for where a
+        suggestion ends: what is left for comparing ways to decode. `Trace.ms` is the time from the
+        processed prompt on."""
+        context = dataclasses.replace(context, healed=b"")
+        self._paces.begin(len(context.prompt))
+        self._target.prefill(context.prompt, lambda: False)
+        trace = Trace(model=self.info.name, backend=self.info.backend)
+        completer = Completer(self._target, chain, self._clock, self._pace.observe)
+        limits = Limits(max_tokens, max_width=self.settings.drafting.max_width)
+        started = self._clock()
+        tokens, _ = completer.run(context, Sampler(SamplingParams()), limits, trace=trace)
+        trace.ms = (self._clock() - started) * 1e3
+        return tokens, trace
+
     def _telling(self, tell: OnProgress, made: Generation, stop: Stop) -> Stop:
         teller = Teller(
             tell,
@@ -252,6 +276,11 @@ class LocalEngine:
     def curve(self) -> CostCurve:
         """What passes of the target cost by now."""
         return self._pace.curve
+
+    @property
+    def n_threads(self) -> int:
+        """How many threads the target runs on just now."""
+        return self._target.n_threads
 
     def settle(self) -> None:
         """All of `idle` at once: cost curves are measured afterwards."""
@@ -316,10 +345,14 @@ class LocalEngine:
                 return distilled
         return self._drafters.get(name)
 
-    def _chain(self, request: CompletionRequest) -> DraftChain:
-        names = self.settings.drafting.drafters if request.drafters is None else request.drafters
+    def chain(self, workspace: str, names: tuple[str, ...] | None = None) -> DraftChain:
+        """The named drafters for a request in a workspace; default: those of the settings.
+
+        Raises: ConfigError.
+        """
+        names = self.settings.drafting.drafters if names is None else names
         check_drafters(names)
-        found = [self._drafter(name, request.workspace) for name in names]
+        found = [self._drafter(name, workspace) for name in names]
         members = [drafter for drafter in (*found, *self.watchers) if drafter is not None]
         return DraftChain(members, self.info.n_vocab, self._target.max_leaves, self._pace.curve)
 

@@ -13,6 +13,7 @@ _BENCHMARKS = {
     "models": "How good models are on packages they never saw.",
     "hop": "From a key to its suggestion, beside the model.",
     "curve": "Cost of a pass by its number of tokens.",
+    "peers": "The same requests decoded by other systems, side by side.",
     "report": "One HTML page with plots of files of results.",
     "gate": "Fail where results are worse than a baseline.",
     "compare": "Set two files of results side by side.",

@@ -1,0 +1,57 @@
+"""What a way of decoding is to the comparison."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from codespec.errors import CodespecError
+from codespec.types import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Decode greedily after `context.prompt` until the end token or `max_tokens`.
+
+    Peers read the prompt alone, as a plug-in sends it; codespec's drafters also know the rest of
+    the context: the document, and the workspace where there is one.
+    """
+
+    context: Context
+    max_tokens: int
+
+
+@dataclass(slots=True)
+class Decoded:
+    """ms: from the processed prompt to the last token; n_timed: tokens decoded in that time, one
+    fewer than `tokens` where the clock starts at the first one."""
+
+    tokens: list[int] = field(default_factory=list[int])
+    ms: float = 0.0
+    n_timed: int = 0
+    n_passes: int = 0
+    n_drafted: int = 0
+    n_accepted: int = 0
+
+
+class MissingPeerError(CodespecError):
+    """A peer is not installed here; the hint says how to get it."""
+
+
+class Peer(Protocol):
+    """A way of decoding with one setting. Started, asked many times, closed.
+
+    config: its name in the results, setting included.
+    """
+
+    config: str
+
+    def start(self) -> None:
+        """Raises: MissingPeerError, ModelError."""
+        ...
+
+    def decode(self, job: Job) -> Decoded:
+        """The prompt is processed before the clock starts."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,175 @@
+"""All peers over all requests, alternating, and what came out as rows."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from codespec.config import Settings
+from codespec.engine.local import LocalEngine
+from codespec.errors import InputError
+from codespec.models.registry import draft_path, target_path
+from codespec.types import CompletionRequest
+
+from ..replay import Tree
+from ..results import Row
+from . import server
+from .base import Decoded, Job, MissingPeerError, Peer
+from .inprocess import own_peers
+from .workload import Place, places
+
+PLAIN = "plain"
+
+
+@dataclass
+class Missing:
+    """A peer that could not take part, and how to get it."""
+
+    config: str
+    why: str
+    hint: str
+
+
+@dataclass
+class Tally:
+    """One peer on one workload; a list a request of its repeats."""
+
+    runs: list[list[Decoded]] = field(default_factory=list[list[Decoded]])
+
+    @property
+    def tok_per_s(self) -> float:
+        """Of the median time of each request's repeats."""
+        ms = sum(statistics.median(d.ms for d in repeats) for repeats in self.runs)
+        return 1e3 * sum(repeats[0].n_timed for repeats in self.runs) / ms if ms else 0.0
+
+
+@dataclass
+class Comparison:
+    """Runs the peers: each request goes through all of them before the next, `n_repeats` times.
+
+    A peer that is not installed is left out and named in `missing`.
+    """
+
+    repo: Path
+    settings: Settings
+    llama_server: str | None = None
+    arctic: Path | None = None
+    n_commits: int = 25
+    glob: str = "*.py"
+    n_places: int = 40
+    n_repeats: int = 3
+    quick: bool = False
+    missing: list[Missing] = field(default_factory=list[Missing])
+
+    def run(self, progress: Callable[[int, int], None] = lambda i, n: None) -> list[Row]:
+        """Raises: InputError, ModelError."""
+        self._tree: Tree | None = None
+        engine = LocalEngine(self.settings, repository=lambda workspace: self._tree)
+        started: list[Peer] = []
+        try:
+            engine.settle()
+            for peer in self._peers(engine):
+                try:
+                    peer.start()
+                    started.append(peer)
+                except MissingPeerError as e:
+                    if e.message not in [m.why for m in self.missing]:
+                        self.missing.append(Missing(peer.config, e.message, e.hint))
+            wanted = list(
+                places(self.repo, engine.tokenizer, self.n_commits, self.glob, self.n_places)
+            )
+            if not wanted:
+                raise InputError(f"{self.repo}: no edits", f'No commit adds to "{self.glob}".')
+            tallies: dict[tuple[str, str], Tally] = {}
+            for i, place in enumerate(wanted):
+                progress(i, len(wanted))
+                self._ask(engine, started, place, tallies)
+            return rows(tallies, engine.info.name, engine.info.backend)
+        finally:
+            for peer in started:
+                peer.close()
+            engine.close()
+
+    def _ask(
+        self,
+        engine: LocalEngine,
+        peers: Sequence[Peer],
+        place: Place,
+        tallies: dict[tuple[str, str], Tally],
+    ) -> None:
+        self._tree = place.tree
+        job = Job(engine.context(self._request(place)), place.max_tokens)
+        if not len(job.context.prompt):
+            return
+        repeats: dict[str, list[Decoded]] = {peer.config: [] for peer in peers}
+        for i in range(self.n_repeats):
+            # Nobody is always first after a pause, or always behind the same neighbour.
+            for peer in peers if i % 2 == 0 else reversed(peers):
+                repeats[peer.config].append(peer.decode(job))
+        for config, runs in repeats.items():
+            tallies.setdefault((config, place.workload), Tally()).runs.append(runs)
+
+    def _request(self, place: Place) -> CompletionRequest:
+        return CompletionRequest(
+            place.prefix,
+            place.suffix,
+            path=place.path,
+            workspace=str(self.repo) if place.tree is not None else "",
+            max_tokens=place.max_tokens,
+        )
+
+    def _peers(self, engine: LocalEngine) -> Iterator[Peer]:
+        yield from own_peers(engine, self.arctic, self.quick)
+        chosen = self.settings.model
+        draft = draft_path(chosen)
+        options = dict(server.DEFAULTS)
+        if draft is not None:
+            options |= server.DRAFT_DEFAULT
+        if not self.quick:
+            options |= server.TUNED
+            if draft is not None:
+                options |= server.DRAFT_TUNED
+        binary = server.find_server(self.llama_server)
+        for config, flags in options.items():
+            yield server.Server(
+                config,
+                binary,
+                flags,
+                target_path(chosen),
+                draft,
+                engine.n_threads,
+                engine.info.n_ctx,
+                chosen.n_gpu_layers if engine.info.backend != "cpu" else 0,
+            )
+
+
+def rows(tallies: dict[tuple[str, str], Tally], model: str, backend: str) -> list[Row]:
+    """A row a peer and workload, plain decoding first. same: the share of requests for which the
+    peer wrote what plain decoding wrote; floating point makes the difference."""
+    out: list[Row] = []
+    for (config, workload), tally in tallies.items():
+        plain = tallies[PLAIN, workload]
+        firsts = [repeats[0] for repeats in tally.runs]
+        texts = [repeats[0].tokens for repeats in plain.runs]
+        n_tokens = sum(len(d.tokens) for d in firsts)
+        n_passes = sum(d.n_passes for d in firsts)
+        same = sum(d.tokens == text for d, text in zip(firsts, texts, strict=True))
+        out.append(
+            {
+                "config": config,
+                "workload": workload,
+                "model": model,
+                "backend": backend,
+                "n_requests": len(firsts),
+                "n_tokens": n_tokens,
+                "tok_per_s": tally.tok_per_s,
+                "ratio_to_plain": tally.tok_per_s / plain.tok_per_s if plain.tok_per_s else 0.0,
+                "mat": n_tokens / n_passes if n_passes else 0.0,
+                "drafted": sum(d.n_drafted for d in firsts),
+                "accepted": sum(d.n_accepted for d in firsts),
+                "same": same / len(firsts),
+            }
+        )
+    return sorted(out, key=lambda row: str(row["workload"]))

@@ -1,0 +1,81 @@
+"""`codespec bench peers`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from codespec.cli import model_options, model_settings
+from codespec.cli.bench.results import deliver, result_options
+from codespec.config import load_settings
+
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+@click.command()
+@click.argument("repo", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option(
+    "--llama-server",
+    type=_FILE,
+    metavar="FILE",
+    help="llama.cpp's server (default: CODESPEC_LLAMA_SERVER, or the one on the PATH).",
+)
+@click.option(
+    "--arctic", type=_FILE, metavar="FILE", help="ArcticInference's _C extension, if not installed."
+)
+@click.option("--commits", default=25, show_default=True, help="Last commits to take edits from.")
+@click.option("--places", default=40, show_default=True, help="Most edits.")
+@click.option("--paths", default="*.py", show_default=True, metavar="GLOB", help="Files to edit.")
+@click.option("--repeats", default=3, show_default=True, type=click.IntRange(1), help="Medians of.")
+@click.option("--quick", is_flag=True, help="Defaults only, few edits: under a minute.")
+@model_options
+@result_options
+def command(
+    repo: Path,
+    llama_server: Path | None,
+    arctic: Path | None,
+    commits: int,
+    places: int,
+    paths: str,
+    repeats: int,
+    quick: bool,
+    model: str | None,
+    draft_model: str | None,
+    as_json: bool,
+    output: Path | None,
+) -> None:
+    """Decode the same requests with every way that people use, side by side.
+
+    The requests are edits from REPO's history, each at its place with the repository as it was, and
+    the same places with nothing but twenty lines before them. The same model file writes its own
+    continuation, greedily. Peers: plain decoding, prompt lookup and ArcticInference's suffix trie
+    in codespec's loop; llama-server plain, with each kind of its n-gram speculation, and with the
+    draft model; each at its defaults and at settings that suit short drafts. Its time is what it
+    says itself, without HTTP.
+    """
+    from codespec_bench.peers import report  # pyright: ignore[reportMissingImports]
+    from codespec_bench.peers.run import Comparison  # pyright: ignore[reportMissingImports]
+
+    comparison = Comparison(
+        repo,
+        load_settings(model_settings(model, draft_model)),
+        str(llama_server) if llama_server else None,
+        arctic,
+        commits,
+        paths,
+        min(places, 8) if quick else places,
+        1 if quick else repeats,
+        quick,
+    )
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("comparing", total=None)
+
+        def progress(i: int, n: int) -> None:
+            bar.update(task, completed=i, total=n)
+
+        rows = comparison.run(progress)
+    deliver("peers", rows, as_json, output, report.print_rows)
+    report.print_missing(comparison.missing)
