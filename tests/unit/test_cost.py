@@ -119,3 +119,14 @@ def test_impossible_passes_teach_nothing(bad):
     curve = CostCurve({1: 1.0, 4: 2.0})
     curve.observe(*bad)
     assert curve.n_observed == 0
+
+
+def test_a_busy_machine_does_not_bend_the_curve_where_only_one_width_is_seen():
+    """Plain decoding beside a heavy load: mostly quick passes, now and then one of many times."""
+    rng = np.random.default_rng(7)
+    curve = CostCurve({1: 1.0, 2: 1.8, 4: 2.3, 8: 3.5})
+    before = curve.points
+    for _ in range(5000):
+        curve.observe(1, 1.0 if rng.random() < 0.7 else rng.uniform(5, 100))
+    after = curve.points
+    assert after[2] / after[1] == pytest.approx(before[2] / before[1], rel=0.15)
