@@ -1,0 +1,129 @@
+"""`codespec bench peers` with the bundled model; llama-server is replaced by a process that speaks
+its protocol, since building it takes minutes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.peers.base import Job, MissingPeerError
+from bench.peers.run import Comparison
+from bench.peers.server import Server
+from codespec.config import Settings
+from codespec.errors import ModelError
+from codespec.types import Context
+
+LINES = "".join(f"    total_{i} = compute_value(first_{i}, second_{i})\n" for i in range(12))
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """Two commits; the second adds lines like the first's."""
+    folder = tmp_path / "repo"
+    folder.mkdir()
+
+    def git(*args: str) -> None:
+        who = ("-c", "user.name=n", "-c", "user.email=e@x")
+        subprocess.run(["git", "-C", str(folder), *who, *args], check=True, capture_output=True)
+
+    git("init", "-q")
+    (folder / "a.py").write_text("def f():\n" + LINES)
+    git("add", ".")
+    git("commit", "-qm", "one")
+    (folder / "a.py").write_text("def f():\n" + LINES + "\n\ndef g():\n" + LINES)
+    git("commit", "-qam", "two")
+    return folder
+
+
+# Answers as the server does: a fixed continuation, its own timings.
+SERVER = """
+    import http.server, json, sys
+    port = int(sys.argv[sys.argv.index("--port") + 1])
+    if "--fail" in sys.argv:
+        sys.exit(3)
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def log_message(self, *args): pass
+        def say(self, value):
+            body = json.dumps(value).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+        def do_GET(self):
+            self.say({"status": "ok"})
+        def do_POST(self):
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            n = asked["n_predict"]
+            self.say({"tokens": asked["prompt"][:n], "timings": {
+                "predicted_n": n, "predicted_ms": 2.0 * n, "draft_n": 6, "draft_n_accepted": 3}})
+    http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Path:
+    program = tmp_path / "server.py"
+    program.write_text(textwrap.dedent(SERVER))
+    script = tmp_path / "llama-server"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program}" "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
+def test_all_ways_decode_the_same_requests(
+    repo: Path, server: Path, model_options: Settings
+) -> None:
+    comparison = Comparison(repo, model_options, str(server), n_places=2, n_repeats=1, quick=True)
+    rows = {(row["config"], row["workload"]): row for row in comparison.run()}
+    for workload in ("edits", "fresh"):
+        plain, ours = rows["plain", workload], rows["codespec", workload]
+        assert plain["ratio_to_plain"] == 1.0
+        assert plain["mat"] == 1.0
+        assert ours["n_tokens"] == plain["n_tokens"] > 0
+        assert ours["same"] == 1.0
+        assert rows["prompt lookup", workload]["same"] == 1.0
+        peer = rows["llama-server ngram-simple", workload]
+        assert (peer["drafted"], peer["accepted"]) == (6, 3)
+        assert peer["tok_per_s"] < 500
+    assert rows["prompt lookup", "edits"]["drafted"] > 0
+
+
+def test_what_is_not_installed_is_named_with_the_way_to_get_it(
+    repo: Path, model_options: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    comparison = Comparison(repo, model_options, None, n_places=1, n_repeats=1, quick=True)
+    rows = comparison.run()
+    assert not [row for row in rows if "llama-server" in row["config"]]
+    hints = {missing.why: missing.hint for missing in comparison.missing}
+    assert "cmake --build" in hints["llama-server is not installed"]
+    if "arctic suffix trie" not in {row["config"] for row in rows}:
+        assert "pip install" in hints["arctic-inference is not installed"]
+
+
+def test_a_server_that_dies_is_named(server: Path, tmp_path: Path) -> None:
+    peer = Server("broken", str(server), ("--fail",), tmp_path / "m.gguf", None, 1, 256)
+    with pytest.raises(ModelError, match="did not start"):
+        peer.start()
+
+
+def test_missing_peers_raise(tmp_path: Path) -> None:
+    with pytest.raises(MissingPeerError):
+        Server("server", None, (), tmp_path, None, 1, 256).start()
+
+
+def test_the_servers_clock_starts_at_the_first_token(server: Path, tmp_path: Path) -> None:
+
+    peer = Server("s", str(server), (), tmp_path / "m.gguf", None, 1, 256)
+    peer.start()
+    try:
+        decoded = peer.decode(Job(Context(np.arange(9, dtype=np.int32)), 5))
+    finally:
+        peer.close()
+    assert decoded.tokens == [0, 1, 2, 3, 4]
+    assert (decoded.n_timed, decoded.ms, decoded.n_passes) == (4, 10.0, 2)
