@@ -1,9 +1,9 @@
 """Key press to ghost text in the real Neovim: python -m tests.editors.neovim.measure [--keys N]
 
-Keys come at the speed of a quick typist (120 ms). Each is measured from being sent to the frame with
-ghost text after it, on the screen of the user interface: the plug-in's debounce, the server, the model
-and drawing included. Settings are the defaults. Keys that got no suggestion (the server's rules, the
-deadline) are counted apart. Prints a table and one line of JSON.
+Keys come at the speed of a quick typist (120 ms). Each is measured from being sent to the frame
+with ghost text after it, on the screen of the user interface: the plug-in's debounce, the server,
+the model and drawing included. Settings are the defaults. Keys that got no suggestion (the server's
+rules, the deadline) are counted apart. Prints a table and one line of JSON.
 """
 
 from __future__ import annotations

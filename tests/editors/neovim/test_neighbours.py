@@ -1,5 +1,5 @@
-"""Beside the plug-ins that many use. They are packaged nowhere and are not ours to copy: NEOVIM_PLUGINS
-names a folder with clones of nvim-cmp, blink.cmp (v1) and lazy.nvim."""
+"""Beside the plug-ins that many use. They are packaged nowhere and are not ours to copy:
+NEOVIM_PLUGINS names a folder with clones of nvim-cmp, blink.cmp (v1) and lazy.nvim."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_with_lazy(neovim: Neovim, desk: Desk, editors: list[Editor]) -> None:
     editor.lua(
         """vim.go.loadplugins = true
         require('lazy').setup({
-          { dir = ..., main = 'codespec', opts = { settings = { completion = { max_tokens = 8 } } } },
+          { dir = ..., main = 'codespec', opts = { debounce_ms = 10 } },
         }, { install = { missing = false }, rocks = { enabled = false } })""",
         str(PLUGIN),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -35,17 +36,18 @@ class Terminal:
             more,
             dimensions=(ROWS, COLUMNS),
             cwd=str(desk.workspace),
-            env={**os.environ, **desk.env, **neovim.env, "TERM": "xterm-256color", "COLORTERM": "truecolor"},
+            env={
+                **os.environ, **desk.env, **neovim.env,
+                "TERM": "xterm-256color", "COLORTERM": "truecolor",
+            },
         )  # fmt: skip
 
     def wait(self, matches: Callable[[], object]) -> None:
         give_up_at = time.monotonic() + TIMEOUT_S
         while not matches():
             assert time.monotonic() < give_up_at, "\n".join(self.screen.display)
-            try:
+            with contextlib.suppress(pexpect.TIMEOUT):
                 self._stream.feed(self.process.read_nonblocking(1 << 14, 0.05))
-            except pexpect.TIMEOUT:
-                pass
 
     @property
     def lines(self) -> list[str]:
