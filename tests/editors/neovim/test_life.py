@@ -29,10 +29,10 @@ def is_silent(editor: Editor) -> bool:
 
 
 def worker_pid(desk: Desk) -> int:
-    """The model's process: the daemon's child."""
+    """The model's process: the daemon's child; 0 while there is none."""
     (daemon,) = desk.daemon_pids()
     with open(f"/proc/{daemon}/task/{daemon}/children") as children:
-        return int(children.read().split()[0])
+        return int((children.read().split() or ["0"])[0])
 
 
 def test_two_editors_on_one_daemon(neovim: Neovim, own_desk: Desk, start: Start) -> None:
@@ -146,8 +146,8 @@ def test_switches(editor: Editor, desk: Desk) -> None:
     editor.type(OPEN)
     assert is_silent(editor)
     assert editor.status()["message"] == 'switched off for filetype "python"'
-    editor.open(desk.file("b.js", CODE))
-    editor.type("<Esc>5Gccfunction add(a, b) {<CR>return ")
+    editor.open(desk.file("b.js", "function add(a, b) {\n  pass\n}\n"))
+    editor.type("<Esc>2Gccreturn ")
     editor.wait_for_ghost()
     editor.type("<Esc>:Codespec disable global<CR>A ")
     assert is_silent(editor)

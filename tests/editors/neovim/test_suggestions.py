@@ -169,10 +169,10 @@ def test_tabs_are_shown_as_wide_as_they_are(editor: Editor, desk: Desk) -> None:
 def test_beyond_the_basic_plane(editor: Editor, desk: Desk) -> None:
     """The same place by bytes and by units of UTF-16; incremental edits before it included."""
     editor.open(desk.file("emoji.py", CODE.replace("pass", 'x = "😀𝒳😀"; pass', 1)))
-    editor.type("5Gfxi😀<Esc>fpC")
-    editor.type("with open(")
+    editor.type('5Gf"a😀<Esc>fpC')
+    editor.type("f = open(")
     editor.wait_for_ghost()
-    line = '    😀x = "😀𝒳😀"; with open('
+    line = '    x = "😀😀𝒳😀"; f = open('
     assert line in editor.text.split("\n")
     text = editor.suggested
     editor.type("<Tab>")
