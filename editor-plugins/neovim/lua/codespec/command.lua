@@ -48,6 +48,7 @@ M.commands = {
       require('codespec').restart()
     end,
   },
+  doctor = { run = program('doctor') },
   log = { run = program('daemon', 'logs') },
   stats = { run = program('stats') },
 }
