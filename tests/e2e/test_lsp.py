@@ -41,7 +41,9 @@ def test_an_editor_gets_what_the_engine_says(home: Home, spawn: Spawn) -> None:
     local = LocalEngine(home.settings)
     lines = CODE.split("\n")
     prefix = "\n".join([*lines[: CURSOR[0]], lines[CURSOR[0]][: CURSOR[1]]])
-    expected = local.complete(CompletionRequest(prefix, CODE[len(prefix) :])).text
+    expected = local.complete(
+        CompletionRequest(prefix, CODE[len(prefix) :], path="/project/a.py", language_id="python")
+    ).text
     local.close()
     assert expected
 
@@ -77,7 +79,8 @@ def test_an_editor_gets_what_the_engine_says(home: Home, spawn: Spawn) -> None:
 def spawn_text(home: Home, prefix: str, suffix: str) -> str:
     local = LocalEngine(home.settings)
     try:
-        return local.complete(CompletionRequest(prefix, suffix)).text
+        request = CompletionRequest(prefix, suffix, path="/project/a.py", language_id="python")
+        return local.complete(request).text
     finally:
         local.close()
 
