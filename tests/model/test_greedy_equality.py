@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from codespec.backends.checkpoints import Checkpoints
 from codespec.engine.local import LocalEngine
 from codespec.types import NO_DRAFT, CancelledError, CompletionRequest, Draft
 from tests.drafters import tree
@@ -95,7 +96,7 @@ def logits_of_output(target, tokens, n_prompt, width, together=False):
     together: the prompt's last token comes in one pass with the prompt, as where nothing of it was
     cached; else alone, as where the same prompt came before.
     """
-    target.prefill(np.array([1, 1], np.int32), lambda: False)
+    forget(target)
     head = tokens[:n_prompt]
     target.prefill(head, lambda: False)
     if not together:
@@ -113,9 +114,15 @@ def logits_of_output(target, tokens, n_prompt, width, together=False):
     return np.stack(rows)
 
 
+def forget(target):
+    """Nothing of a prompt is left, neither in the cache nor put aside."""
+    target._saved = Checkpoints(0, can_truncate=True)
+    target.prefill(np.array([1, 1], np.int32), lambda: False)
+
+
 def fresh(target, tokens):
     """The cache holds all of `tokens` but the last, decoded in passes of the same widths."""
-    target.prefill(np.array([1, 1], np.int32), lambda: False)
+    forget(target)
     target.prefill(tokens, lambda: False)
     target.decode(tokens[target.n_cached : -1], NO_DRAFT)
     target.keep([])
@@ -185,7 +192,7 @@ def test_a_cancelled_prompt_leaves_the_cache_consistent(engine):
     expected = target.decode(tokens[-1:], NO_DRAFT).row(0).copy()
     target.keep([])
     for n_calls in (1, 2, 5, 40):
-        target.prefill(np.array([1, 1], np.int32), lambda: False)
+        forget(target)
         calls = iter(range(n_calls))
         with pytest.raises(CancelledError):
             # The abort callback asks between the operations of a pass, too.
