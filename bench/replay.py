@@ -17,10 +17,11 @@ from pathlib import Path
 import numpy as np
 
 from codespec.backends.fake import FakeTarget
-from codespec.drafters.calibrate import AcceptanceTable
+from codespec.drafters.calibrate import Planners
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
-from codespec.drafters.lookup import LookupDrafter
+from codespec.drafters.kinds import token_kinds
+from codespec.drafters.lookup import Neighbour
 from codespec.engine.completer import Completer, Limits
 from codespec.index.live import LiveDocument
 from codespec.index.text import encode, safe_cuts
@@ -34,12 +35,14 @@ from codespec.types import (
     Drafter,
     Logits,
     SamplingParams,
+    Source,
     SourceStats,
     Tokenizer,
     Tokens,
     Trace,
 )
 
+from .calibration import Calibration, Watched
 from .history import Commit, History, Hunk
 from .reference import (
     Fixed,
@@ -47,6 +50,7 @@ from .reference import (
     PromptLookup,
     Sources,
     SuffixTrie,
+    SuffixTrieTree,
     automaton_of,
 )
 
@@ -204,7 +208,41 @@ def segment_of(documents: Sequence[Tokens]) -> Segment:
         return Segment.open(file)
 
 
-CONFIGS = ("plain", "prompt-lookup", "fixed", "suffix-trie", "codespec", "ideal")
+CONFIGS = (
+    "plain",
+    "prompt-lookup",
+    "fixed",
+    "suffix-trie",
+    "suffix-trie-tree",
+    "codespec",
+    "codespec-edits",
+    "ideal",
+)
+MAX_LEAVES = 8
+"""What llama.cpp's contexts take; trees of the reference have as many as they like."""
+MAX_TREE = 64
+
+
+class Session:
+    """What a user's session holds besides the tree: lines that were replaced, and lines that were
+    written, in the order of the hunks of one commit."""
+
+    def __init__(self) -> None:
+        self._edits = SuffixAutomaton()
+        self._buffers = SuffixAutomaton()
+
+    def replace(self, removed: Tokens) -> None:
+        """These lines go: the next hunk stands in their place."""
+        self._edits.extend(removed)
+        self._edits.extend_break()
+
+    def write(self, text: Tokens) -> None:
+        self._buffers.extend(text)
+        self._buffers.extend_break()
+
+    @property
+    def neighbours(self) -> Sequence[Neighbour]:
+        return [(Source.EDITS, self._edits), (Source.BUFFERS, self._buffers)]
 
 
 class Replay:
@@ -226,7 +264,11 @@ class Replay:
         self._width = width
         self._trees = Trees(self._history, tokenizer)
         self._target = TextTarget(tokenizer.n_vocab, 64)
-        self._table = AcceptanceTable()
+        kinds = token_kinds(tokenizer)
+        # Each configuration learns from its own drafts, from the shipped prior on.
+        self._planners = {name: Planners(kinds) for name in ("codespec", "codespec-edits")}
+        self.calibrations = {name: Calibration() for name in self._planners}
+        self._session = Session()
         self._document = LiveDocument(tokenizer, self._cuts)
         self.results = {name: Result(name) for name in configs}
         self.n_hunks = 0
@@ -240,8 +282,11 @@ class Replay:
         commits = self._history.commits(n_commits, until)
         for i, commit in enumerate(commits):
             progress(i, len(commits))
+            self._session = Session()
             for hunk, truth in self._usable(commit):
+                self._session.replace(encode(hunk.removed, self._tokenizer, self._cuts))
                 self._replay(hunk, truth, self._trees.of(commit, hunk.path))
+                self._session.write(truth)
                 self.n_hunks += 1
 
     def _usable(self, commit: Commit) -> Iterator[tuple[Hunk, Tokens]]:
@@ -274,15 +319,25 @@ class Replay:
             "prompt-lookup": lambda: PromptLookup(Sources(tree.trie)),
             "fixed": lambda: Fixed(Sources(tree.trie)),
             "suffix-trie": lambda: SuffixTrie(Sources(tree.trie)),
+            "suffix-trie-tree": lambda: SuffixTrieTree(Sources(tree.trie)),
             "ideal": lambda: Ideal(Sources(tree.trie), lambda: truth),
         }
         if name == "plain":
             return Tally([], n_vocab)
         if name in reference:
             # References choose their own widths.
-            return Tally([reference[name]()], n_vocab, 1, FLAT)
-        lookup = LookupDrafter(lambda path: self._document, lambda workspace: tree, self._table)
-        return Tally([lookup], n_vocab, 1, self._curve)
+            return Tally([reference[name]()], n_vocab, MAX_TREE, FLAT)
+        session = self._session if name == "codespec-edits" else None
+        lookup = Watched(
+            lambda path: self._document,
+            self._planners[name].of,
+            lambda workspace: tree,
+            lambda context: session.neighbours if session else (),
+            curve=self._curve,
+            max_leaves=MAX_LEAVES,
+        )
+        lookup.calibration = self.calibrations[name]
+        return Tally([lookup], n_vocab, MAX_LEAVES, self._curve)
 
     def rows(self) -> list[dict[str, object]]:
         """One line per configuration, as the benchmark reports it."""
@@ -290,6 +345,7 @@ class Replay:
         out: list[dict[str, object]] = []
         for result in self.results.values():
             speedup = plain.cost / result.cost
+            calibration = self.calibrations.get(result.config)
             out.append(
                 {
                     "config": result.config,
@@ -304,6 +360,7 @@ class Replay:
                     "by_source": {
                         s: [v.n_accepted, v.n_drafted] for s, v in sorted(result.by_source.items())
                     },
+                    **(calibration.report() if calibration else {}),
                 }
             )
         return out

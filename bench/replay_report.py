@@ -130,3 +130,22 @@ def print_rows(rows: list[dict[str, Any]]) -> None:
             f"{share:.0%}" if row["n_drafted"] else "",
         )
     Console().print(table)
+    for row in rows:
+        if "log_loss" in row:
+            _print_calibration(row)
+
+
+def _print_calibration(row: dict[str, Any]) -> None:
+    """How right the probabilities were, of all tokens that were weighed."""
+    better = 1 - row["log_loss"] / row["log_loss_table"] if row["log_loss_table"] else 0.0
+    table = Table(
+        title=f"{row['config']}: log-loss {row['log_loss']:.3f}, {better:.0%} below the best table "
+        f"of match lengths ({row['log_loss_table']:.3f})"
+    )
+    for column in ("source", "tokens weighed", "calibration error", "predicted > accepted"):
+        table.add_column(column, justify="left" if column == "source" else "right")
+    for source, curve in row["reliability"].items():
+        points = "  ".join(f"{p:.2f} > {a:.2f}" for _, p, a in curve[::4])
+        n = sum(count for count, _, _ in curve)
+        table.add_row(source, str(n), f"{row['ece'][source]:.3f}", points)
+    Console().print(table)

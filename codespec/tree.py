@@ -32,6 +32,14 @@ def depths(draft: Draft) -> list[int]:
     return out
 
 
+def path_probs(draft: Draft) -> list[float]:
+    """Estimated P(node accepted) of every node, its whole path included."""
+    out: list[float] = []
+    for prob, parent in zip(draft.probs.tolist(), draft.parents.tolist(), strict=True):
+        out.append(prob * (1.0 if parent < 0 else out[parent]))
+    return out
+
+
 def prefix(draft: Draft, n: int) -> Draft:
     """The first `n` nodes. Parents come before children, so the rest is still a tree."""
     if n >= len(draft):
@@ -44,11 +52,8 @@ def limit_leaves(draft: Draft, n_leaves: int) -> Draft:
     ends, below = leaf_sets(draft)
     if len(ends) <= n_leaves:
         return draft
-    path_probs = np.empty(len(draft))
-    for i in range(len(draft)):
-        parent = int(draft.parents[i])
-        path_probs[i] = draft.probs[i] * (1.0 if parent < 0 else path_probs[parent])
-    best = set(np.argsort(-path_probs[ends], kind="stable")[:n_leaves].tolist())
+    at_ends = np.array(path_probs(draft))[ends]
+    best = set(np.argsort(-at_ends, kind="stable")[:n_leaves].tolist())
     kept = [i for i in range(len(draft)) if best.intersection(below[i])]
     new_index = {-1: -1} | {old: new for new, old in enumerate(kept)}
     parents = np.array([new_index[int(draft.parents[i])] for i in kept], np.int32)

@@ -20,6 +20,7 @@ from codespec.context.healing import Vocabulary
 from codespec.types import NO_TOKENS, Tokenizer, Tokens
 
 _Ids = npt.NDArray[np.int32]
+Columns = npt.NDArray[np.int32]
 
 _MAX_BACK = 16
 """Tokens to go back at most: a longer run of one kind is no word."""
@@ -41,41 +42,42 @@ _OPEN_END = re.compile(
 
 
 class Proposed(Protocol):
-    """A drafted chain of k tokens with its votes, as of `native.Proposal`: all (k,) int32."""
+    """A drafted chain of k tokens with its votes, as of `native.Proposal`."""
 
     @property
     def tokens(self) -> _Ids: ...
     @property
-    def counts(self) -> _Ids: ...
+    def columns(self) -> Columns: ...
     @property
-    def totals(self) -> _Ids: ...
-    @property
-    def match_lengths(self) -> _Ids: ...
+    def position(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
     """As `Proposed`, put together from several or cut to begin inside a token."""
 
-    tokens: _Ids
-    counts: _Ids
-    totals: _Ids
-    match_lengths: _Ids
+    columns: Columns
+    position: int = -1
 
     @classmethod
     def of(cls, p: Proposed) -> Continuation:
-        return cls(p.tokens, p.counts, p.totals, p.match_lengths)
+        return cls(p.columns, p.position)
+
+    @property
+    def tokens(self) -> _Ids:
+        return self.columns[0]
 
     @property
     def match_length(self) -> int:
         """Of the first token; 0 for an empty one."""
-        return int(self.match_lengths[0]) if len(self.tokens) else 0
+        return int(self.columns[3, 0]) if len(self) else 0
 
     def __len__(self) -> int:
-        return len(self.tokens)
+        return self.columns.shape[1]
 
 
-NO_CONTINUATION = Continuation(NO_TOKENS, NO_TOKENS, NO_TOKENS, NO_TOKENS)
+_NO_RUNNER_UP = np.array([[-1], [0]], np.int32)
+NO_CONTINUATION = Continuation(np.zeros((6, 0), np.int32))
 
 Ask = Callable[[Tokens, int, "_Ids | None"], Proposed]
 """(context, n_max, ids that the first token may have or None for any) -> what a source has."""
@@ -138,13 +140,16 @@ class Boundary:
 
     def _ask(self, query: Query, n_max: int, ask: Ask) -> Continuation:
         context, missing = query.context, query.wanted
-        parts: list[npt.NDArray[np.int32]] = []
+        parts: list[Columns] = []
+        position = -1
         for _ in range(_MAX_ASKS):
             p = ask(context, n_max + _N_EXTRA, self._vocabulary.compatible(missing))
             n, missing = self._spelled(p.tokens, missing)
-            parts.append(np.stack([p.tokens, p.counts, p.totals, p.match_lengths])[:, :n])
+            parts.append(p.columns[:, :n])
+            position = p.position if len(parts) == 1 else position
             if not missing:
-                return self._beyond(np.concatenate(parts, axis=1), query.n_given, n_max)
+                columns = self._beyond(np.concatenate(parts, axis=1), query.n_given, n_max)
+                return Continuation(columns, position)
             if n == 0:
                 break
             context = np.concatenate([context, p.tokens[:n]])
@@ -161,7 +166,7 @@ class Boundary:
             missing = missing[len(piece) :]
         return len(tokens), missing
 
-    def _beyond(self, columns: npt.NDArray[np.int32], n_given: int, n_max: int) -> Continuation:
+    def _beyond(self, columns: Columns, n_given: int, n_max: int) -> Columns:
         """What comes after the first `n_given` bytes of the drafted text."""
         pieces = [self._tokenizer.piece(t) for t in columns[0].tolist()]
         first, n_bytes = 0, 0
@@ -173,11 +178,12 @@ class Boundary:
             # Half a token: its other half, in tokens of its own with the votes of the whole.
             half = self._encode(pieces[first][n_given - n_bytes :])
             if not len(half):
-                return NO_CONTINUATION
+                return NO_CONTINUATION.columns
             split = np.repeat(rest[:, :1], len(half), axis=1)
             split[0] = half
+            split[4:] = _NO_RUNNER_UP
             rest = np.concatenate([split, rest[:, 1:]], axis=1)
-        return Continuation(*np.ascontiguousarray(rest[:, :n_max]))
+        return rest[:, :n_max]
 
     def _encode(self, raw: bytes) -> Tokens:
         try:

@@ -1,83 +1,115 @@
-"""How likely a drafted token is to be accepted.
+"""What a planner knows from the start, and how it remembers what it learned.
 
-A table by source, match length and count ratio. It starts from frequencies measured on replayed
-commits and learns from every verification of this process.
+The prior comes with codespec: weights fitted on replayed edits of repositories (`codespec_bench.
+prior`). Every outcome moves them; what a workspace taught is kept in the cache folder, apart for
+each model. No text can be read from it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
+import zlib
+from collections import OrderedDict
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
 
-from codespec.types import Source, Tokens, Verdict
+from codespec.native import Planner
+from codespec.types import Tokens, Verdict
 
-# Upper ends of the match-length buckets, and the prior P(accepted) of the first token in each,
-# measured by replaying commits of three Python repositories against a suffix trie.
-_LENGTH_ENDS = np.array([1, 2, 4, 8, 16, 32])
-_PRIOR_DOCUMENT = np.array([0.22, 0.33, 0.54, 0.66, 0.80, 0.90, 0.97])
-_PRIOR_REPOSITORY = np.array([0.14, 0.21, 0.30, 0.50, 0.71, 0.86, 0.96])
-_RATIO_ENDS = np.array([0.3, 0.6, 0.9])
-_RATIO_FACTOR = np.array([0.45, 0.7, 0.9, 1.05])
+State = npt.NDArray[np.float32]
 
-# The prior counts as much as this many observations.
-_PRIOR_WEIGHT = 24.0
-# Old observations fade: the table follows the file being edited.
-_DECAY = 0.998
+MAX_WORKSPACES = 8
+SAVE_EVERY = 64
+"""Requests of a workspace. What a killed process has learned since is lost."""
+
+_MAGIC = b"CSACC001"
 
 
-class AcceptanceTable:
-    """P(token accepted | its predecessor accepted) for lookup drafts. Not thread-safe."""
+@cache
+def prior() -> State:
+    """(Planner.n_weights,) the weights to start from."""
+    stored = files("codespec.drafters").joinpath("prior.bin").read_bytes()
+    return np.frombuffer(stored, "<f2").astype(np.float32)
 
-    def __init__(self) -> None:
-        shape = (len(Source), len(_LENGTH_ENDS) + 1, len(_RATIO_ENDS) + 1)
-        self._prior = np.empty(shape)
-        for source in Source:
-            base = _PRIOR_REPOSITORY if source == Source.REPOSITORY else _PRIOR_DOCUMENT
-            self._prior[source] = np.minimum(base[:, None] * _RATIO_FACTOR[None, :], 0.98)
-        self._n = np.zeros(shape)
-        self._n_accepted = np.zeros(shape)
 
-    def probs(
-        self,
-        source: Source,
-        match_lengths: npt.NDArray[np.int32],
-        counts: npt.NDArray[np.int32],
-        totals: npt.NDArray[np.int32],
-    ) -> npt.NDArray[np.float32]:
-        """(k,) float32 for a proposal whose token i followed a match of match_lengths[i] tokens
-        in counts[i] of totals[i] places."""
-        cells = self._cells(match_lengths, counts, totals)
-        prior = self._prior[source][cells]
-        n = self._n[source][cells]
-        p = (prior * _PRIOR_WEIGHT + self._n_accepted[source][cells]) / (_PRIOR_WEIGHT + n)
-        return p.astype(np.float32)
+def write_state(path: Path, state: State) -> None:
+    """Replace the file by this state. Raises: OSError."""
+    body = np.ascontiguousarray(state, "<f4").tobytes()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    temporary.write_bytes(_MAGIC + zlib.crc32(body).to_bytes(4, "little") + body)
+    temporary.replace(path)
 
-    def learn(
-        self,
-        source: Source,
-        match_lengths: npt.NDArray[np.int32],
-        counts: npt.NDArray[np.int32],
-        totals: npt.NDArray[np.int32],
-        n_accepted: int,
+
+def read_state(path: Path) -> State | None:
+    """What `write_state` wrote; None for a file that is missing or anything else."""
+    try:
+        stored = path.read_bytes()
+    except OSError:
+        return None
+    magic, check, body = stored[:8], stored[8:12], stored[12:]
+    if magic != _MAGIC or zlib.crc32(body).to_bytes(4, "little") != check:
+        return None
+    return np.frombuffer(body, "<f4").astype(np.float32) if len(body) % 4 == 0 else None
+
+
+class Planners:
+    """The planner of each workspace. One thread only.
+
+    kinds:  see `kinds.token_kinds`.
+    model:  identity of the target; what is accepted depends on who accepts.
+    folder: where to remember, None for not at all. A cache: anything in it may be damaged or go.
+    """
+
+    def __init__(
+        self, kinds: npt.NDArray[np.uint8], model: str = "", folder: Path | None = None
     ) -> None:
-        """The first `n_accepted` tokens of a proposal were right; the next one, if any, not."""
-        n_seen = min(n_accepted + 1, len(counts))
-        lengths, ratios = self._cells(match_lengths[:n_seen], counts[:n_seen], totals[:n_seen])
-        self._n[source] *= _DECAY
-        self._n_accepted[source] *= _DECAY
-        for i, (length, ratio) in enumerate(zip(lengths, ratios, strict=True)):
-            self._n[source, length, ratio] += 1
-            self._n_accepted[source, length, ratio] += i < n_accepted
+        self._kinds = kinds
+        self._model = model
+        self._folder = folder
+        self._known: OrderedDict[str, Planner] = OrderedDict()
+        self._n_unsaved: dict[str, int] = {}
 
-    @staticmethod
-    def _cells(
-        match_lengths: npt.NDArray[np.int32],
-        counts: npt.NDArray[np.int32],
-        totals: npt.NDArray[np.int32],
-    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        lengths = np.searchsorted(_LENGTH_ENDS, match_lengths)
-        ratios = np.searchsorted(_RATIO_ENDS, counts / np.maximum(totals, 1))
-        return lengths, ratios
+    def of(self, workspace: str) -> Planner:
+        """For a request in this folder, "" for none."""
+        planner = self._known.pop(workspace, None) or self._open(workspace)
+        self._known[workspace] = planner
+        self._n_unsaved[workspace] = self._n_unsaved.get(workspace, 0) + 1
+        if self._n_unsaved[workspace] >= SAVE_EVERY:
+            self._save(workspace)
+        if len(self._known) > MAX_WORKSPACES:
+            self._save(next(iter(self._known)))
+            self._known.popitem(last=False)
+        return planner
+
+    def save(self) -> None:
+        """Remember everything. A folder that cannot be written to costs only that."""
+        for workspace in self._known:
+            self._save(workspace)
+
+    def _open(self, workspace: str) -> Planner:
+        planner = Planner(self._kinds)
+        planner.load(prior())
+        state = read_state(self._path(workspace)) if self._folder else None
+        if state is not None:
+            with contextlib.suppress(ValueError):  # of another version
+                planner.load(state)
+        return planner
+
+    def _save(self, workspace: str) -> None:
+        if self._folder and self._n_unsaved.pop(workspace, 0):
+            with contextlib.suppress(OSError):
+                write_state(self._path(workspace), self._known[workspace].state())
+
+    def _path(self, workspace: str) -> Path:
+        name = hashlib.sha256(f"{workspace}\0{self._model}".encode("utf-8", "replace")).hexdigest()
+        return Path(self._folder or "", f"{name[:32]}.bin")
 
 
 def n_followed(tokens: Tokens, verdict: Verdict) -> int:

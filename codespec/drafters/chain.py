@@ -1,22 +1,47 @@
 """Several drafters as one, none of them trusted.
 
-The chain asks its members in order of preference and takes the first draft that has something
-worth verifying, cut to what pays. A member may be wrong in any way: one that raises is left out for
-the rest of the request, one that returns something malformed is ignored. Nothing a drafter does
-can reach the output.
+The chain asks its members in order and keeps the draft with the most expected tokens per
+millisecond. A member that costs time to ask says first what it expects, and is asked only where
+that is more than what is there already; what it says is then weighed together with what the others
+know, and continued by them. A member may be wrong in any way: one that raises is left out for the
+rest of the request, one that returns something malformed is ignored. Nothing a drafter does can
+reach the output.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar, runtime_checkable
+
+import numpy as np
 
 from codespec.drafters.cost import FLAT, CostCurve, best_width
-from codespec.tree import limit_leaves, prefix
+from codespec.tree import limit_leaves, path_probs, prefix
 from codespec.types import NO_DRAFT, Context, Draft, Drafter, Tokens, Verdict
 from codespec.verify import wellformed
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class CostlyDrafter(Protocol):
+    """A `Drafter` that takes time to ask."""
+
+    def plan(self, n_max: int) -> tuple[int, float]:
+        """(tokens it would draft, expected tokens per millisecond, its own time included)."""
+        ...
+
+
+@runtime_checkable
+class ExtendingDrafter(Protocol):
+    """A `Drafter` that weighs and continues what others drafted."""
+
+    def extend(self, emitted: Tokens, given: Draft, n_max: int) -> Draft:
+        """The best draft of what it proposed last and a deterministic chain of another."""
+        ...
 
 
 class DraftChain:
@@ -40,34 +65,65 @@ class DraftChain:
         self._max_leaves = max_leaves
         self._curve = curve
         self._active: list[Drafter] = []
+        self._proposed: dict[int, Draft] = {}
 
     def begin(self, context: Context) -> None:
         self._active = list(self.drafters)
+        self._proposed = {}
         self._each(lambda drafter: drafter.begin(context))
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
+        self._proposed = {}
+        best = NO_DRAFT
         if n_max <= 0:
-            return NO_DRAFT
+            return best
         for drafter in list(self._active):
-            draft = self._guarded(drafter, lambda d=drafter: self._checked(d, emitted, n_max))
-            if draft is not None and len(draft):
-                return draft
-        return NO_DRAFT
+            if not len(best) or self._promises_more(drafter, best, n_max):
+                best = self._better(drafter, best, emitted, n_max)
+        return best
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
-        self._each(lambda drafter: drafter.observe(emitted, draft, verdict))
+        """A member that proposed something is told what became of that."""
+        self._each(lambda d: d.observe(emitted, self._proposed.get(id(d), draft), verdict))
 
-    def _checked(self, drafter: Drafter, emitted: Tokens, n_max: int) -> Draft:
-        draft = drafter.propose(emitted, n_max)
+    def _promises_more(self, drafter: Drafter, best: Draft, n_max: int) -> bool:
+        if not isinstance(drafter, CostlyDrafter) or best.q is not None:
+            return False
+        return bool(self._guarded(drafter, lambda: drafter.plan(n_max)[1] > self._rate(best)))
+
+    def _better(self, drafter: Drafter, best: Draft, emitted: Tokens, n_max: int) -> Draft:
+        draft = self._checked(drafter, lambda: drafter.propose(emitted, n_max), n_max)
+        if not len(draft):
+            return best
+        self._proposed[id(drafter)] = draft
+        if draft.q is not None:
+            # Drawn already: to prefer another draft now would bias the law.
+            return draft
+        if isinstance(drafter, CostlyDrafter) and draft.is_chain:
+            for other in list(self._active):
+                if isinstance(other, ExtendingDrafter):
+                    extended = self._checked(
+                        other, lambda o=other: o.extend(emitted, draft, n_max), n_max
+                    )
+                    best = max(best, extended, key=self._rate)
+        return max(best, self._cut(draft), key=self._rate)
+
+    def _rate(self, draft: Draft) -> float:
+        """Expected tokens per millisecond of the pass."""
+        cost = self._curve.ms(np.array([len(draft) + 1]))[0]
+        return (1.0 + sum(path_probs(draft))) / float(cost)
+
+    def _checked(self, drafter: Drafter, ask: Callable[[], Draft], n_max: int) -> Draft:
+        return self._guarded(drafter, lambda: self._wellformed(drafter, ask(), n_max)) or NO_DRAFT
+
+    def _wellformed(self, drafter: Drafter, draft: Draft, n_max: int) -> Draft:
         if not wellformed(draft, self._n_vocab, n_max):
             log.warning("the drafter %s returned a malformed draft", drafter.name)
             return NO_DRAFT
-        return self._cut(draft)
+        return draft
 
     def _cut(self, draft: Draft) -> Draft:
         """Only what pays. Sampled drafts stay whole: to cut them after the draw biases the law."""
-        if not len(draft) or draft.q is not None:
-            return draft
         if not draft.is_chain:
             return limit_leaves(draft, self._max_leaves)
         width, _ = best_width(draft.probs, self._curve)
@@ -77,7 +133,7 @@ class DraftChain:
         for drafter in list(self._active):
             self._guarded(drafter, lambda d=drafter: call(d))
 
-    def _guarded(self, drafter: Drafter, call: Callable[[], Draft | None]) -> Draft | None:
+    def _guarded(self, drafter: Drafter, call: Callable[[], T]) -> T | None:
         try:
             return call()
         except Exception:

@@ -4,16 +4,14 @@ other files, other open documents, recent edits. The longest and most consistent
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from codespec.context.boundary import Ask, Boundary, Continuation, Query
-from codespec.drafters.calibrate import AcceptanceTable, n_followed
+from codespec.context.boundary import Ask, Boundary, Columns, Continuation, Query
+from codespec.drafters.cost import FLAT, CostCurve
 from codespec.index.live import LiveDocument
-from codespec.native import MAX_DEPTH, Proposal, SuffixAutomaton
+from codespec.native import MAX_DEPTH, Planner, Proposal, SuffixAutomaton
 from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Tokens, Verdict
 
 
@@ -34,26 +32,24 @@ class Repository(Protocol):
 Neighbour: TypeAlias = tuple[Source, SuffixAutomaton]
 
 
-@dataclass(slots=True)
-class _Candidate:
-    source: Source
-    proposal: Continuation
-    probs: npt.NDArray[np.float32]
+Offer: TypeAlias = tuple[int, int, Columns, int]
+"""source, distance, columns, start: see `native.Planner.plan`."""
 
-    @property
-    def expected(self) -> float:
-        return float(np.cumprod(self.probs).sum())
+
+_ELSEWHERE = -1
 
 
 class LookupDrafter:
     """`Drafter` over suffix automata of the document and a frozen index of the workspace.
 
     document:   gives the live document of a path, already brought up to date for the request.
+    planner:    gives the planner of a workspace folder.
     repository: gives the index of a workspace folder, or None where there is none (yet).
     neighbours: gives what else may be drafted from for a request; of one source's automata the
         one with the longest match speaks.
     overridden: gives the files whose stored text is not used in a request: open buffers are newer.
     boundary:   gives the cursor of a request, where it may stand inside a token.
+    curve, max_leaves: cost of the target's passes, and the branches they can take.
     """
 
     name = "lookup"
@@ -61,25 +57,30 @@ class LookupDrafter:
     def __init__(
         self,
         document: Callable[[str], LiveDocument],
+        planner: Callable[[str], Planner],
         repository: Callable[[str], Repository | None] = lambda workspace: None,
-        table: AcceptanceTable | None = None,
         neighbours: Callable[[Context], Sequence[Neighbour]] = lambda context: (),
         overridden: Callable[[Context], Sequence[str]] = lambda context: (context.path,),
         boundary: Callable[[Context], Boundary] | None = None,
+        curve: CostCurve = FLAT,
+        max_leaves: int = 1,
     ) -> None:
         self._open_document = document
+        self._open_planner = planner
         self._open_repository = repository
         self._find_neighbours = neighbours
         self._find_overridden = overridden
         self._make_boundary = boundary
-        self._table = table or AcceptanceTable()
+        self._curve = curve
+        self._max_leaves = max_leaves
+        self._planner: Planner | None = None
         self._document: LiveDocument | None = None
         self._repository: Repository | None = None
         self._neighbours: Sequence[Neighbour] = ()
         self._skip: Sequence[str] = ()
         self._boundary: Boundary | None = None
         self._context = Context(NO_TOKENS)
-        self._candidates: list[_Candidate] = []
+        self._offers: list[Offer] = []
 
     def begin(self, context: Context) -> None:
         self._context = context
@@ -88,10 +89,40 @@ class LookupDrafter:
         self._neighbours = self._find_neighbours(context)
         self._skip = self._find_overridden(context)
         self._boundary = self._make_boundary(context) if self._make_boundary else None
+        self._planner = self._open_planner(context.workspace)
+        self._planner.begin(context.left, context.right)
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
-        if self._document is None:
-            return NO_DRAFT
+        self._offers = self._look_up(emitted, n_max, 0)
+        return self._plan(n_max, NO_DRAFT) if self._offers else NO_DRAFT
+
+    def extend(self, emitted: Tokens, given: Draft, n_max: int) -> Draft:
+        """The best of what `propose` saw last and a deterministic chain that another drafter gives,
+        with what stands after that chain elsewhere."""
+        said = np.concatenate([emitted, given.tokens])
+        self._offers += self._look_up(said, n_max - len(given), len(given))
+        return self._plan(n_max, given)
+
+    def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
+        if self._planner is not None:
+            known = np.array(verdict.emitted, np.int32)
+            self._planner.learn(known, len(known))
+
+    def _plan(self, n_max: int, given: Draft) -> Draft:
+        assert self._planner is not None
+        costs = self._curve.ms(np.arange(1, n_max + 2))
+        source = int(given.sources[0]) if len(given) else Source.DRAFT_MODEL
+        probs = np.ascontiguousarray(given.probs, np.float32)
+        planned = self._planner.plan(
+            self._offers, n_max, self._max_leaves, costs, given.tokens, probs, source
+        )
+        return Draft(*planned) if len(planned[0]) else NO_DRAFT
+
+    def _look_up(self, emitted: Tokens, n_max: int, start: int) -> list[Offer]:
+        """What each source says after the context and `emitted`, the last `start` tokens of which
+        are a draft."""
+        if self._document is None or n_max <= 0:
+            return []
         if self._boundary is None:
             query = Query(np.concatenate([self._context.left, emitted]))
         else:
@@ -102,15 +133,16 @@ class LookupDrafter:
             known = best_of.get(source)
             if known is None or found.match_length > known.match_length:
                 best_of[source] = found
-        self._candidates = [
-            _Candidate(source, p, self._table.probs(source, p.match_lengths, p.counts, p.totals))
-            for source, p in best_of.items()
-            if len(p)
+        return [
+            (int(source), self._distance(source, found), found.columns, start)
+            for source, found in best_of.items()
+            if len(found)
         ]
-        if not self._candidates:
-            return NO_DRAFT
-        best = max(self._candidates, key=lambda c: c.expected)
-        return Draft.chain(best.proposal.tokens, best.source, best.probs)
+
+    def _distance(self, source: Source, found: Continuation) -> int:
+        if source == Source.PREFIX and self._document is not None:
+            return len(self._document.before) - found.position
+        return found.position if source == Source.SUFFIX else _ELSEWHERE
 
     def _ask(self, query: Query, n_max: int, ask: Ask) -> Continuation:
         if self._boundary is None:
@@ -142,18 +174,3 @@ class LookupDrafter:
                 )
             )
         return found + [(source, of(automaton)) for source, automaton in self._neighbours]
-
-    def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
-        for c in self._candidates:
-            p = c.proposal
-            n_right = n_followed(p.tokens, verdict)
-            # Past the emitted tokens nobody knows what would have been right.
-            n_known = min(len(p), len(verdict.emitted))
-            self._table.learn(
-                c.source,
-                p.match_lengths[:n_known],
-                p.counts[:n_known],
-                p.totals[:n_known],
-                n_right,
-            )
-        self._candidates = []

@@ -20,8 +20,10 @@ from codespec.config import Settings
 from codespec.context.boundary import Boundary
 from codespec.context.build import Window, build_context
 from codespec.context.healing import HealingMask, Vocabulary
+from codespec.drafters.calibrate import Planners
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
+from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter, Repository
 from codespec.drafters.measure import CurveStore
 from codespec.drafters.model import ModelDrafter
@@ -95,6 +97,11 @@ class LocalEngine:
         )
         self._indexes: dict[str, WorkspaceIndex] = {}
         self._repository = repository or self._index
+        self._planners = Planners(
+            token_kinds(self.tokenizer),
+            f"{self.info.name}:{self.info.file_bytes}",
+            config.cache_dir() / "acceptance",
+        )
         self._drafters = self._make_drafters()
         self._distilled = WorkspaceDrafts(Path(self.info.path), self._draft_model)
         self._window = Window(
@@ -289,6 +296,7 @@ class LocalEngine:
 
     def close(self) -> None:
         self._paces.save()
+        self._planners.save()
         for target in self._targets:
             target.close()
         for model in self._models:
@@ -318,12 +326,15 @@ class LocalEngine:
         drafters: dict[str, Drafter] = {
             "lookup": LookupDrafter(
                 self._documents.get,
+                self._planners.of,
                 self._repository,
                 neighbours=self._documents.neighbours,
                 overridden=lambda c: self._documents.overridden(c.path, c.workspace),
                 boundary=lambda context: Boundary(
                     context.left, context.healed, self.tokenizer, self._vocabulary
                 ),
+                curve=self._pace.curve,
+                max_leaves=self._target.max_leaves,
             )
         }
         small = draft_path(self.settings.model)

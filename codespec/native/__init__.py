@@ -1,12 +1,14 @@
 """The text index in C++: integers and spans only, no knowledge of text, files or models above it.
 
 `SuffixAutomaton` follows an open document edit by edit; `Segment` is the frozen, memory-mapped
-form for everything else; both return a `Proposal`. The contracts stand in `_core.pyi`.
+form for everything else; both return a `Proposal`. `Planner` weighs proposals and chooses the
+draft. The contracts stand in `_core.pyi`.
 """
 
 from codespec.native._core import (
     MAX_DEPTH,
     MAX_WORD_BYTES,
+    Planner,
     Proposal,
     Segment,
     SuffixAutomaton,
@@ -17,6 +19,7 @@ from codespec.native._core import (
 __all__ = [
     "MAX_DEPTH",
     "MAX_WORD_BYTES",
+    "Planner",
     "Proposal",
     "Segment",
     "SuffixAutomaton",

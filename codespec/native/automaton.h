@@ -63,6 +63,8 @@ class SuffixAutomaton {
   int match(Tokens context) const { return find(context).length; }
   Proposal draft(Tokens context, int n_max, int min_length, const Allowed& allowed) const;
   Proposal draft_tail(int n_max, int min_length, const Allowed& allowed) const;
+  // Tokens that follow `string` with how often, most often first.
+  std::vector<std::pair<Token, std::int32_t>> followers(Tokens string) const;
 
  private:
   struct State {

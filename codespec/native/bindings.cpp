@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "automaton.h"
+#include "bindings_planner.h"
 #include "segment.h"
 #include "segment_build.h"
 #include "words.h"
@@ -54,6 +55,13 @@ template <Proposal::Column column>
 NumpyTokens view(const Proposal& proposal) {
   const auto cells = proposal.column(column);
   return {cells.data(), {cells.size()}};
+}
+
+nb::ndarray<nb::numpy, const std::int32_t, nb::ndim<2>> all_columns(const Proposal& proposal) {
+  return {proposal.tokens().data(),
+          {static_cast<std::size_t>(Proposal::kNumColumns), proposal.tokens().size()},
+          nb::handle(),
+          {proposal.capacity(), 1}};
 }
 
 void check_limits(int n_max, int min_length) {
@@ -101,6 +109,7 @@ void bind_proposal(nb::module_& m) {
       .def_prop_ro("match_lengths", &view<Proposal::kMatchLengths>)
       .def_prop_ro("alt_tokens", &view<Proposal::kAltTokens>)
       .def_prop_ro("alt_counts", &view<Proposal::kAltCounts>)
+      .def_prop_ro("columns", &all_columns)
       .def_prop_ro(
           "match_length",
           [](const Proposal& p) { return p.size() > 0 ? p.column(Proposal::kMatchLengths)[0] : 0; })
@@ -151,6 +160,17 @@ void bind_automaton(nb::module_& m) {
                 throw nb::value_error("the string must have 1 to max_depth tokens");
               }
               return a.count(as_span(string));
+            });
+          },
+          "string"_a.noconvert())
+      .def(
+          "followers",
+          [](Shared& s, const TokenArray& string) {
+            return s.quick([&](Automaton& a) {
+              if (string.size() < 1 || string.size() > static_cast<std::size_t>(a.max_depth())) {
+                throw nb::value_error("the string must have 1 to max_depth tokens");
+              }
+              return a.followers(as_span(string));
             });
           },
           "string"_a.noconvert())
@@ -334,4 +354,5 @@ NB_MODULE(_core, m) {
   bind_automaton(m);
   bind_segment(m);
   bind_words(m);
+  bind_planner(m);
 }

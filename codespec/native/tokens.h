@@ -64,6 +64,7 @@ class Proposal {
   }
 
   int size() const { return size_; }
+  int capacity() const { return capacity_; }
   bool full() const { return size_ == capacity_; }
   std::span<const std::int32_t> column(Column c) const {
     return {cells_.get() + c * capacity_, static_cast<std::size_t>(size_)};

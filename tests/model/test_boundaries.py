@@ -19,6 +19,8 @@ from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import Settings
 from codespec.context.boundary import Boundary
 from codespec.context.healing import HealingMask, Vocabulary, hold_back
+from codespec.drafters.calibrate import Planners
+from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter
 from codespec.index.live import LiveDocument
 from codespec.index.text import safe_cuts
@@ -126,8 +128,10 @@ def test_the_drafter_heals(tokenizer: LlamaTokenizer, vocabulary: Vocabulary) ->
     text = "value = compute_checksum(path, seed)\n"
     document = LiveDocument(tokenizer)
     repository = files("automaton", [tokenizer.encode(text * 2)], Path())
+    planners = Planners(token_kinds(tokenizer))
     drafter = LookupDrafter(
         lambda path: document,
+        planners.of,
         lambda workspace: repository,
         boundary=lambda c: Boundary(c.left, c.healed, tokenizer, vocabulary),
     )

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from codespec.backends.checkpoints import Checkpoints
+from codespec.drafters.cost import CostCurve
 from codespec.engine.local import LocalEngine
 from codespec.types import NO_DRAFT, CancelledError, CompletionRequest, Draft
 from tests.drafters import tree
@@ -30,6 +31,8 @@ def engine(tmp_path_factory, model_options):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CODESPEC_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         engine = LocalEngine(model_options)
+        # As if wide passes cost little: many drafts, and trees.
+        engine.curve.become(CostCurve({1: 1.0, 33: 1.1}))
         yield engine
         engine.close()
 

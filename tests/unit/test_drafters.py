@@ -6,18 +6,20 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
-from codespec.drafters.calibrate import AcceptanceTable
+from codespec.drafters.calibrate import Planners
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
+from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter
 from codespec.drafters.model import ModelDrafter, check_pair
 from codespec.errors import ModelError
 from codespec.index.live import LiveDocument
-from codespec.native import SuffixAutomaton
+from codespec.native import Planner, SuffixAutomaton
 from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Verdict
 from tests.drafters import ScriptedDrafter
 
 TOKENIZER = ByteTokenizer()
+KINDS = token_kinds(TOKENIZER)
 
 
 class OneFile:
@@ -33,10 +35,22 @@ class OneFile:
         return self._automaton.draft(np.ascontiguousarray(context), n_max, allowed=allowed)
 
 
-def drafter_for(prefix: str, suffix: str = "", repository: OneFile | None = None):
+def new_planner() -> Planner:
+    return Planners(KINDS).of("")
+
+
+def drafter_for(
+    prefix: str,
+    suffix: str = "",
+    repository: OneFile | None = None,
+    planner: Planner | None = None,
+):
     document = LiveDocument(TOKENIZER)
     document.update(prefix, suffix)
-    drafter = LookupDrafter(lambda path: document, lambda workspace: repository)
+    planner = planner or new_planner()
+    drafter = LookupDrafter(
+        lambda path: document, lambda workspace: planner, lambda workspace: repository
+    )
     context = Context(
         NO_TOKENS, document.left, document.right, path="/w/a.py", workspace="/w" * bool(repository)
     )
@@ -68,7 +82,7 @@ def test_other_files():
 
 
 def test_the_longer_match_wins():
-    drafter = drafter_for("xab1 ... ab", repository=OneFile("...... ab2"))
+    drafter = drafter_for("xab1 def compute_ab", repository=OneFile("def compute_ab2"))
     assert propose(drafter, n=1) == ("2", Source.REPOSITORY)
 
 
@@ -89,56 +103,41 @@ def test_a_draft_is_never_longer_than_asked():
         assert len(drafter.propose(NO_TOKENS, n)) <= n
 
 
-def counts(*pairs):
-    return (
-        np.array([c for c, _ in pairs], np.int32),
-        np.array([t for _, t in pairs], np.int32),
-    )
+def test_sources_that_lose_are_weighed_again():
+    """The document says one thing and the repository another, again and again: whoever is right
+    is drafted in the end, whoever it is."""
+    for right, wrong in (("beta!", "gamma"), ("gamma", "beta!")):
+        planner = new_planner()
+        for _ in range(60):
+            drafter = drafter_for("alpha beta! alpha ", "", OneFile("alpha gamma"), planner)
+            draft = drafter.propose(NO_TOKENS, 1)
+            drafter.observe(NO_TOKENS, draft, Verdict(tuple(right.encode()), ()))
+        drafter = drafter_for("alpha beta! alpha ", "", OneFile("alpha gamma"), planner)
+        assert propose(drafter, n=1)[0] == right[0] != wrong[0]
 
 
-def test_prior_rises_with_match_length_and_agreement():
-    table = AcceptanceTable()
-    lengths = np.array([1, 3, 8, 40], np.int32)
-    p = table.probs(Source.PREFIX, lengths, *counts(*[(4, 4)] * 4))
-    assert (np.diff(p) > 0).all()
-    assert (p > 0).all()
-    assert (p < 1).all()
-    split = table.probs(Source.PREFIX, lengths, *counts(*[(1, 4)] * 4))
-    assert (split < p).all()
-    other = table.probs(Source.REPOSITORY, lengths, *counts(*[(4, 4)] * 4))
-    assert (other <= p).all()
-    assert (other[:3] < p[:3]).all()
+def test_what_another_drafter_says_is_continued():
+    drafter = drafter_for("one two three four\n")
+    assert not len(drafter.propose(TOKENIZER.encode("Z"), 12))
+    given = Draft.chain(TOKENIZER.encode("two"), Source.DRAFT_MODEL, np.full(3, 0.9, np.float32))
+    draft = drafter.extend(TOKENIZER.encode("Z"), given, 12)
+    assert TOKENIZER.decode(draft.tokens) == b"two three fo"
+    assert draft.sources.tolist() == [Source.DRAFT_MODEL] * 3 + [Source.PREFIX] * 9
+    np.testing.assert_allclose(draft.probs[:3], 0.9)
 
 
-def test_the_table_follows_what_it_sees():
-    table = AcceptanceTable()
-    lengths = np.array([5, 6, 7], np.int32)
-    proposal = (lengths, *counts((2, 2), (2, 2), (2, 2)))
-    before = table.probs(Source.PREFIX, *proposal)[0]
-    for _ in range(300):
-        table.learn(Source.PREFIX, *proposal, n_accepted=3)
-    high = table.probs(Source.PREFIX, *proposal)[0]
-    for _ in range(600):
-        table.learn(Source.PREFIX, *proposal, n_accepted=0)
-    low = table.probs(Source.PREFIX, *proposal)[0]
-    assert low < before < high
-    untouched = AcceptanceTable().probs(Source.SUFFIX, *proposal)
-    np.testing.assert_array_equal(table.probs(Source.SUFFIX, *proposal), untouched)
-
-
-def test_losing_sources_learn_too():
-    table = AcceptanceTable()
+def test_a_tree_where_branches_are_allowed():
     document = LiveDocument(TOKENIZER)
-    document.update("alpha beta alpha ", "")
-    drafter = LookupDrafter(lambda path: document, table=table)
-    drafter.begin(Context(NO_TOKENS, document.left))
-    lengths = np.array([6], np.int32)
-    before = table.probs(Source.PREFIX, lengths, *counts((1, 1)))[0]
-    for _ in range(50):
-        drafter.propose(NO_TOKENS, 4)
-        verdict = Verdict(tuple(b"beta!"), ())
-        drafter.observe(TOKENIZER.encode("beta!"), Draft.chain([1]), verdict)
-    assert table.probs(Source.PREFIX, lengths, *counts((1, 1)))[0] > before
+    document.update("a: yes\nb: no\nc: yes\nd: no\ne: ", "")
+    for max_leaves in (1, 4):
+        drafter = LookupDrafter(
+            lambda path: document, lambda workspace: new_planner(), max_leaves=max_leaves
+        )
+        drafter.begin(Context(NO_TOKENS, document.left))
+        draft = drafter.propose(NO_TOKENS, 40)
+        roots = draft.tokens[draft.parents == -1]
+        assert len(roots) == min(max_leaves, 2)
+        assert set(roots.tolist()) <= set(b"ny")
 
 
 CHEAP = CostCurve({1: 1.0, 17: 1.1})
@@ -231,3 +230,54 @@ def test_logs_of_a_failure_hold_no_source_text(caplog):
     chain_of(bad).propose(NO_TOKENS, 4)
     assert "left out" in caplog.text
     assert "hunter2" not in caplog.text
+
+
+class Costly(ScriptedDrafter):
+    """Costs time to ask, and says what it expects."""
+
+    def __init__(self, script, rate: float) -> None:
+        super().__init__(script)
+        self._rate = rate
+
+    def plan(self, n_max):
+        return 1, self._rate
+
+
+def test_a_costly_member_is_asked_where_it_promises_more():
+    free = Draft.chain([1, 2], probs=np.array([0.5, 0.5], np.float32))
+    dear = Draft.chain([3, 4], Source.DRAFT_MODEL, np.array([0.9, 0.9], np.float32))
+    for promised, expected in ((0.1, [1, 2]), (9.0, [3, 4])):
+        members = [ScriptedDrafter(lambda e, n: free), Costly(lambda e, n: dear, promised)]
+        chain = DraftChain(members, 10, 2, CHEAP)
+        chain.begin(Context(NO_TOKENS))
+        draft = chain.propose(NO_TOKENS, 4)
+        assert draft.tokens.tolist() == expected
+        # Each learns what became of its own draft.
+        chain.observe(np.array([3], np.int32), draft, Verdict((3,), ()))
+        assert members[0].observed[0][1] is free
+        assert members[1].observed[0][1] is (dear if promised > 1 else draft)
+
+
+def test_a_sampled_draft_once_drawn_is_verified():
+    free = Draft.chain([1, 2], probs=np.array([0.9, 0.9], np.float32))
+    q = np.full((1, 10), 0.1, np.float32)
+    drawn = Draft.chain([5], Source.DRAFT_MODEL, np.array([0.01], np.float32), q)
+    chain = DraftChain(
+        [ScriptedDrafter(lambda e, n: free), Costly(lambda e, n: drawn, 9.0)], 10, 2, DEAR
+    )
+    chain.begin(Context(NO_TOKENS))
+    assert chain.propose(NO_TOKENS, 4) is drawn
+
+
+def test_lookup_continues_what_the_model_drafts():
+    document = LiveDocument(TOKENIZER)
+    document.update("def alpha(beta):\n", "")
+    lookup = LookupDrafter(
+        lambda path: document, lambda workspace: new_planner(), curve=CHEAP, max_leaves=4
+    )
+    said = Draft.chain(TOKENIZER.encode("def al"), Source.DRAFT_MODEL, np.full(6, 0.95, np.float32))
+    model = Costly(lambda e, n: said, 9.0)
+    chain = DraftChain([lookup, model], 256, 4, CHEAP)
+    chain.begin(Context(NO_TOKENS, document.left))
+    draft = chain.propose(NO_TOKENS, 16)
+    assert draft.tokens.tolist() == list(b"def alpha(beta):")

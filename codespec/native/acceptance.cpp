@@ -1,0 +1,146 @@
+#include "acceptance.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace codespec {
+namespace {
+
+constexpr float kRate = 0.02f;       // of learning; 0.005 to 0.04 decode within 1 % of it
+constexpr float kBinWeight = 16.0f;  // observations that no correction counts as
+constexpr float kMaxWeight = 30.0f;
+
+// Index of the first end that is not below the value.
+template <typename T, std::size_t n>
+constexpr int bucket(T value, const std::array<T, n>& ends) {
+  int i = 0;
+  for (const T end : ends) i += value > end;
+  return i;
+}
+
+constexpr std::array kLengths{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};  // 12 buckets
+constexpr std::array kFewLengths{0, 1, 2, 4, 8, 16, 32};              // all others 8
+constexpr std::array kRatios{.1f, .2f, .35f, .5f, .65f, .8f, .95f};
+constexpr std::array kTotals{1, 2, 3, 5, 9, 17, 40};
+constexpr std::array kDepths{0, 1, 2, 4, 7, 11, 15};
+constexpr std::array kEmitted{0, 1, 3, 7, 15, 31, 79};
+constexpr std::array<std::int64_t, 7> kDistances{-1, 32, 100, 300, 1000, 3000, 10000};
+constexpr std::array kRepeats{0, 1, 2, 4, 8, 16, 32};
+constexpr std::array kRecencies{-1, 0, 8, 32, 100, 400, 2000};
+constexpr std::array kHits{.2f, .35f, .45f, .55f, .65f, .75f, .85f};
+
+// Sizes of the tables, in the order of the cells below.
+constexpr std::array<int, AcceptanceModel::kNumTables> kSizes{
+    2 * 8 * 12 * 8, 8 * 8 * 8, 16 * 16,   16 * 12, 8 * 8 * 8, 8 * 12,
+    8 * 8,          8 * 8,     8 * 8 * 2, 8 * 8,   8 * 8,     8 * 8,
+    8 * 8 * 8,      16 * 8,    16 * 8,    8 * 16,  8 * 8 * 8, 8 * 8 * 16};
+
+constexpr auto kOffsets = [] {
+  std::array<int, kSizes.size() + 1> offsets{};
+  for (std::size_t i = 0; i < kSizes.size(); ++i) offsets[i + 1] = offsets[i] + kSizes[i];
+  return offsets;
+}();
+static_assert(kOffsets.back() <= 1 << 16);
+
+float logistic(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+
+}  // namespace
+
+AcceptanceModel::AcceptanceModel() : weights_(n_weights(), 0.0f) {}
+
+std::size_t AcceptanceModel::n_weights() { return kOffsets.back(); }
+
+std::size_t AcceptanceModel::n_state() { return n_weights() + kNumSources * kNumBins * 3; }
+
+AcceptanceModel::Features AcceptanceModel::features(const Evidence& e) {
+  const int length = bucket(e.match_length, kLengths);
+  const int few = bucket(e.match_length, kFewLengths);
+  const int second = bucket(e.second_length, kFewLengths);
+  const int rival = bucket(e.rival_length, kFewLengths);
+  const int ratio = bucket(e.ratio, kRatios);
+  const int depth = bucket(e.depth, kDepths);
+  const int emitted = bucket(e.n_emitted, kEmitted);
+  const int by_source = e.source * 8;
+  const std::array<int, kNumTables> cells{
+      ((e.is_runner_up ? kNumSources : 0) + e.source) * 96 + length * 8 + ratio,
+      (by_source + bucket(e.ratio_lowest, kRatios)) * 8 + depth,
+      e.token_class * kNumClasses + e.class_before,
+      e.token_class * 12 + length,
+      (few * 8 + second) * 8 + rival,
+      emitted * 12 + length,
+      bucket(e.total, kTotals) * 8 + ratio,
+      bucket(e.hit_rate, kHits) * 8 + depth,
+      (by_source + bucket(e.distance, kDistances)) * 2 + (e.total > 1),
+      by_source + bucket(e.n_repeats_right, kRepeats),
+      bucket(e.ratio_before, kRatios) * 8 + ratio,
+      by_source + std::min(e.n_supports, 7),
+      (by_source + emitted) * 8 + few,
+      e.token_class * 8 + ratio,
+      e.class_before * 8 + depth,
+      bucket(e.in_line, kEmitted) * kNumClasses + e.token_class,
+      (by_source + bucket(e.source_hit_rate, kHits)) * 8 + few,
+      (by_source + bucket(e.recency, kRecencies)) * kNumClasses + e.token_class,
+  };
+  Features out;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = static_cast<std::uint16_t>(kOffsets[i] + cells[i]);
+  }
+  return out;
+}
+
+float AcceptanceModel::logit(const Features& features) const {
+  float sum = 0;
+  for (const auto i : features) sum += weights_[i];
+  return sum;
+}
+
+int AcceptanceModel::bin_of(float logit) {
+  return static_cast<int>(std::clamp(logit * 2 + kNumBins / 2.0f, 0.0f, kNumBins - 1.0f));
+}
+
+float AcceptanceModel::probability(const Features& features, int source) const {
+  const float x = logit(features);
+  const Bin& bin = bins_[static_cast<std::size_t>(source)][static_cast<std::size_t>(bin_of(x))];
+  const float correction = (bin.n_accepted - bin.sum) / (bin.n + kBinWeight);
+  return std::clamp(logistic(x) + correction, 0.001f, 0.999f);
+}
+
+void AcceptanceModel::learn(const Features& features, int source, bool accepted) {
+  constexpr float kMemory = 4096;  // observations of a bin; older ones fade
+  const float x = logit(features);
+  const float p = logistic(x);
+  Bin& bin = bins_[static_cast<std::size_t>(source)][static_cast<std::size_t>(bin_of(x))];
+  if (bin.n >= kMemory) bin = {bin.n / 2, bin.n_accepted / 2, bin.sum / 2};
+  bin = {bin.n + 1, bin.n_accepted + (accepted ? 1.0f : 0.0f), bin.sum + p};
+  const float step = kRate * ((accepted ? 1.0f : 0.0f) - p);
+  for (const auto i : features) weights_[i] += step;
+}
+
+std::vector<float> AcceptanceModel::state() const {
+  std::vector<float> out(weights_);
+  for (const auto& source : bins_) {
+    for (const Bin& bin : source) out.insert(out.end(), {bin.n, bin.n_accepted, bin.sum});
+  }
+  return out;
+}
+
+bool AcceptanceModel::load(std::span<const float> state) {
+  const std::size_t n = n_weights();
+  if (state.size() != n && state.size() != n_state()) return false;
+  const auto weights = state.first(n), rest = state.subspan(n);
+  if (!std::ranges::all_of(weights, [](float w) { return std::abs(w) <= kMaxWeight; }))
+    return false;
+  for (std::size_t i = 0; i < rest.size(); i += 3) {
+    const bool sound = rest[i] >= 0 && rest[i] <= 1e6f && rest[i + 1] >= 0 &&
+                       rest[i + 1] <= rest[i] && rest[i + 2] >= 0 && rest[i + 2] <= rest[i] + 1;
+    if (!sound) return false;
+  }
+  weights_.assign(weights.begin(), weights.end());
+  bins_ = {};
+  for (std::size_t i = 0; i < rest.size(); i += 3) {
+    bins_[i / 3 / kNumBins][i / 3 % kNumBins] = {rest[i], rest[i + 1], rest[i + 2]};
+  }
+  return true;
+}
+
+}  // namespace codespec

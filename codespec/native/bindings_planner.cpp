@@ -1,0 +1,151 @@
+#include "bindings_planner.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <stdexcept>
+#include <tuple>
+
+#include "planner.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace codespec {
+namespace {
+
+template <typename T>
+using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <typename T>
+std::span<const T> as_span(const Vector<T>& v) {
+  return {v.data(), v.size()};
+}
+
+template <typename T>
+auto as_numpy(std::vector<T> values) {
+  auto* kept = new std::vector<T>(std::move(values));
+  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner);
+}
+
+void check_source(int source) {
+  if (source < 0 || source >= AcceptanceModel::kNumSources) {
+    throw nb::value_error("a source must be 0 to 7");
+  }
+}
+
+Planner make_planner(const Vector<std::uint8_t>& classes) {
+  const auto ids = as_span(classes);
+  for (const std::uint8_t c : ids) {
+    if (c >= AcceptanceModel::kNumClasses) throw nb::value_error("a class must be 0 to 15");
+  }
+  return Planner({ids.begin(), ids.end()});
+}
+
+using Columns = nb::ndarray<const std::int32_t, nb::ndim<2>, nb::device::cpu>;
+using PyOffer = std::tuple<int, std::int64_t, Columns, int>;  // source, distance, columns, start
+
+std::vector<Step> as_steps(const Columns& columns) {
+  if (columns.shape(0) != Proposal::kNumColumns) throw nb::value_error("an offer has 6 columns");
+  std::vector<Step> steps(columns.shape(1));
+  const auto at = [&](int column, std::size_t i) {
+    return columns
+        .data()[column * columns.stride(0) + static_cast<std::int64_t>(i) * columns.stride(1)];
+  };
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    steps[i] = {at(Proposal::kTokens, i),    at(Proposal::kCounts, i),
+                at(Proposal::kTotals, i),    at(Proposal::kMatchLengths, i),
+                at(Proposal::kAltTokens, i), at(Proposal::kAltCounts, i)};
+  }
+  return steps;
+}
+
+std::vector<Offer> as_offers(const std::vector<PyOffer>& offers) {
+  std::vector<Offer> out;
+  for (const auto& [source, distance, columns, start] : offers) {
+    check_source(source);
+    if (start < 0) throw nb::value_error("an offer must start at 0 or later");
+    out.push_back({source, distance, start, as_steps(columns)});
+  }
+  return out;
+}
+
+auto plan(Planner& self, const std::vector<PyOffer>& offers, int n_max, int max_leaves,
+          const Vector<double>& costs, const Vector<Token>& given, const Vector<float>& probs,
+          int source) {
+  check_source(source);
+  if (costs.size() == 0) throw nb::value_error("costs must not be empty");
+  for (const double cost : as_span(costs)) {
+    if (!(cost > 0) || std::isinf(cost)) throw nb::value_error("costs must be positive");
+  }
+  for (const float p : as_span(probs)) {
+    if (!(p >= 0 && p <= 1)) throw nb::value_error("probs must be 0 to 1");
+  }
+  const auto read = as_offers(offers);
+  Draft d = self.plan(read, {as_span(given), as_span(probs), source},
+                      {n_max, max_leaves, as_span(costs)});
+  return nb::make_tuple(as_numpy(std::move(d.tokens)), as_numpy(std::move(d.parents)),
+                        as_numpy(std::move(d.probs)), as_numpy(std::move(d.sources)));
+}
+
+auto outcomes(const Planner& self) {
+  std::vector<std::int8_t> sources;
+  std::vector<std::int32_t> lengths;
+  std::vector<float> probs;
+  std::vector<std::uint8_t> accepted;
+  std::vector<std::uint16_t> features;
+  for (const Outcome& o : self.outcomes()) {
+    sources.push_back(o.source);
+    lengths.push_back(o.match_length);
+    probs.push_back(o.prob);
+    accepted.push_back(o.accepted ? 1 : 0);
+    features.insert(features.end(), o.features.begin(), o.features.end());
+  }
+  return nb::make_tuple(as_numpy(std::move(sources)), as_numpy(std::move(lengths)),
+                        as_numpy(std::move(probs)), as_numpy(std::move(accepted)),
+                        as_numpy(std::move(features)));
+}
+
+}  // namespace
+
+void bind_planner(nb::module_& m) {
+  nb::class_<Planner>(m, "Planner", nb::is_final())
+      .def(nb::new_([](const Vector<std::uint8_t>& classes) { return make_planner(classes); }),
+           "classes"_a.noconvert())
+      .def_prop_ro_static("n_weights", [](nb::handle) { return AcceptanceModel::n_weights(); })
+      .def_prop_ro_static("n_state", [](nb::handle) { return AcceptanceModel::n_state(); })
+      .def_prop_ro_static("n_features", [](nb::handle) { return AcceptanceModel::kNumTables; })
+      .def("state", [](const Planner& self) { return as_numpy(self.model.state()); })
+      .def(
+          "load",
+          [](Planner& self, const Vector<float>& state) {
+            if (!self.model.load(as_span(state))) {
+              throw nb::value_error("not the state of a planner of this version");
+            }
+          },
+          "state"_a.noconvert())
+      .def(
+          "begin",
+          [](Planner& self, const Vector<Token>& before, const Vector<Token>& after) {
+            self.begin(as_span(before), as_span(after));
+          },
+          "before"_a.noconvert(), "after"_a.noconvert())
+      .def("plan", &plan, "offers"_a, "n_max"_a, "max_leaves"_a, "costs"_a.noconvert(),
+           "given"_a.noconvert(), "probs"_a.noconvert(), "source"_a)
+      .def_prop_ro("n_weighed", &Planner::n_weighed)
+      .def(
+          "learn",
+          [](Planner& self, const Vector<Token>& known, std::int64_t n_emitted) {
+            if (n_emitted < 0 || static_cast<std::size_t>(n_emitted) > known.size()) {
+              throw nb::value_error("n_emitted must be 0 to the number of known tokens");
+            }
+            self.learn(as_span(known), static_cast<std::size_t>(n_emitted));
+          },
+          "known"_a.noconvert(), "n_emitted"_a)
+      .def("outcomes", &outcomes);
+}
+
+}  // namespace codespec

@@ -1,0 +1,130 @@
+// From what all sources propose to the draft that is worth its pass.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "acceptance.h"
+#include "tokens.h"
+
+namespace codespec {
+
+// One source's proposal for what follows the context and the first `start` given tokens.
+struct Offer {
+  int source = 0;
+  std::int64_t distance = -1;  // see Evidence
+  int start = 0;
+  std::vector<Step> steps;
+};
+
+// A chain that comes with probabilities of its own: what a draft model said.
+struct Given {
+  Tokens tokens;
+  std::span<const float> probs;
+  int source = 0;
+};
+
+// A tree of tokens, parents before their children.
+struct Draft {
+  std::vector<Token> tokens;
+  std::vector<std::int32_t> parents;
+  std::vector<float> probs;
+  std::vector<std::int8_t> sources;
+};
+
+// What became of one token that was weighed.
+struct Outcome {
+  std::int8_t source;
+  bool accepted;
+  std::int32_t match_length;
+  float prob;
+  AcceptanceModel::Features features;
+};
+
+// Merges proposals into one tree, weighs its tokens, and takes the part that maximises expected
+// tokens per millisecond. One thread only.
+class Planner {
+ public:
+  // classes: of each token of the vocabulary, below kNumClasses; kLineEnd for one that ends a line.
+  explicit Planner(std::vector<std::uint8_t> classes) : classes_(std::move(classes)) {}
+  static constexpr std::uint8_t kLineEnd = 1;
+
+  struct Limits {
+    int n_max = 0;                  // tokens
+    int max_leaves = 1;             // 1: a chain
+    std::span<const double> costs;  // of passes that draft 0, 1, 2, ... tokens
+  };
+
+  // A new completion between these texts.
+  void begin(Tokens before, Tokens after);
+  Draft plan(std::span<const Offer> offers, const Given& given, const Limits& limits);
+  // These tokens follow where the last plan began; the first n_emitted are part of the text now.
+  void learn(Tokens known, std::size_t n_emitted);
+
+  // Of the tokens whose place the last `learn` reached.
+  const std::vector<Outcome>& outcomes() const { return outcomes_; }
+  std::size_t n_weighed() const { return nodes_.size(); }
+
+  AcceptanceModel model;
+
+ private:
+  using Index = std::int32_t;
+  struct Node {
+    Token token = kBreak;
+    Index parent = -1, first_child = -1, next_sibling = -1;
+    Evidence evidence;
+    unsigned sources = 0;   // bits of those that say so
+    unsigned given_by = 0;  // bit of the source that gave it a probability of its own
+    float given = 0;        // that probability
+    bool is_given_only() const { return given_by != 0 && sources == given_by; }
+    AcceptanceModel::Features features{};
+    float prob = 0;       // given the parent
+    float path_prob = 0;  // given the context
+    float expected = 0;   // tokens accepted on the way to here, this one included
+  };
+
+  Node& at(Index i) { return nodes_[static_cast<std::size_t>(i)]; }
+  const Node& at(Index i) const { return nodes_[static_cast<std::size_t>(i)]; }
+  Index first_child(Index i) const { return i < 0 ? first_root_ : at(i).first_child; }
+  Index child(Index parent, Token token);
+  void clear();
+  std::uint8_t class_of(Token token) const;
+  int recency(Token token) const;
+  void see(Token token);
+
+  std::vector<Index> insert(const Given& given, int n_max);
+  void insert(const Offer& offer, Index root, int depth, int n_max, bool with_runner_ups);
+  void support(Node& node, Evidence evidence);
+  void weigh();
+  void complete(Index i, const Node* parent);
+  void share(Index first);
+  std::vector<Index> best_chain(const Limits& limits, double& rate) const;
+  std::vector<Index> best_tree(const Limits& limits, double& rate) const;
+  Draft draft(const std::vector<Index>& chosen) const;
+
+  std::vector<std::uint8_t> classes_;
+  std::vector<Node> nodes_;  // parents before their children
+  Index first_root_ = -1;
+  std::vector<Outcome> outcomes_;
+
+  std::vector<Token> after_;
+  std::vector<std::int32_t> last_seen_;  // by token: when in the document, or one of these
+  static constexpr std::int32_t kNever = 0, kAfterOnly = -1;
+  std::int32_t n_seen_ = 0;
+  int n_emitted_ = 0, in_line_ = 0;
+  Token last_ = kBreak;
+  float hit_rate_ = 0.5f;
+  std::array<float, AcceptanceModel::kNumSources> source_hit_rates_ = half();
+  std::array<Token, AcceptanceModel::kNumSources> said_{};  // first tokens of the last proposals
+
+  static constexpr std::array<float, AcceptanceModel::kNumSources> half() {
+    std::array<float, AcceptanceModel::kNumSources> rates{};
+    rates.fill(0.5f);
+    return rates;
+  }
+};
+
+}  // namespace codespec

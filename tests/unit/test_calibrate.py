@@ -1,0 +1,261 @@
+"""What a planner knows, learns, remembers, and survives."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from codespec.backends.fake import ByteTokenizer
+from codespec.drafters import kinds
+from codespec.drafters.calibrate import (
+    MAX_WORKSPACES,
+    SAVE_EVERY,
+    Planners,
+    prior,
+    read_state,
+    write_state,
+)
+from codespec.native import Planner, SuffixAutomaton
+from codespec.types import NO_TOKENS, Source
+
+KINDS = kinds.token_kinds(ByteTokenizer())
+FLAT = np.ones(17)
+NO_PROBS = np.zeros(0, np.float32)
+
+
+def proposal(text: bytes, context: bytes, n: int = 8):
+    automaton = SuffixAutomaton()
+    automaton.extend(np.frombuffer(text, np.uint8).astype(np.int32))
+    return automaton.draft(np.frombuffer(context, np.uint8).astype(np.int32), n)
+
+
+def plan(planner, *offers, n_max=16, max_leaves=1, costs=FLAT):
+    rows = [(int(source), -1, found.columns, 0) for source, found in offers]
+    return planner.plan(rows, n_max, max_leaves, costs, NO_TOKENS, NO_PROBS, Source.DRAFT_MODEL)
+
+
+def fresh() -> Planner:
+    planner = Planners(KINDS).of("")
+    planner.begin(NO_TOKENS, NO_TOKENS)
+    return planner
+
+
+def probability(planner, found, source=Source.PREFIX) -> float:
+    return float(plan(planner, (source, found))[2][0])
+
+
+def tokens(text: bytes):
+    return np.frombuffer(text, np.uint8).astype(np.int32)
+
+
+def test_the_prior_knows_that_long_unanimous_matches_are_right():
+    planner = fresh()
+    text = b"def frobnicate(argument): return argument"
+    long = probability(planner, proposal(text, b"def frobnicate(arg"))
+    short = probability(planner, proposal(text, b"u"))
+    split = probability(planner, proposal(b"xa xb xc xd xd", b"x"))
+    assert 0 < split < short < long < 1
+    assert long > 0.6
+
+
+def test_probabilities_follow_outcomes_and_other_sources_stay():
+    planner = fresh()
+    found = proposal(b"alpha beta alpha gamma", b"alpha beta alph")
+    before = probability(planner, found)
+    other = probability(planner, found, Source.BUFFERS)
+    for _ in range(200):
+        plan(planner, (Source.PREFIX, found))
+        planner.learn(np.array([7], np.int32), 0)
+    low = probability(planner, found)
+    for _ in range(400):
+        plan(planner, (Source.PREFIX, found))
+        planner.learn(tokens(b"a"), 0)
+    assert low < 0.5 * before
+    assert probability(planner, found) > 0.9
+    assert abs(probability(planner, found, Source.BUFFERS) - other) < 0.5
+
+
+def test_sources_that_agree_are_believed_more_than_rivals():
+    planner = fresh()
+    says_a = proposal(b"name = alpha", b"name = ")
+    says_b = proposal(b"name = beta", b"name = ")
+    agree = plan(planner, (Source.PREFIX, says_a), (Source.REPOSITORY, says_a))
+    rivals = plan(planner, (Source.PREFIX, says_a), (Source.REPOSITORY, says_b), max_leaves=2)
+    roots = rivals[1] == -1
+    assert sorted(rivals[0][roots].tolist()) == sorted(b"ab")
+    assert rivals[2][roots].max() < agree[2][0]
+    assert rivals[2][roots].sum() <= 1.0 + 1e-6
+
+
+def test_nothing_is_drafted_where_nothing_pays():
+    planner = fresh()
+    weak = proposal(b"xa xb xc xd xe xf xg", b"x")
+    steep = np.arange(1.0, 18.0)
+    assert len(plan(planner, (Source.PREFIX, weak), costs=steep)[0]) == 0
+    assert len(plan(planner, (Source.PREFIX, weak))[0]) > 0
+    assert len(plan(planner)[0]) == 0
+
+
+def best_by_force(nodes, costs, max_leaves):
+    """The best rate of all subtrees, from the definition."""
+    best = 1 / costs[0]
+    n = len(nodes)
+    for chosen in range(1, 1 << n):
+        kept = [i for i in range(n) if chosen >> i & 1]
+        if any(nodes[i][0] >= 0 and not chosen >> nodes[i][0] & 1 for i in kept):
+            continue
+        inner = {nodes[i][0] for i in kept}
+        if sum(i not in inner for i in kept) > max_leaves:
+            continue
+        best = max(best, (1 + sum(nodes[i][1] for i in kept)) / costs[len(kept)])
+    return best
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_tree_is_the_best_there_is(seed):
+    rng = np.random.default_rng(seed)
+    planner = fresh()
+    offers = []
+    for source in (Source.PREFIX, Source.SUFFIX, Source.REPOSITORY):
+        text = bytes(rng.choice(list(b"ab"), 40).tolist())
+        offers.append((source, proposal(text, text[:3], 3)))
+    costs = np.cumsum(rng.random(11) + 0.05)
+    everything = plan(planner, *offers, n_max=10, max_leaves=99, costs=np.full(40, 1.0))
+    paths: list[float] = []
+    for prob, parent in zip(everything[2], everything[1], strict=True):
+        paths.append(float(prob) * (1.0 if parent < 0 else paths[parent]))
+    nodes = list(zip(everything[1].tolist(), paths, strict=True))
+    chosen = plan(planner, *offers, n_max=10, max_leaves=99, costs=costs)
+    mine: list[float] = []
+    for prob, parent in zip(chosen[2], chosen[1], strict=True):
+        mine.append(float(prob) * (1.0 if parent < 0 else mine[parent]))
+    rate = (1 + sum(mine)) / costs[len(mine)]
+    assert rate == pytest.approx(best_by_force(nodes, costs, 99), rel=1e-5)
+
+
+def test_leaves_are_bounded():
+    planner = fresh()
+    text = b"".join(b"key%c " % c for c in b"abcdefgh") * 2
+    offers = [(s, proposal(text, text[i : i + 3])) for i, s in enumerate(list(Source)[:3])]
+    for max_leaves in (1, 2, 3):
+        found = plan(planner, *offers, max_leaves=max_leaves)
+        assert len(set(range(len(found[0]))) - set(found[1].tolist())) <= max_leaves
+
+
+def test_learning_survives_in_the_cache_folder(tmp_path):
+    planners = Planners(KINDS, "model", tmp_path)
+    learned = planners.of("/w")
+    found = proposal(b"alpha alpha", b"alph")
+    learned.begin(NO_TOKENS, NO_TOKENS)
+    for _ in range(50):
+        plan(learned, (Source.PREFIX, found))
+        learned.learn(np.array([7], np.int32), 1)
+    planners.save()
+    again = Planners(KINDS, "model", tmp_path).of("/w")
+    np.testing.assert_array_equal(again.state(), learned.state())
+    # Another model, another folder: as shipped.
+    for workspace, model in (("/w", "other"), ("/v", "model")):
+        state = Planners(KINDS, model, tmp_path).of(workspace).state()
+        np.testing.assert_array_equal(state[: len(prior())], prior())
+    assert not any(b"/w" in f.read_bytes() for f in tmp_path.iterdir())
+
+
+def test_it_is_saved_now_and_then_and_on_the_way_out(tmp_path):
+    planners = Planners(KINDS, "", tmp_path)
+    for _ in range(SAVE_EVERY):
+        planners.of("/w")
+    assert len(list(tmp_path.iterdir())) == 1
+    for i in range(MAX_WORKSPACES + 3):
+        planners.of(f"/{i}")
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty", "text", "nan", "huge", "short"])
+def test_damage_gives_the_prior(tmp_path, damage):
+    planners = Planners(KINDS, "", tmp_path)
+    planners.of("/w")
+    planners.save()
+    (file,) = tmp_path.iterdir()
+    stored = file.read_bytes()
+    sound = read_state(file)
+    assert sound is not None
+    if damage == "cut":
+        file.write_bytes(stored[:-9])
+    elif damage == "flip":
+        file.write_bytes(stored[:99] + bytes([stored[99] ^ 4]) + stored[100:])
+    elif damage == "empty":
+        file.write_bytes(b"")
+    elif damage == "text":
+        file.write_text("not weights")
+    elif damage == "short":
+        write_state(file, sound[:7])
+    else:
+        sound[5] = math.nan if damage == "nan" else 1e30
+        write_state(file, sound)
+    state = Planners(KINDS, "", tmp_path).of("/w").state()
+    np.testing.assert_array_equal(state[: len(prior())], prior())
+
+
+def test_a_folder_that_cannot_be_written_to_costs_nothing_else(tmp_path):
+    (tmp_path / "file").write_text("x")
+    planners = Planners(KINDS, "", tmp_path / "file" / "below")
+    planners.of("/w")
+    planners.save()
+
+
+def test_what_a_planner_refuses():
+    planner = fresh()
+    found = proposal(b"abab", b"ab")
+    none = (NO_TOKENS, NO_PROBS, 0)
+    with pytest.raises(ValueError, match="source"):
+        planner.plan([(8, -1, found.columns, 0)], 4, 1, FLAT, *none)
+    with pytest.raises(ValueError, match="6 columns"):
+        planner.plan([(0, -1, found.columns[:4], 0)], 4, 1, FLAT, *none)
+    with pytest.raises(ValueError, match="start"):
+        planner.plan([(0, -1, found.columns, -1)], 4, 1, FLAT, *none)
+    for costs in (np.zeros(0), np.array([1.0, math.nan]), np.array([0.0]), np.array([math.inf])):
+        with pytest.raises(ValueError, match="costs"):
+            planner.plan([(0, -1, found.columns, 0)], 4, 1, costs, *none)
+    with pytest.raises(ValueError, match="probs"):
+        planner.plan([], 4, 1, FLAT, tokens(b"a"), np.array([math.nan], np.float32), 3)
+    with pytest.raises(ValueError, match="n_emitted"):
+        planner.learn(tokens(b"a"), 2)
+    with pytest.raises(ValueError, match="class"):
+        Planner(np.array([16], np.uint8))
+    for state in (np.zeros(3, np.float32), np.full(Planner.n_weights, np.nan, np.float32)):
+        with pytest.raises(ValueError, match="state"):
+            planner.load(state)
+    # And what it bears: ids of no vocabulary, offers past what is given, widths of any size.
+    planner.begin(np.array([-5, 2**31 - 1], np.int32), np.array([-1, 2**31 - 1], np.int32))
+    assert len(planner.plan([(0, -1, found.columns, 9)], 4, 1, FLAT, *none)[0]) == 0
+    assert len(planner.plan([(0, -1, found.columns, 0)], -3, 1, FLAT, *none)[0]) == 0
+    wild = np.array([2**31 - 1], np.int32)
+    planner.plan([(0, 2**60, found.columns, 0)], 10**6, 9, FLAT, wild, np.ones(1, np.float32), 3)
+    planner.learn(np.array([-1, 2**31 - 1], np.int32), 2)
+
+
+@pytest.mark.parametrize(
+    ("piece", "kind"),
+    [
+        (b"", kinds.SPECIAL),
+        (b"):\n", kinds.LINE_END),
+        (b"    ", kinds.BLANK),
+        (b" return", kinds.KEYWORD),
+        (b" value", kinds.WORD),
+        (b"alue", kinds.WORD_PART),
+        ("é".encode(), kinds.WORD_PART),
+        (b"42", kinds.NUMBER),
+        (b'"', kinds.QUOTE),
+        (b"((", kinds.OPENING),
+        (b"])", kinds.CLOSING),
+        (b",", kinds.COMMA),
+        (b" .", kinds.DOT),
+        (b"):", kinds.COLON),
+        (b" //", kinds.COMMENT),
+        (b" +=", kinds.OPERATOR),
+    ],
+)
+def test_kinds_of_tokens(piece, kind):
+    assert kinds.kind_of(piece) == kind
