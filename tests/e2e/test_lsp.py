@@ -235,7 +235,8 @@ def test_a_request_sees_the_document_as_it_was(scripted: LspClient) -> None:
         scripted.change(uri, 2, {"text": f"after {version}"})
     for request, text in pairs:
         items = scripted.reply(request)["result"]["items"]
-        assert [item["insertText"] for item in items] == ([text] if text else [])
+        # Or nothing: the change ends what runs for a text that is no more.
+        assert texts(items) in ([], [text])
 
 
 def test_line_ends_of_the_document_are_kept(scripted: LspClient) -> None:
