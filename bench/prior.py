@@ -6,6 +6,10 @@ Every place in every replayed hunk is asked, not only those where a pass would b
 session's own texts and once without. The weights of the additive tables are fitted by Adam
 (Kingma and Ba 2015) on the log-loss; tables are left out at random (Srivastava et al. 2014) so that
 none leans on another. Same repositories, same file.
+
+The shipped one was fitted on the last 60 commits of werkzeug, click, pytest, black, scrapy,
+aiohttp, celery, sphinx, pip, tornado, marshmallow, starlette, jinja, pylint, cobra=*.go,
+vuejs/core=*.ts and ripgrep=*.rs. What is measured elsewhere is measured on others.
 """
 
 from __future__ import annotations

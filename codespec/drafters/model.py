@@ -35,6 +35,11 @@ _RATE_WEIGHT = 0.05
 # Without drafts there is nothing to learn from, so a drafter that has switched itself off tries
 # again every so many passes, ever less often while the trials fail.
 _RETRY_SOONEST, _RETRY_LATEST = 32, 1024
+# Most of all time that trials may take: one may have to read a whole prompt first.
+_TRIAL_SHARE = 0.01
+
+# How fast the cost of a drafted token follows what drafting really takes.
+_COST_WEIGHT = 0.1
 
 # P(accepted) by the small model's own probability of its token, learned in so many steps of that.
 _N_STEPS = 10
@@ -93,6 +98,7 @@ class ModelDrafter:
         self._context: Context | None = None
         self._sampler: Sampler | None = None
         self._drafted: list[float] = []  # own probabilities of the last greedy draft
+        self._more_ms = 0.0  # what a drafted token takes beyond a pass over one token
 
     def begin(self, context: Context) -> None:
         self._context = context
@@ -102,10 +108,11 @@ class ModelDrafter:
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         self._drafted = []
         width, _ = self.plan(n_max)
+        is_trial = False
         if width == 0 and n_max > 0:
             self._n_idle += 1
             if self._n_idle >= self._retry_after:
-                self._n_idle, width = 0, 1
+                self._n_idle, width, is_trial = 0, 1, True
                 self._retry_after = min(2 * self._retry_after, _RETRY_LATEST)
         elif width:
             self._retry_after = _RETRY_SOONEST
@@ -114,11 +121,19 @@ class ModelDrafter:
         tokens = np.concatenate([self._context.prompt, emitted])
         if len(tokens) + n_max >= self._model.info.n_ctx:
             return NO_DRAFT
+        start = self._clock()
         self._model.prefill(tokens, lambda: False)
         tail = tokens[self._model.n_cached :]
         if self._sampler.greedy:
-            return self._greedy(tail, emitted.tolist(), width, n_max)
-        return self._sampled(tail, emitted.tolist(), width)
+            draft = self._greedy(tail, emitted.tolist(), width, n_max)
+        else:
+            draft = self._sampled(tail, emitted.tolist(), width)
+        took_ms = (self._clock() - start) * 1e3
+        self._learn_cost(took_ms / len(draft))
+        if is_trial:
+            n_passes = int(took_ms / float(self._curve.table[0]) / _TRIAL_SHARE)
+            self._retry_after = max(self._retry_after, n_passes)
+        return draft
 
     def plan(self, n_max: int) -> tuple[int, float]:
         """(how many tokens to draft by the hit rate alone, expected tokens per millisecond)."""
@@ -184,8 +199,18 @@ class ModelDrafter:
         self._on_pass(len(tail), (self._clock() - start) * 1e3)
         return logits
 
+    def _learn_cost(self, token_ms: float) -> None:
+        """Reading the prompt, catching up with what the target said, and our own work come on top
+        of the pass."""
+        if self._own_curve is not None:
+            more = max(0.0, token_ms - float(self._own_curve.table[0]))
+            # A pass that was interrupted for long is no news.
+            limit = 4 * float(self._own_curve.table[0]) + 2 * self._more_ms
+            self._more_ms += _COST_WEIGHT * (min(more, limit) - self._more_ms)
+
     def _token_ms(self) -> float:
-        return float(self._own_curve.table[0]) if self._own_curve else 0.0
+        """Milliseconds to draft a token."""
+        return float(self._own_curve.table[0]) + self._more_ms if self._own_curve else 0.0
 
 
 class _Row:

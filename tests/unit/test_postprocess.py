@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codespec.backends.fake import ByteTokenizer
@@ -131,6 +131,7 @@ CODE = st.text(alphabet="abx = ()[]{}:;\n\t\"'#/\u202e", max_size=60)
 
 
 @given(CODE, CODE, CODE, st.sampled_from(["a.py", "a.js", "a.c", "a.rs", "a.txt"]))
+@example(prefix=chr(34), suffix="", generated=":", path="a.c")
 def test_any_text_is_finished_to_something_that_fits(prefix, suffix, generated, path):
     """Never an exception, never more lines than were generated but closing ones, nothing
     invisible, and no line that hangs over white space."""
@@ -143,6 +144,7 @@ def test_any_text_is_finished_to_something_that_fits(prefix, suffix, generated, 
     assert n_same == 0
     for n in range(len(kept), -1, -1):
         if wanted.startswith(kept[:n]):
-            # Only what closes brackets and quotes is added.
-            assert set(kept[n:]) <= set(")]}\"'`")
+            # Only what closes brackets and quotes is added, and the statement with them.
+            closing = ")]}\"'`" + (";" if path in ("a.c", "a.rs") else "")
+            assert set(kept[n:]) <= set(closing)
             break
