@@ -28,7 +28,7 @@ class Regression:
 def gated(rows: Sequence[Row]) -> list[Row]:
     """What a baseline keeps of results: what was measured, and the figures of the gate."""
     return [
-        {**dict(identity(row)), **{k: row[k] for k in BETTER_IS_MORE if k in row}}
+        {k: row[k] for k in (*dict(identity(row)), *BETTER_IS_MORE) if k in row}
         for row in rows
         if any(k in row for k in BETTER_IS_MORE)
     ]
