@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import PurePosixPath
 from typing import cast
 
-from tree_sitter import Language
+from tree_sitter import Language, Parser, Point, Tree
 
 TEXT = "text"
 """Any file without a grammar here."""
@@ -53,3 +54,38 @@ def grammar(language: str) -> Language:
     module, function, _ = _GRAMMARS[language]
     load = cast(Callable[[], object], getattr(importlib.import_module(module), function))
     return Language(load())
+
+
+_local = threading.local()  # parsers keep state: one each a thread
+
+
+def syntax_tree(language: str, text: bytes, old: Tree | None = None) -> Tree | None:
+    """The text's tree, or None when it takes too long.
+
+    old: the tree of the text before an edit, told of the edit; what it shares is not parsed again.
+
+    Raises: KeyError for a language not in `LANGUAGES`.
+    """
+    parsers: dict[str, Parser] = _local.__dict__.setdefault("parsers", {})
+    if language not in parsers:
+        parsers[language] = Parser(grammar(language))
+    parser = parsers[language]
+    # tree-sitter calls back every 100 steps, which is 50 to 200 bytes of ordinary code. A limit on
+    # steps, not on time: the same text must give the same tree on a busy machine.
+    budget = 1000 + len(text) // 5
+
+    def read(offset: int, _: Point) -> bytes:
+        return text[offset : offset + 65536]
+
+    def stop(_offset: int, _has_error: bool) -> bool:
+        nonlocal budget
+        budget -= 1
+        return budget < 0
+
+    try:
+        if old is None:
+            return parser.parse(read, progress_callback=stop)
+        return parser.parse(read, old, progress_callback=stop)
+    except ValueError:  # stopped
+        parser.reset()
+        return None

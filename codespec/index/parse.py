@@ -11,13 +11,12 @@ openings are enough, depending on the grammar): parse only in a process that may
 from __future__ import annotations
 
 import re
-import threading
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from tree_sitter import Node, Parser, Point
+from tree_sitter import Node
 
-from codespec.index.languages import TEXT, grammar, language_of
+from codespec.index.languages import TEXT, language_of, syntax_tree
 from codespec.index.symbols import Symbol, find_symbols
 
 RULES_VERSION = 3
@@ -165,31 +164,10 @@ def _is_blob(text: bytes) -> bool:
     return (len(text) - len(text.translate(None, _BLANKS))) * 30 < len(text)
 
 
-_local = threading.local()  # parsers keep state: one each a thread
-
-
 def _parse(language: str, text: bytes) -> Node | None:
     """The tree's root, or None when the text makes no sense in this language or takes too long."""
-    parsers: dict[str, Parser] = _local.__dict__.setdefault("parsers", {})
-    parser = parsers.setdefault(language, Parser(grammar(language)))
-    # tree-sitter calls back every 100 steps, which is 50 to 200 bytes of ordinary code. A limit on
-    # steps, not on time: the same file must give the same index on a busy machine.
-    budget = 1000 + len(text) // 5
-
-    def read(offset: int, _: Point) -> bytes:
-        return text[offset : offset + 65536]
-
-    def stop(_offset: int, _has_error: bool) -> bool:
-        nonlocal budget
-        budget -= 1
-        return budget < 0
-
-    try:
-        root = parser.parse(read, progress_callback=stop).root_node
-    except ValueError:  # stopped
-        parser.reset()
-        return None
-    return None if root.type == "ERROR" else root
+    tree = syntax_tree(language, text)
+    return None if tree is None or tree.root_node.type == "ERROR" else tree.root_node
 
 
 def _header(root: Node, text: bytes) -> list[Span]:

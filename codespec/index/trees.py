@@ -6,14 +6,13 @@ Parsing may kill the process, see `parse`: use this only where that is allowed.
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Collection
 
 import numpy as np
-from tree_sitter import Node, Parser, Point, Tree
+from tree_sitter import Node, Point, Tree
 
-from codespec.index.languages import TEXT, grammar, language_of, language_of_id
+from codespec.index.languages import TEXT, language_of, language_of_id, syntax_tree
 from codespec.index.symbols import Symbol, find_symbols
 
 MAX_BYTES = 1_000_000
@@ -25,8 +24,6 @@ _MAX_ERRORS = 100
 _DEPTH = np.zeros(256, np.int8)
 _DEPTH[list(b"([{")] = 1
 _DEPTH[list(b")]}")] = -1
-
-_local = threading.local()  # parsers keep state: one each a thread
 
 
 class ParsedDocument:
@@ -52,7 +49,7 @@ class ParsedDocument:
         if not _is_tame(text):
             self._tree = None
         elif self._tree is None:
-            self._tree = _parse(self.language, text, None)
+            self._tree = syntax_tree(self.language, text)
         else:
             start, old_end, new_end = _difference(self.text, text)
             self._tree = self._changed(text, start, old_end, new_end)
@@ -88,7 +85,7 @@ class ParsedDocument:
             _point(self.text, old_end),
             _point(text, new_end),
         )
-        return _parse(self.language, text, old)
+        return syntax_tree(self.language, text, old)
 
 
 class Trees:
@@ -133,29 +130,6 @@ def n_errors(root: Node) -> int:
             n += 1
         stack += [child for child in node.children if child.has_error]
     return n
-
-
-def _parse(language: str, text: bytes, old: Tree | None) -> Tree | None:
-    parsers: dict[str, Parser] = _local.__dict__.setdefault("parsers", {})
-    parser = parsers.setdefault(language, Parser(grammar(language)))
-    # In steps, as in `parse`: the same text must give the same tree on a busy machine.
-    budget = 1000 + len(text) // 5
-
-    def read(offset: int, _: Point) -> bytes:
-        return text[offset : offset + 65536]
-
-    def stop(_offset: int, _has_error: bool) -> bool:
-        nonlocal budget
-        budget -= 1
-        return budget < 0
-
-    try:
-        if old is None:
-            return parser.parse(read, progress_callback=stop)
-        return parser.parse(read, old, progress_callback=stop)
-    except ValueError:  # stopped
-        parser.reset()
-        return None
 
 
 def _is_tame(text: bytes) -> bool:

@@ -22,7 +22,7 @@ NAMES = {
 
 
 def prompt(case: Case) -> dict[str, str]:
-    order, path = case.options["order"], case.options.get("path", "/work/main.py")
+    order, path = case.options["order"], case.options.get("path", "/code/main.py")
     fim = None
     if order != "none":
         fim = FimTokens(FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, order)
@@ -30,7 +30,7 @@ def prompt(case: Case) -> dict[str, str]:
             fim = replace(fim, repository=REPOSITORY, file=FILE)
     info = replace(FakeTarget().info, fim=fim, n_ctx=4096)
     prefix, suffix = case.cursor
-    request = CompletionRequest(prefix, suffix, path=path, workspace="/work")
+    request = CompletionRequest(prefix, suffix, path=path, workspace="/code")
     snippets = tuple(files(case.given("files")))
     n = int(case.options.get("window", 1024))
     context = build_context(
@@ -41,7 +41,7 @@ def prompt(case: Case) -> dict[str, str]:
         TOKENIZER,
         Window(n, n // 2),
         snippets,
-        render(snippets, info, TOKENIZER, path, "/work"),
+        render(snippets, info, TOKENIZER, path, "/code"),
     )
     said = "".join(NAMES.get(t, TOKENIZER.piece(t).decode()) for t in context.prompt.tolist())
     return {"prompt": said, "healed": context.healed.decode()}
