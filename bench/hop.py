@@ -10,11 +10,13 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,11 +25,16 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from codespec import config
+
+from . import workspace
 from .results import Row
 
+N_TOKENS = 1_000_000
+N_FILE_LINES = 2_000
 _TIMEOUT_S = 60.0
 _CHAR = 2  # of a line's text, from where on keys are typed
-_MS = re.compile(r"([\d.]+) ms in the engine")
+_MS = re.compile(r"([\d.]+) ms in the engine, ([\d.]+) in the model")
 
 
 class Editor:
@@ -43,6 +50,7 @@ class Editor:
         self._id = 0
         self._news = threading.Condition()
         self._replies: dict[int, tuple[float, str]] = {}
+        self._n_replies: Counter[int] = Counter()
         self._trace = ""
         self._status = ""
         threading.Thread(target=self._read, daemon=True).start()
@@ -106,6 +114,11 @@ class Editor:
             if not self._news.wait_for(lambda: self._status.startswith("ready"), _TIMEOUT_S):
                 raise TimeoutError(f"the model is not ready: {self._status}")
 
+    def n_replies(self, request: int) -> int:
+        """How many replies a request has had up to now."""
+        with self._news:
+            return self._n_replies[request]
+
     def close(self) -> None:
         self._send("shutdown", None, request=True)
         self.wait(self._id)
@@ -141,39 +154,91 @@ class Editor:
                     self._status = message["params"]["message"]
                 elif "method" not in message:
                     self._replies[message["id"]] = now, self._trace
+                    self._n_replies[message["id"]] += 1
                     self._trace = ""
                 self._news.notify_all()
 
 
 def run(
-    file: Path,
+    file: Path | None,
+    folder: Path | None,
     n_lines: int,
     key_ms: float,
     model: str,
     n_threads: int,
-    progress: Callable[[int], None] = lambda n: None,
+    n_storm: int = 0,
+    progress: Callable[[str], None] = lambda words: None,
 ) -> list[Row]:
-    """Figures of `n_lines` lines of `file`, typed with `key_ms` between keys."""
+    """Figures of `n_lines` lines of `file`, typed with `key_ms` between keys.
+
+    folder:  the workspace, which is indexed first. Without it a file stands alone; without both, a
+             workspace of `N_TOKENS` is made of the standard library, and a file of it is taken.
+    n_storm: then so many requests as fast as they go, some cancelled.
+    """
+    with tempfile.TemporaryDirectory(prefix="codespec-hop-") as temporary:
+        if file is None and folder is None:
+            progress("copying the standard library")
+            folder = Path(temporary, "workspace")
+            folder.mkdir()
+            workspace.copy_library(folder, N_TOKENS)
+        if file is None:
+            assert folder is not None
+            file = workspace.file_of(folder, N_FILE_LINES)
+        env = {**os.environ, "CODESPEC_RUNTIME_DIR": str(Path(temporary, "run"))}
+        rows: list[Row] = []
+        if folder is not None:
+            progress("indexing")
+            env["CODESPEC_CACHE_DIR"] = _cache_in(temporary)
+            n_tokens = workspace.index(folder, env, model)
+            rows.append({"what": "tokens in the indexed workspace", "n": n_tokens})
+        with _editor(folder, file.parent, env, model, n_threads) as editor:
+            rows += _measure(editor, file, n_lines, key_ms, progress)
+            if n_storm:
+                progress(f"{n_storm} requests")
+                rows.append(_storm(editor, file.as_uri(), n_storm))
+    return rows
+
+
+def _measure(
+    editor: Editor, file: Path, n_lines: int, key_ms: float, progress: Callable[[str], None]
+) -> list[Row]:
     lines = file.read_text("utf-8").split("\n")
     chance = random.Random(0)
     places = [i for i, line in enumerate(lines) if 12 <= len(line.strip()) <= 60]
     chosen = sorted(chance.sample(places, min(n_lines, len(places))))
     times: dict[str, list[float]] = {}
-    with _editor(file.parent, model, n_threads) as editor:
-        uri = file.as_uri()
-        editor.open(uri, "\n".join(lines))
-        editor.wait_ready()
-        started = time.perf_counter()
-        first, trace = editor.wait(editor.ask(uri, len(lines) - 1, 0, invoked=True))
-        _note(times, "first", (first - started) * 1e3, trace)
-        version = 1
-        for n, at in enumerate(chosen):
-            progress(n)
-            version = _retype(editor, uri, version, lines, at, key_ms / 1e3, times)
-            version = _supersede(editor, uri, version, at, times)
-        startup_ms = editor.startup_ms
-    rows: list[Row] = [{"what": "start to the reply to initialize", **_figures([startup_ms])}]
-    return rows + [{"what": what, **_figures(values)} for what, values in times.items()]
+    uri = file.as_uri()
+    editor.open(uri, "\n".join(lines))
+    editor.wait_ready()
+    started = time.perf_counter()
+    first, trace = editor.wait(editor.ask(uri, len(lines) - 1, 0, invoked=True))
+    _note(times, "first", (first - started) * 1e3, trace)
+    version = 1
+    for n, at in enumerate(chosen):
+        progress(f"line {n + 1} of {len(chosen)}")
+        version = _retype(editor, uri, version, lines, at, key_ms / 1e3, times)
+        version = _supersede(editor, uri, version, at, times)
+    times = {"start to the reply to initialize": [editor.startup_ms], **times}
+    return [{"what": what, **_figures(values)} for what, values in times.items()]
+
+
+def _storm(editor: Editor, uri: str, n_requests: int) -> Row:
+    """Each request is to have one reply, whatever became of it."""
+    chance = random.Random(1)
+    requests: list[int] = []
+    for n in range(n_requests):
+        editor.change(uri, 100_000 + n, 0, 0, n % 2, "" if n % 2 else "x")
+        requests.append(editor.ask(uri, 0, 1 - n % 2, invoked=chance.random() < 0.5))
+        if chance.random() < 0.4:
+            editor.cancel(chance.choice(requests[-4:]))
+        if n % 100 == 99:  # or both pipes fill up
+            editor.wait(requests[-1])
+    started = time.perf_counter()
+    while time.perf_counter() - started < _TIMEOUT_S and not all(map(editor.n_replies, requests)):
+        time.sleep(0.05)
+    n_wrong = sum(editor.n_replies(request) != 1 for request in requests)
+    what = "requests with random cancels, of them with no reply or several"
+    return {"what": what, "n": n_requests, "n_wrong": n_wrong}
 
 
 def _retype(
@@ -227,41 +292,54 @@ def _supersede(
 
 def _note(times: dict[str, list[float]], kind: str, ms: float, trace: str) -> None:
     engine = _MS.search(trace)
-    if engine is not None:
-        kind = kind or "suggestion by the model"
-        times.setdefault(kind, []).append(ms)
-        times.setdefault(f"{kind}, beside the engine", []).append(ms - float(engine[1]))
-    elif "made before" in trace:
+    if "no suggestion" in trace or "suggestions," not in trace:
+        where = "by the model" if engine is not None else "without the model"
+        times.setdefault(f"nothing to suggest, {where}", []).append(ms)
+    elif engine is None:
         times.setdefault("typed through", []).append(ms)
     else:
-        times.setdefault("nothing to suggest", []).append(ms)
+        kind = kind or "suggestion by the model"
+        engine_ms, model_ms = map(float, engine.groups())
+        times.setdefault(kind, []).append(ms)
+        times.setdefault(f"{kind}, beside the engine", []).append(ms - engine_ms)
+        times.setdefault(f"{kind}, beside the model", []).append(ms - model_ms)
 
 
 @contextmanager
-def _editor(folder: Path, model: str, n_threads: int) -> Generator[Editor]:
-    """A server with a daemon of its own, which ends with it."""
+def _editor(
+    root: Path | None, folder: Path, env: dict[str, str], model: str, n_threads: int
+) -> Generator[Editor]:
+    """A server with a daemon of its own, which ends with it. root: an indexed workspace."""
     from codespec.config import load_settings
     from codespec.daemon import control
 
-    with tempfile.TemporaryDirectory(prefix="codespec-hop-") as runtime:
-        env = {**os.environ, "CODESPEC_RUNTIME_DIR": runtime}
-        options = {
-            "model": {"target": model, "n_threads": n_threads},
-            "index": {"enabled": False},
-            "stats": {"enabled": False},
-        }
-        editor = Editor(folder, env, options)
-        before = os.environ.get("CODESPEC_RUNTIME_DIR")
-        try:
-            yield editor
-            editor.close()
-        finally:
-            os.environ["CODESPEC_RUNTIME_DIR"] = runtime
-            control.stop(load_settings(options))
-            if before is None:
-                del os.environ["CODESPEC_RUNTIME_DIR"]
-            else:
-                os.environ["CODESPEC_RUNTIME_DIR"] = before
+    options = {
+        "model": {"target": model, "n_threads": n_threads},
+        "index": {"enabled": root is not None},
+        "stats": {"enabled": False},
+    }
+    editor = Editor(root or folder, env, options)
+    before = os.environ.get("CODESPEC_RUNTIME_DIR")
+    try:
+        yield editor
+        editor.close()
+    finally:
+        os.environ["CODESPEC_RUNTIME_DIR"] = env["CODESPEC_RUNTIME_DIR"]
+        control.stop(load_settings(options))
+        if before is None:
+            del os.environ["CODESPEC_RUNTIME_DIR"]
+        else:
+            os.environ["CODESPEC_RUNTIME_DIR"] = before
+
+
+def _cache_in(temporary: str) -> str:
+    """A cache folder of our own, which knows what passes cost here if that is known."""
+    folder = Path(temporary, "cache")
+    folder.mkdir()
+    curves = config.cache_dir() / "curves.json"
+    if curves.is_file():
+        shutil.copyfile(curves, folder / curves.name)
+    return str(folder)
 
 
 def _figures(values: list[float]) -> Row:
@@ -273,5 +351,7 @@ def _figures(values: list[float]) -> Row:
 def print_rows(rows: list[Row]) -> None:
     table = Table("", "n", "p50 ms", "p95 ms", title="from key to suggestion")
     for row in rows:
-        table.add_row(row["what"], *(str(row[key]) for key in ("n", "p50_ms", "p95_ms")))
+        n_wrong = [f"{row['n_wrong']} wrong"] if "n_wrong" in row else []
+        figures = [str(row[key]) for key in ("n", "p50_ms", "p95_ms") if key in row]
+        table.add_row(row["what"], *figures, *n_wrong)
     Console().print(table)

@@ -220,6 +220,7 @@ class Trace:
     draft_ms: float = 0.0
     target_ms: float = 0.0
     first_token_ms: float = 0.0
+    model_ms: float = 0.0  # within passes of models, reading the prompt and drafting included
     syntax_ms: float = 0.0
     finish_ms: float = 0.0
     shape: str = ""  # how much was to be suggested, and why

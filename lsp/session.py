@@ -72,11 +72,14 @@ class Answer:
     cached: bool = False
     paused: str = ""
     engine_ms: float = 0.0
+    model_ms: float = 0.0
 
     @property
     def words(self) -> str:
         """For a trace."""
-        engine = f", {self.engine_ms:.2f} ms in the engine" if self.engine_ms else ""
+        engine = ""
+        if self.engine_ms:
+            engine = f", {self.engine_ms:.2f} ms in the engine, {self.model_ms:.2f} in the model"
         if self.paused or self.reason:
             return f"no suggestion: {self.paused or self.reason}{engine}"
         n_chars = len(self.offers[0].piece.text)
@@ -211,9 +214,9 @@ class Session:
             pieces = tuple(dict.fromkeys((*rest.pieces, *pieces)))
         if not pieces:
             reason = suggestion.reason or self._why_late()
-            return Answer(reason=reason, engine_ms=0.0 if cached else suggestion.engine_ms)
+            return _with_times(Answer(reason=reason, cached=cached), suggestion)
         offers = tuple(self._offer(ask, piece) for piece in pieces)
-        return Answer(offers, cached=cached, engine_ms=0.0 if cached else suggestion.engine_ms)
+        return _with_times(Answer(offers, cached=cached), suggestion)
 
     def _why_late(self) -> str:
         if self._state.state != "ready":
@@ -269,6 +272,7 @@ class Session:
         suggestion.texts = tuple(dict.fromkeys(t for t in texts if t))
         suggestion.reason = completion.reason
         suggestion.engine_ms = completion.trace.ms
+        suggestion.model_ms = completion.trace.model_ms
         if not suggestion.texts and completion.finish not in ("stop", "length"):
             suggestion.texts = (suggestion.lines,) if suggestion.lines else ()
             if not suggestion.texts:
@@ -344,6 +348,13 @@ class Session:
             self._end_generation(document)
         await self._feedback.close()
         await self._client.close()
+
+
+def _with_times(answer: Answer, made: Suggestion) -> Answer:
+    """How long the engine took, where it was asked."""
+    if answer.cached:
+        return answer
+    return replace(answer, engine_ms=made.engine_ms, model_ms=made.model_ms)
 
 
 def _after(snapshot: Snapshot, piece: Piece) -> Snapshot:

@@ -38,6 +38,7 @@ class Suggestion:
         self.lines = ""
         self.reason = ""
         self.engine_ms = 0.0
+        self.model_ms = 0.0
         self.done = False
         self.has_alternatives = False
 

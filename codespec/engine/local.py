@@ -114,7 +114,7 @@ class LocalEngine:
         cancelled: Callable[[], bool] = lambda: False,
         on_progress: OnProgress | None = None,
     ) -> Completion:
-        started = self._clock()
+        started, busy_s = self._clock(), self._busy_s
         if why := self._documents.why_excluded(request):
             return Completion(
                 doc_version=request.doc_version, request_id=request.request_id, reason=why
@@ -127,6 +127,7 @@ class LocalEngine:
         trace.finish_ms = (self._clock() - before_finish) * 1e3
         alternatives = self._alternatives(request, made, finished.text, started, cancelled)
         trace.ms = (self._clock() - started) * 1e3
+        trace.model_ms = (self._busy_s - busy_s) * 1e3
         return Completion(
             text=finished.text,
             finish=made.finish,
@@ -273,6 +274,10 @@ class LocalEngine:
             return stop(emitted)
 
         return ends
+
+    @property
+    def _busy_s(self) -> float:
+        return sum(target.busy_s for target in self._targets)
 
     def idle(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
         """Do one piece of work that is due but that no request waits for: a pass at most. True

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -111,6 +112,8 @@ class LlamaTarget:
         self._saved = Checkpoints(max_saved_bytes, can_truncate=self._can_truncate)
         self.max_leaves = MAX_LEAVES
         self.n_threads = n_threads
+        self.busy_s = 0.0
+        """Time spent in passes up to now, seconds."""
         self._kv = CachedTokens(self.n_ctx)
         self._draft = NO_DRAFT
         self._leaf_nodes: list[int] = []
@@ -208,7 +211,9 @@ class LlamaTarget:
 
     def _rows(self) -> npt.NDArray[np.float32]:
         """llama.cpp's buffer of logits. Only the rows asked for in the last pass exist."""
-        base = lib.llama_get_logits(self._ctx)
+        started = time.perf_counter()
+        base = lib.llama_get_logits(self._ctx)  # waits for a GPU
+        self.busy_s += time.perf_counter() - started
         address = ctypes.addressof(base.contents)
         if address != self._logits_at:
             self._logits = np.ctypeslib.as_array(base, (self.max_draft + 1, self.info.n_vocab))
@@ -287,7 +292,9 @@ class LlamaTarget:
         if abortable:
             self._cancelled = cancelled
             lib.llama_set_abort_callback(self._ctx, self._abort_callback, None)
+        started = time.perf_counter()
         code = int(lib.llama_decode(self._ctx, self._batch))
+        self.busy_s += time.perf_counter() - started
         if abortable:
             lib.llama_set_abort_callback(self._ctx, _NO_CALLBACK, None)
             self._cancelled = None

@@ -12,7 +12,13 @@ from codespec.cli.bench.results import deliver, result_options
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument(
+    "file", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False
+)
+@click.option(
+    "--workspace", type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Index this folder first. Without FILE, its file with nearest to 2,000 lines is taken.",
+)  # fmt: skip
 @click.option(
     "--lines", "n_lines", default=12, show_default=True, type=click.IntRange(1),
     help="Lines to type again.",
@@ -24,13 +30,19 @@ from codespec.cli.bench.results import deliver, result_options
     "--threads", "n_threads", default=0, show_default=True, type=click.IntRange(0),
     help="Of the model; 0: one per core.",
 )  # fmt: skip
+@click.option(
+    "--storm", "n_storm", default=0, show_default=True, type=click.IntRange(0),
+    help="Then so many requests as fast as they go, some cancelled: are all answered once?",
+)  # fmt: skip
 @model_options
 @result_options
 def command(
-    file: Path,
+    file: Path | None,
+    workspace: Path | None,
     n_lines: int,
     key_ms: float,
     n_threads: int,
+    n_storm: int,
     model: str | None,
     draft_model: str | None,
     as_json: bool,
@@ -38,14 +50,17 @@ def command(
 ) -> None:
     """Type lines of FILE again through a language server and a daemon of their own, and measure
     what lies between a key and its suggestion, beside the model.
+
+    Without FILE and --workspace: in an indexed workspace of a million tokens, made of the standard
+    library.
     """
     from codespec_bench import hop  # pyright: ignore[reportMissingImports]
 
     with Console(stderr=True).status("starting") as status:
-
-        def progress(n: int) -> None:
-            status.update(f"line {n + 1} of {n_lines}")
-
         target = str(Path(model).absolute()) if model else ""
-        rows = hop.run(file.absolute(), n_lines, key_ms, target, n_threads, progress)
+        rows = hop.run(
+            file.resolve() if file else None,
+            workspace.resolve() if workspace else None,
+            n_lines, key_ms, target, n_threads, n_storm, status.update,
+        )  # fmt: skip
     deliver("hop", rows, as_json, output, hop.print_rows)
