@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import importlib
+import json
 import logging
 import sys
 import threading
@@ -29,6 +31,7 @@ from .protocol import Protocol, encoding_of, private_stdout, stdin_reader
 if TYPE_CHECKING:
     from codespec.config import Settings
     from codespec.daemon.wire import StateChanged
+    from codespec.types import Completion
 
     from .documents import Document
     from .indexer import Indexer
@@ -114,6 +117,14 @@ class Server(LanguageServer):
             with contextlib.suppress(BrokenPipeError):
                 self.log_trace(types.LogTraceParams(message))
 
+    def _generated(self, completion: Completion) -> None:
+        if self.protocol.trace != types.TraceValue.Verbose:
+            return
+        n_tokens, n_passes = completion.trace.n_tokens, completion.trace.n_target_passes
+        message = f"generation: {completion.finish}, {n_tokens} tokens in {n_passes} passes"
+        with contextlib.suppress(BrokenPipeError):
+            self.log_trace(types.LogTraceParams(message, figures_of(completion)))
+
     async def opened(self, invoked: bool) -> None:
         """When the session is there, or a request's time is over."""
         await asyncio.sleep(0)  # `open_session` begins with the settings
@@ -148,7 +159,9 @@ class Server(LanguageServer):
             await asyncio.to_thread(importlib.import_module, f"{__package__}.session")
             from .session import Session
 
-            self.session = Session(self.settings, self._state_changed, self._lines_of)
+            self.session = Session(
+                self.settings, self._state_changed, self._lines_of, on_generated=self._generated
+            )
             self.session.start()
         elif settings != before:
             await self.session.configure(settings)
@@ -256,6 +269,18 @@ class Server(LanguageServer):
             await self.indexer.close()
         if self.session is not None:
             await self.session.close()
+
+
+def figures_of(completion: Completion) -> str:
+    """What a generation took, as JSON: numbers alone, never source text."""
+    trace = completion.trace
+    figures: dict[str, object] = {
+        field.name: value
+        for field in dataclasses.fields(trace)
+        if isinstance(value := getattr(trace, field.name), int | float | list)
+    }
+    by_source = {s: [v.n_accepted, v.n_drafted] for s, v in trace.by_source.items()}
+    return json.dumps({"finish": completion.finish, **figures, "by_source": by_source})
 
 
 def path_of(uri: str) -> str:

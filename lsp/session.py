@@ -23,7 +23,7 @@ from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.wire import StateChanged
 from codespec.index.openfiles import OpenFileRules
 from codespec.stats import Stats
-from codespec.types import Completion, CompletionRequest, Progress, SamplingParams
+from codespec.types import Completion, CompletionRequest, Progress, SamplingParams, Trace
 
 from .documents import Place, Snapshot
 from .feedback import Feedback
@@ -113,10 +113,13 @@ class Session:
         on_state: Callable[[StateChanged], None],
         lines_of: Callable[[str, int, int], str],
         transport: Transport | None = None,
+        on_generated: Callable[[Completion], None] = lambda _: None,
     ) -> None:
-        """`lines_of(uri, first, last)`: text of an open document, "" if it is not."""
+        """`lines_of(uri, first, last)`: text of an open document, "" if it is not. `on_generated`:
+        told of every generation when it ended, those that nobody wanted any more, too."""
         self.settings = settings
         self._on_state = on_state
+        self._on_generated = on_generated
         self._transport: Transport | None = transport
         self._state = StateChanged(state="starting")
         self._model = ""
@@ -261,7 +264,14 @@ class Session:
         def heard(progress: Progress) -> None:
             suggestion.text, suggestion.lines = progress.text, progress.lines
 
-        completion = await self._client.complete(request, snapshot.uri, heard, limits.linger_ms)
+        started = asyncio.get_running_loop().time()
+        try:
+            completion = await self._client.complete(request, snapshot.uri, heard, limits.linger_ms)
+        except asyncio.CancelledError:
+            ms = (asyncio.get_running_loop().time() - started) * 1e3
+            self._on_generated(Completion(finish="cancelled", trace=Trace(ms=ms)))
+            raise
+        self._on_generated(completion)
         if not suggestion.done:
             self._settle(suggestion, completion)
 

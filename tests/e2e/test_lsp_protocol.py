@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tests.e2e.conftest import CODE, CURSOR, PATIENT, Home, Spawn, daemon_of, texts, until
@@ -99,6 +100,30 @@ def test_a_trace_names_the_rule(scripted: LspClient) -> None:
     message = scripted.wait_for(lambda m: m["method"] == "$/logTrace")
     assert "/project/a.py:1: no suggestion: a word goes on" in message["params"]["message"]
     assert "foo" not in message["params"]["message"]
+
+
+def test_a_verbose_trace_has_the_figures_of_each_generation(scripted: LspClient) -> None:
+    def figures() -> dict[str, Any]:
+        message = scripted.wait_for(lambda m: "verbose" in m.get("params", {}))
+        assert "secret" not in str(message)
+        return json.loads(message["params"]["verbose"])
+
+    scripted.notify("$/setTrace", {"value": "verbose"})
+    scripted.open(URI, "secret")
+    assert len(scripted.complete(URI, 0, 6)) == 1
+    found = figures()
+    assert found["finish"] == "stop"
+    assert {"ms", "n_tokens", "n_target_passes", "pass_ms", "by_source"} <= set(found)
+    # One that nobody wants any more is told of, too.
+    other = "file:///project/b.py"
+    scripted.open(other, "until cancelled")
+    request = scripted.post_completion(other, 0, 15, invoked=False)
+    scripted.notify(
+        "textDocument/didChange",
+        {"textDocument": {"uri": other, "version": 2}, "contentChanges": [{"text": "secret"}]},
+    )
+    scripted.reply(request)
+    assert figures()["finish"] == "cancelled"
 
 
 def test_a_document_that_rules_exclude_is_a_pause_with_a_reason(

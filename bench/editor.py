@@ -1,0 +1,258 @@
+"""As much of an editor as measurements take: a real language server over stdio, with a daemon and a
+worker of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+
+from codespec.config import cache_dir, load_settings
+from codespec.daemon import control
+from codespec.index.languages import language_of
+
+TIMEOUT_S = 60.0
+ENGINE_MS = re.compile(r"([\d.]+) ms in the engine, ([\d.]+) in the model")
+"""What the trace of a reply says where the model was asked."""
+
+
+class Reply(NamedTuple):
+    """at: on the performance counter. items: texts to insert, with the ids that accept them.
+    trace: what the server says about it."""
+
+    at: float
+    items: tuple[tuple[str, str], ...]
+    trace: str
+
+
+class Editor:
+    """As little of an editor as it takes: documents, requests in flight, times of replies."""
+
+    def __init__(self, folder: Path, options: dict[str, Any]) -> None:
+        self._options = options
+        self._server = subprocess.Popen(
+            [sys.executable, "-m", "codespec", "lsp"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            cwd=folder,
+        )  # fmt: skip
+        self.started = time.perf_counter()
+        self._id = 0
+        self._news = threading.Condition()
+        self._replies: dict[int, Reply] = {}
+        self._n_replies: Counter[int] = Counter()
+        self._trace = ""
+        self._generations: list[dict[str, Any]] = []
+        self._status = ""
+        threading.Thread(target=self._read, daemon=True).start()
+        self._send(
+            "initialize",
+            {
+                "processId": None,
+                "rootUri": folder.as_uri(),
+                "initializationOptions": options,
+                "trace": "verbose",
+                "capabilities": {},
+            },
+            request=True,
+        )
+        self.wait(self._id)
+        self.startup_ms = (time.perf_counter() - self.started) * 1e3
+        self._send("initialized", {})
+        self._send("$/setTrace", {"value": "verbose"})
+
+    def change(self, uri: str, version: int, line: int, start: int, end: int, text: str) -> None:
+        places = {
+            "start": {"line": line, "character": start},
+            "end": {"line": line, "character": end},
+        }
+        self._send(
+            "textDocument/didChange",
+            {
+                "textDocument": {"uri": uri, "version": version},
+                "contentChanges": [{"range": places, "text": text}],
+            },
+        )
+
+    def open(self, uri: str, text: str) -> None:
+        language = language_of(uri)
+        document = {"uri": uri, "languageId": language, "version": 1, "text": text}
+        self._send("textDocument/didOpen", {"textDocument": document})
+
+    def shut(self, uri: str) -> None:
+        self._send("textDocument/didClose", {"textDocument": {"uri": uri}})
+
+    def accept(self, item_id: str) -> None:
+        command = {"command": "codespec.accepted", "arguments": [item_id]}
+        self._send("workspace/executeCommand", command, request=True)
+
+    def ask(self, uri: str, line: int, character: int, invoked: bool = False) -> int:
+        self._send(
+            "textDocument/inlineCompletion",
+            {
+                "textDocument": {"uri": uri},
+                "position": {"line": line, "character": character},
+                "context": {"triggerKind": 1 if invoked else 2},
+            },
+            request=True,
+        )
+        return self._id
+
+    def cancel(self, request: int) -> None:
+        self._send("$/cancelRequest", {"id": request})
+
+    def wait(self, request: int) -> Reply:
+        with self._news:
+            if not self._news.wait_for(lambda: request in self._replies, TIMEOUT_S):
+                raise TimeoutError("the language server does not answer")
+            return self._replies.pop(request)
+
+    def reply(self, request: int) -> Reply | None:
+        """None while there is none."""
+        with self._news:
+            return self._replies.pop(request, None)
+
+    def n_replies(self, request: int) -> int:
+        """How many replies a request has had up to now."""
+        with self._news:
+            return self._n_replies[request]
+
+    def generations(self) -> list[dict[str, Any]]:
+        """Figures of the generations that ended since the last call, as the server tells them."""
+        with self._news:
+            ended, self._generations = self._generations, []
+            return ended
+
+    def memory_mib(self) -> dict[str, float]:
+        """Resident memory of each process."""
+        report = control.status(load_settings(self._options))
+        pids = {"server": self._server.pid}
+        if report is not None:
+            pids |= {"daemon": report.pid, "worker": report.worker_pid}
+        found: dict[str, float] = {}
+        with contextlib.suppress(psutil.Error):
+            for child in psutil.Process(self._server.pid).children(recursive=True):
+                pids[f"indexer {child.pid}"] = child.pid
+        for name, pid in pids.items():
+            with contextlib.suppress(psutil.Error):
+                role = name.partition(" ")[0]
+                rss = psutil.Process(pid).memory_info().rss / 2**20
+                found[role] = round(found.get(role, 0.0) + rss, 1)
+        return found
+
+    def wait_ready(self) -> None:
+        with self._news:
+            if not self._news.wait_for(lambda: self._status.startswith("ready"), TIMEOUT_S):
+                raise TimeoutError(f"the model is not ready: {self._status}")
+
+    def close(self) -> None:
+        self._send("shutdown", None, request=True)
+        self.wait(self._id)
+        self._send("exit", None)
+        self._server.wait(TIMEOUT_S)
+
+    def _send(self, method: str, params: object, request: bool = False) -> None:
+        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
+        if request:
+            self._id += 1
+            message["id"] = self._id
+        body = json.dumps(message).encode()
+        assert self._server.stdin is not None
+        self._server.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        self._server.stdin.flush()
+
+    def _read(self) -> None:
+        out = self._server.stdout
+        assert out is not None
+        while True:
+            n_bytes = 0
+            while (line := out.readline()) not in (b"\r\n", b""):
+                name, _, value = line.partition(b":")
+                n_bytes = int(value) if name == b"Content-Length" else n_bytes
+            if not n_bytes:
+                return
+            message = json.loads(out.read(n_bytes))
+            now = time.perf_counter()
+            with self._news:
+                if message.get("method") == "$/logTrace":
+                    told = message["params"]
+                    if told.get("verbose"):
+                        self._generations.append(json.loads(told["verbose"]))
+                    else:
+                        self._trace = told["message"]
+                elif message.get("method") == "didChangeStatus":
+                    self._status = message["params"]["message"]
+                elif "method" not in message:
+                    self._n_replies[message["id"]] += 1
+                    self._replies[message["id"]] = Reply(now, _items(message), self._trace)
+                    self._trace = ""
+                self._news.notify_all()
+
+
+def _items(message: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    result = message.get("result")
+    found: list[dict[str, Any]] = result.get("items", []) if isinstance(result, dict) else []
+    return tuple((item["insertText"], item["command"]["arguments"][0]) for item in found)
+
+
+@contextlib.contextmanager
+def own_folders(*, with_cache: bool) -> Generator[Path]:
+    """A temporary folder, and a runtime folder in it for daemons of our own. with_cache: a cache
+    folder, too, which knows what passes cost here if that is known."""
+    with tempfile.TemporaryDirectory(prefix="codespec-bench-") as name:
+        folder = Path(name).resolve()
+        folders = {"CODESPEC_RUNTIME_DIR": str(folder / "run")}
+        if with_cache:
+            curves = cache_dir() / "curves.json"
+            cache = folder / "cache"
+            cache.mkdir()
+            if curves.is_file():
+                shutil.copyfile(curves, cache / curves.name)
+            folders["CODESPEC_CACHE_DIR"] = str(cache)
+        with _environment(folders):
+            yield folder
+
+
+@contextlib.contextmanager
+def _environment(values: dict[str, str]) -> Generator[None]:
+    """Of this process and its children, for a while."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def editor_of(folder: Path, model: str, n_threads: int, *, indexed: bool) -> Generator[Editor]:
+    """A server for a folder, and the daemon that it starts, which ends with it: to be used within
+    `own_folders`."""
+    options: dict[str, Any] = {
+        "model": {"target": model, "n_threads": n_threads},
+        "index": {"enabled": indexed},
+        "stats": {"enabled": False},
+    }
+    editor = Editor(folder, options)
+    try:
+        yield editor
+        editor.close()
+    finally:
+        control.stop(load_settings(options))
