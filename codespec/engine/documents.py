@@ -24,12 +24,19 @@ _FileState = tuple[int, int, int] | None
 
 @dataclass(slots=True)
 class _Open:
-    """file: its state when the buffer was last seen; a file changed since then has other text."""
+    """file: its state when the buffer was last seen; a file changed since then has other text.
+    secret: whether it holds one, None while nobody asked since its text changed."""
 
     document: LiveDocument
     workspace: str
     file: _FileState
-    is_secret: bool = False
+    secret: bool | None = None
+
+    @property
+    def is_secret(self) -> bool:
+        if self.secret is None:
+            self.secret = bool(secret_in(self.document.text.encode()))
+        return self.secret
 
 
 class OpenDocuments:
@@ -65,7 +72,7 @@ class OpenDocuments:
         if len(self._open) > MAX_DOCUMENTS:
             self._open.popitem(last=False)
         if known.document.update(request.prefix, request.suffix):
-            known.is_secret = bool(secret_in((request.prefix + request.suffix).encode()))
+            known.secret = None
         return known.document
 
     def get(self, path: str) -> LiveDocument:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 
 from codespec.engine.postprocess.place import Place, indentation
 from codespec.engine.postprocess.scan import scan
-from codespec.index.trees import n_errors
+from codespec.index.trees import error_spans, n_errors
 
 MAX_VARIANTS = 24
+_MAX_REACH = 200
 _WITH_SEMICOLONS = ("c", "cpp", "java", "rust")
 _LAST_CLOSER = re.compile(r"[)\]}>\"'`;,:]\s*\Z")
 
@@ -90,20 +92,54 @@ def _parses(place: Place) -> Callable[[str], bool]:
         root = parsed.with_change(start, end, new.encode())
         return n_errors(root) if root is not None else 0
 
-    # Errors of the document that are not the cursor's line's fault: what is left without it, or
-    # with something simple in the place of the suggestion.
-    allowed = n_errors(parsed.root) if parsed.root is not None else 0
-    if allowed:
-        allowed = min(allowed, errors(at - line, at + rest, ""))
-    for probe in _probes(place):
-        if not allowed:
-            break
-        allowed = min(allowed, errors(at, at, probe))
+    @cache
+    def allowed() -> int:
+        """Errors of the document that are not the cursor's line's fault: what is left without it,
+        and, where some of that is beside it, what the line as it is leaves, or the line with
+        something simple in the place of the suggestion."""
+        first, last = at - line, at + rest
+        root = parsed.with_change(first, last, b"")
+        spans = error_spans(root) if root is not None else []
+        n_above, n_below = _reach(place)
+        if not any(first - n_above <= end and start <= first + n_below for start, end in spans):
+            return len(spans)
+        n = min(len(spans), n_errors(parsed.root) if parsed.root is not None else 0)
+        for probe in _probes(place):
+            if not n:
+                break
+            n = min(n, errors(at, at, probe))
+        return n
 
     def fits(variant: str) -> bool:
-        return not _lacks_body(variant, place) and errors(at, at, variant) <= allowed
+        if _lacks_body(variant, place):
+            return False
+        n = errors(at, at, variant)
+        return not n or n <= allowed()
 
     return fits
+
+
+def _reach(place: Place) -> tuple[int, int]:
+    """(bytes before the cursor's line, bytes after it) where an error may be the line's fault: up
+    to a line that is indented less, down to the next that is not indented more."""
+    indent = indentation(place.line_prefix + place.rest)
+    above = place.prefix[: len(place.prefix) - len(place.line_prefix)].split("\n")[:-1]
+    below = place.suffix.split("\n")[1:]
+    n_above = _n_until(reversed(above[-_MAX_REACH:]), lambda line: indentation(line) < indent)
+    n_below = _n_until(iter(below[:_MAX_REACH]), lambda line: indentation(line) <= indent)
+    lines_above, lines_below = above[len(above) - n_above :], below[:n_below]
+    return sum(len(s.encode()) + 1 for s in lines_above), sum(
+        len(s.encode()) + 1 for s in lines_below
+    )
+
+
+def _n_until(lines: Iterator[str], is_last: Callable[[str], bool]) -> int:
+    """How many lines up to the first that is not blank and is the last, it included."""
+    n = 0
+    for n, line in enumerate(lines, 1):  # noqa: B007
+        if line.strip() and is_last(line):
+            break
+    return n
 
 
 def _probes(place: Place) -> Iterator[str]:

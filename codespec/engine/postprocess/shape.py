@@ -121,16 +121,14 @@ def _is_closed(suffix: str, indent: int, opener: str) -> bool:
 
 
 def _in_text(place: Place) -> bool:
-    """Whether the cursor is inside a comment or a string, not at their ends."""
-    at = len(place.prefix.encode())
-    node = place.parsed.root if place.parsed is not None else None
-    node = node.descendant_for_byte_range(max(0, at - 1), at) if node is not None else None
-    while node is not None:
-        if _CODE_IN_TEXT.search(node.type):
-            return False
-        if _TEXT_NODE.search(node.type) and node.start_byte < at:
-            one_line = node.start_point.row == node.end_point.row
-            open_end = "comment" in node.type and one_line and not node.type.startswith("block")
-            return at < node.end_byte or (at == node.end_byte and open_end)
+    """Whether the cursor is inside a comment or a string that began above its line."""
+    if place.parsed is None or "\n" not in place.prefix:
+        return False
+    start = len(place.prefix[: len(place.prefix) - len(place.line_prefix)].encode())
+    node = place.parsed.node_over(start - 1, start)
+    while node is not None and not _CODE_IN_TEXT.search(node.type):
+        if _TEXT_NODE.search(node.type) and node.start_byte < start - 1 and node.end_byte > start:
+            text = place.prefix.encode()[node.start_byte :].decode()
+            return bool(scan(text, place.language).inside)
         node = node.parent
     return False

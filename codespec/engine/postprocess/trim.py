@@ -97,7 +97,7 @@ def _squeezed(line: str) -> tuple[int, str]:
 
 def with_indentation_of(text: str, place: Place) -> str:
     """Leading white space as the document has it: tabs, or blanks of its unit."""
-    unit = indentation_unit(place)
+    unit = indentation_unit(place) if "\n" in text else ""
     if not unit:
         return text
     first, *others = text.split("\n")
