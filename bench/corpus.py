@@ -79,7 +79,7 @@ def read_corpus(
 
     def read(path: Path) -> tuple[str, Tokens]:
         text = normalise(path.read_bytes().decode("utf-8", "replace"))
-        return text, encoder.encode(text.encode())
+        return text, encoder.encode(text.encode()).copy()  # the peer asks for writable ones
 
     with ThreadPoolExecutor(n_threads) as pool:
         for begin in range(0, len(order), 64):

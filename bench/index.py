@@ -22,6 +22,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from codespec.backends.llama import LlamaTokenizer, default_threads, load_model
 from codespec.config import Settings
+from codespec.index.parsers import Parsers
 from codespec.index.words import WordEncoder
 from codespec.models.registry import target_path
 from codespec.native import Segment, SuffixAutomaton, build_segment
@@ -67,8 +68,8 @@ def run(folder: Path | None, settings: Settings, extension: Path | None, scale: 
     files = source_files(folder)
     model = load_model(target_path(settings.model), vocab_only=True)
     tokenizer, n_threads = LlamaTokenizer(model), default_threads()
-    with _bar("indexing files", None) as show:
-        result = measure_sources(files, tokenizer, n_threads, settings, show)
+    with _bar("indexing files", None) as show, Parsers(n_threads) as parsers:
+        result = measure_sources(files, tokenizer, parsers, settings, show)
     with _bar("tokenising", MAX_TOKENS) as show:
         corpus = read_corpus(files, WordEncoder(tokenizer), n_threads, MAX_TOKENS, show)
     contexts = sample_contexts(corpus.held_out, N_LOOKUPS)

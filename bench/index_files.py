@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from codespec.config import Settings
 from codespec.index.build import BuildProgress, build_index
 from codespec.index.live import LiveDocument
+from codespec.index.parsers import Parsers
 from codespec.index.reader import WorkspaceIndex
 from codespec.index.scan import is_binary
 from codespec.index.trees import Trees
@@ -36,7 +38,7 @@ Result = dict[str, Any]
 def measure_sources(
     files: Sequence[Path],
     tokenizer: Tokenizer,
-    n_threads: int,
+    parsers: Parsers,
     settings: Settings,
     show: Callable[[int, int], None] = lambda done, of: None,
 ) -> Result:
@@ -58,19 +60,19 @@ def measure_sources(
             show(p.n_bytes_done, p.n_bytes)
 
         with _cache(Path(temporary) / "cache"):
-            begin = time.process_time()
+            begin = _cpu_s()
             encoder = WordEncoder(tokenizer)
-            report = build_index(root, encoder, settings.index, progress, n_threads=n_threads)
-            cpu_seconds = time.process_time() - begin
+            report = build_index(root, encoder, settings.index, progress, parsers=parsers)
+            cpu_seconds = _cpu_s() - begin
             megabytes = report.n_source_bytes / 1e6
             return {
                 "source_mb_per_s": megabytes / report.seconds,
                 "source_mb_per_cpu_s": megabytes / cpu_seconds,
-            } | _measure_switch(root, paths, encoder, n_threads, settings)
+            } | _measure_switch(root, paths, encoder, parsers, settings)
 
 
 def _measure_switch(
-    root: Path, paths: Sequence[Path], encoder: WordEncoder, n_threads: int, settings: Settings
+    root: Path, paths: Sequence[Path], encoder: WordEncoder, parsers: Parsers, settings: Settings
 ) -> Result:
     """Lines change all over some hundred files; meanwhile a reader asks all the time. It shares
     this process and its interpreter lock, which in the product it does not."""
@@ -94,9 +96,9 @@ def _measure_switch(
     reader = threading.Thread(target=ask)
     reader.start()
     try:
-        begin, begin_cpu = time.perf_counter(), time.process_time()
-        apply_changes(root, encoder, settings.index, {""}, n_threads=n_threads)
-        seconds, cpu = time.perf_counter() - begin, time.process_time() - begin_cpu
+        begin, begin_cpu = time.perf_counter(), _cpu_s()
+        apply_changes(root, encoder, settings.index, {""}, parsers=parsers)
+        seconds, cpu = time.perf_counter() - begin, _cpu_s() - begin_cpu
     finally:
         done.set()
         reader.join()
@@ -163,6 +165,15 @@ def measure_edits(tokenizer: Tokenizer, text: str, n_edits: int = 50) -> Result:
         "edit_ms_max": max(taken),
         "edit_tree_ms": float(np.median(taken_tree)),
     }
+
+
+def _cpu_s() -> float:
+    """CPU time of this process and of its children that run."""
+    seconds = time.process_time()
+    for child in psutil.Process().children():
+        taken = child.cpu_times()
+        seconds += taken.user + taken.system
+    return seconds
 
 
 @contextmanager

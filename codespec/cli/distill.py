@@ -18,6 +18,7 @@ from codespec.cli import model_settings, print_json
 from codespec.config import load_settings
 from codespec.errors import ConfigError, InputError
 from codespec.models.drafts import DraftRecord
+from codespec.processes import module_command
 
 if TYPE_CHECKING:
     from codespec.train.distill.job import Job, Plan, Report
@@ -147,7 +148,7 @@ def _start(job: Job, as_json: bool) -> None:
     log = job.work / "log.txt"
     with log.open("ab") as output:
         child = subprocess.Popen(
-            [sys.executable, "-m", "codespec", *arguments],
+            module_command("codespec", *arguments),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -20,27 +20,29 @@ from codespec.cli import print_json
 from codespec.cli.index_reports import print_report
 from codespec.config import Settings
 from codespec.index.build import BuildProgress, BuildReport
-from codespec.index.indexer import be_modest, run_indexer
+from codespec.index.indexer import MAX_MEMORY_BYTES, run_indexer
+from codespec.index.parsers import Parsers
 from codespec.index.watch import Hints, Keeper, elected, file_events
 from codespec.index.words import WordEncoder
 from codespec.models.registry import target_path
+from codespec.processes import be_modest, module_command
 
 _PROGRESS_S = 0.5
-# Each file that crashes the parser costs one run, and is read as plain text or left out afterwards.
+# Each file that crashes the tokenizer costs two runs, and is left out afterwards.
 _MAX_CRASHES = 50
 
 
 def supervise(quiet: bool) -> int:
-    """The same command in a child: parsers are native code that reads whatever a repository
+    """The same command in a child: tokenizers are native code that reads whatever a repository
     holds. A file in work when the child dies is remembered and treated with care next time."""
-    command = [sys.executable, "-m", "codespec", *sys.argv[1:], "--in-process"]
+    command = module_command("codespec", *sys.argv[1:], "--in-process")
     code = 0
     for _ in range(_MAX_CRASHES):
         code = subprocess.run(command, check=False).returncode
         if code >= 0 or -code in (signal.SIGINT, signal.SIGTERM):
             return abs(code)
         if not quiet:
-            click.echo("a file crashed the parser; going on without it", err=True)
+            click.echo("a file crashed the indexer; going on with care", err=True)
     return 1
 
 
@@ -66,7 +68,7 @@ def build(path: Path, settings: Settings, quiet: bool) -> BuildReport:
             count = f"{p.n_files_done} of {p.n_files} files" if p.n_files else ""
             bar.update(task, completed=p.n_bytes_done, total=p.n_bytes or None, count=count)
 
-        return run_indexer(path, encoder, settings.index, show, n_threads=default_threads())
+        return run_indexer(path, encoder, settings.index, show, n_parsers=default_threads())
 
 
 class ProgressLines:
@@ -101,7 +103,7 @@ def watch(path: Path, settings: Settings, quiet: bool, as_json: bool, progress: 
     stop = threading.Event()
     hints = Hints(root, stop)
     hints.listen(sys.stdin)
-    be_modest()
+    be_modest(MAX_MEMORY_BYTES)
     encoder = _encoder(settings)
 
     def tell(report: BuildReport) -> None:
@@ -115,7 +117,8 @@ def watch(path: Path, settings: Settings, quiet: bool, as_json: bool, progress: 
         if progress:
             lines(p)
 
-    keeper = Keeper(root, encoder, settings.index, stop, default_threads(), tell, show)
-    with elected(keeper.store, stop) as is_ours:
-        if is_ours:
-            keeper.run(file_events(root, stop), hints)
+    with Parsers(default_threads()) as parsers:
+        keeper = Keeper(root, encoder, settings.index, stop, parsers, tell, show)
+        with elected(keeper.store, stop) as is_ours:
+            if is_ours:
+                keeper.run(file_events(root, stop), hints)

@@ -28,6 +28,8 @@ def print_report(path: Path, report: BuildReport, as_json: bool) -> None:
     click.echo(f"  {report.n_tokenised} files read anew, {report.n_excluded} excluded by rules")
     for reason, n in report.why_not.most_common():
         click.echo(f"  {n} left out: {reason}")
+    for crashed in report.crashed:
+        click.echo(f"  read as plain text, since the parser crashed: {crashed}")
 
 
 def print_status(path: Path | None, as_json: bool) -> None:

@@ -20,6 +20,7 @@ from codespec.errors import IndexCorruptError
 from codespec.index import compact, parse, upkeep
 from codespec.index.documents import Document, DocumentReader
 from codespec.index.ignore import IgnoreRules
+from codespec.index.parsers import Parsers
 from codespec.index.scan import Candidate, is_within, scan
 from codespec.index.store import FileEntry, Manifest, SegmentEntry, Store
 from codespec.index.words import WordEncoder
@@ -44,7 +45,8 @@ class BuildProgress:
 class BuildReport:
     """n_files: with indexed text. n_tokenised: of them, those that cost the tokenizer.
     why_not: reason -> number of candidate files without indexed text.
-    n_excluded: files and folders that rules kept out of the scan."""
+    n_excluded: files and folders that rules kept out of the scan.
+    crashed: files, of those read now, that killed the parser; they are indexed as plain text."""
 
     n_files: int = 0
     n_tokenised: int = 0
@@ -57,6 +59,7 @@ class BuildReport:
     changed: bool = False
     truncated: bool = False
     why_not: Counter[str] = field(default_factory=Counter[str])
+    crashed: list[str] = field(default_factory=list[str])
 
 
 class BuildCancelledError(Exception):
@@ -69,7 +72,7 @@ def build_index(
     settings: IndexSettings,
     progress: Callable[[BuildProgress], None] = lambda _: None,
     *,
-    n_threads: int = 1,
+    parsers: Parsers | None = None,
     cancelled: Callable[[], bool] = lambda: False,
     paths: Collection[str] = ("",),
 ) -> BuildReport:
@@ -78,7 +81,8 @@ def build_index(
     paths: files and folders to look at, relative, as for `scan`; the rest is taken for unchanged.
         Where there is no whole index yet, everything is looked at.
     encoder: kept by the caller, who may have more to build: it gets faster with what it has seen.
-    n_threads: to read files on. Parsing holds the GIL, so that more than two gain little.
+    parsers: as many files are read at a time as it has processes. None: one at a time, parsed in
+        this process, which may then die of a file.
     progress: called on this thread, once a file.
     Memory: a few hundred MB at most, whatever the size of the workspace.
 
@@ -88,7 +92,7 @@ def build_index(
     start = time.perf_counter()
     store = Store(os.path.realpath(root), encoder.tokenizer.hash)
     with store.writing():
-        build = _Build(store, encoder, n_threads, settings, progress, cancelled, paths)
+        build = _Build(store, encoder, parsers, settings, progress, cancelled, paths)
         try:
             report = build.run()
         finally:
@@ -105,7 +109,7 @@ class _Build:
         self,
         store: Store,
         encoder: WordEncoder,
-        n_threads: int,
+        parsers: Parsers | None,
         settings: IndexSettings,
         progress: Callable[[BuildProgress], None],
         cancelled: Callable[[], bool],
@@ -124,7 +128,7 @@ class _Build:
             store.root,
             store.folder,
             encoder,
-            n_threads,
+            parsers,
             settings.max_file_bytes,
             self.known.__contains__,
         )
@@ -184,6 +188,8 @@ class _Build:
             if document is not None:
                 report.n_tokenised += self._take(document)
                 files.append(document.entry)
+                if document.crashed:
+                    report.crashed.append(document.entry.path)
             n_done += candidate.stat.size
             self.progress(BuildProgress("index", len(found.files), len(files), n_bytes, n_done))
             if self.writer.is_full:

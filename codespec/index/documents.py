@@ -13,7 +13,9 @@ from pathlib import Path
 
 from codespec.index import parse, text
 from codespec.index.ignore import secret_in
-from codespec.index.languages import language_of
+from codespec.index.languages import TEXT, language_of
+from codespec.index.parse import Selection
+from codespec.index.parsers import ParserDiedError, Parsers
 from codespec.index.scan import Candidate, is_binary, read_file
 from codespec.index.store import FileEntry
 from codespec.index.strikes import Strikes
@@ -28,11 +30,12 @@ _N_AHEAD = 64
 @dataclass(frozen=True, slots=True)
 class Document:
     """A file after a look at it. Only where its content is new: `docs`, the tokens of each part,
-    and the symbols it defines."""
+    and the symbols it defines. crashed: it killed the parser."""
 
     entry: FileEntry
     docs: tuple[Tokens, ...] = ()
     symbols: tuple[Symbol, ...] = ()
+    crashed: bool = False
 
 
 class DocumentReader:
@@ -43,16 +46,19 @@ class DocumentReader:
         root: str,
         state_folder: Path,
         encoder: WordEncoder,
-        n_threads: int,
+        parsers: Parsers | None,
         max_file_bytes: int,
         is_known: Callable[[str], bool],
     ) -> None:
         """state_folder: where `Strikes` keeps its record.
+        parsers: None: files are parsed in this process, one at a time.
         is_known: whether a content of this key is stored; asked on any thread."""
         self._root = root
         self._max_file_bytes = max_file_bytes
         self._is_known = is_known
         self._encoder = encoder
+        self._parsers = parsers
+        n_threads = parsers.n if parsers is not None else 1
         self._strikes = Strikes(state_folder, n_threads)
         self._slots: queue.SimpleQueue[int] = queue.SimpleQueue()
         for slot in range(n_threads):
@@ -106,16 +112,24 @@ class DocumentReader:
         entry = FileEntry(path, s.size, s.mtime_ns, s.ctime_ns, key)
         if self._is_known(key):
             return Document(entry)
+        chosen: Selection | None = None
+        crashed = False
+        if self._parsers is not None and n_strikes == 0 and language_of(path) != TEXT:
+            try:
+                chosen = self._parsers.select(path, source)
+            except ParserDiedError:
+                self._strikes.add(key)
+                crashed, n_strikes = True, 1
         slot = self._slots.get()
         try:
             with self._strikes.in_work(slot, key):
-                chosen = parse.select(path, source, parse=n_strikes == 0)
+                chosen = chosen or parse.select(path, source, parse=n_strikes == 0)
                 docs = tuple(self._encoder.encode(source[a:b]) for a, b in chosen.spans)
         finally:
             self._slots.put(slot)
         if not any(len(d) for d in docs):
             return left_out(chosen.why_not or "empty")
-        return Document(entry, docs, chosen.symbols)
+        return Document(entry, docs, chosen.symbols, crashed)
 
 
 def _result(item: Future[Document | None] | Document) -> Document | None:

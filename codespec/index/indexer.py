@@ -8,15 +8,15 @@ which file to leave alone, see `strikes`.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable
 
 from codespec.config import IndexSettings
 from codespec.index.build import BuildProgress, BuildReport, build_index
+from codespec.index.parsers import Parsers
 from codespec.index.words import WordEncoder
+from codespec.processes import be_modest
 
-NICENESS = 10
 MAX_MEMORY_BYTES = 4 << 30
 EMIT_INTERVAL_S = 0.1
 
@@ -27,7 +27,7 @@ def run_indexer(
     settings: IndexSettings,
     emit: Callable[[BuildProgress], None],
     *,
-    n_threads: int = 1,
+    n_parsers: int = 1,
     cancelled: Callable[[], bool] = lambda: False,
     max_memory_bytes: int = MAX_MEMORY_BYTES,
 ) -> BuildReport:
@@ -38,27 +38,10 @@ def run_indexer(
     Raises: as `build_index`.
     """
     be_modest(max_memory_bytes)
-    return build_index(
-        root,
-        encoder,
-        settings,
-        throttled(emit),
-        n_threads=n_threads,
-        cancelled=cancelled,
-    )
-
-
-def be_modest(max_memory_bytes: int = MAX_MEMORY_BYTES) -> None:
-    """Give way to everybody else on the machine. Beyond the limit an allocation fails, which ends
-    the process here instead of something more useful elsewhere. Does what the system allows."""
-    if sys.platform == "win32":
-        return
-    import resource
-
-    os.nice(NICENESS)
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = max_memory_bytes if hard == resource.RLIM_INFINITY else min(max_memory_bytes, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+    with Parsers(n_parsers) as parsers:
+        return build_index(
+            root, encoder, settings, throttled(emit), parsers=parsers, cancelled=cancelled
+        )
 
 
 def throttled(

@@ -113,7 +113,7 @@ def select(path: str, text: bytes, *, parse: bool = True) -> Selection:
 
     text: UTF-8 with \\n line ends.
     parse: False: judge by the text alone, for a file that killed the parser before.
-    Cost: 5 to 12 MB of source a second. Thread-safe; holds the GIL while parsing.
+    Cost: 5 to 12 MB of source a second. Thread-safe; holds the GIL while parsing, see `parsers`.
     """
     if why_not := why_not_by_name(path):
         return Selection(why_not=why_not)

@@ -1,9 +1,10 @@
-"""A record of the files that were in work when an indexer process died.
+"""A record of the files that processes died of.
 
 tree-sitter and tokenizers are native code: input made for it can overflow their stack or take all
-memory, and the process is gone. Before a file goes into them its key is written down; the next
-process finds the keys left over and gives each a strike. After one strike a file is not parsed any
-more, only tokenised as text; after two it is left out. A file that was merely in work when somebody
+memory, and the process is gone. A parser's death is seen by the indexer. Its own is not, so before
+a file is tokenised its key is written down; the next process finds the keys left over and gives
+each a strike. After one strike a file is not parsed any more, only tokenised as text; after two it
+is left out. A file that was merely in work when somebody
 ended the indexer loses its parse until it changes, which costs next to nothing.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Generator
 from pathlib import Path
 
@@ -26,6 +28,7 @@ class Strikes:
 
     def __init__(self, folder: Path, n_slots: int) -> None:
         self._path = folder / "strikes.json"
+        self._lock = threading.Lock()
         self._counts = self._read()
         in_flight = folder / "in-flight"
         with contextlib.suppress(OSError):
@@ -41,6 +44,12 @@ class Strikes:
 
     def count(self, key: str) -> int:
         return self._counts.get(key, 0)
+
+    def add(self, key: str) -> None:
+        """A process of its own died of this content. On any thread."""
+        with self._lock:
+            self._counts[key] = self._counts.pop(key, 0) + 1
+            self._write()
 
     @contextlib.contextmanager
     def in_work(self, slot: int, key: str) -> Generator[None, None, None]:

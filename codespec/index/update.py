@@ -16,6 +16,7 @@ from codespec.config import IndexSettings
 from codespec.errors import IndexCorruptError
 from codespec.index.build import BuildProgress, BuildReport, build_index
 from codespec.index.ignore import IGNORE_FILES, IgnoreRules
+from codespec.index.parsers import Parsers
 from codespec.index.scan import is_within, scan
 from codespec.index.store import FileEntry, Store
 from codespec.index.words import WordEncoder
@@ -27,7 +28,7 @@ def apply_changes(
     settings: IndexSettings,
     paths: Collection[str],
     *,
-    n_threads: int = 1,
+    parsers: Parsers | None = None,
     progress: Callable[[BuildProgress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> BuildReport:
@@ -45,7 +46,7 @@ def apply_changes(
         encoder,
         settings,
         progress,
-        n_threads=n_threads,
+        parsers=parsers,
         cancelled=cancelled,
         paths=places,
     )

@@ -23,6 +23,7 @@ from codespec.errors import IndexBusyError, IndexCorruptError
 from codespec.index import check
 from codespec.index.build import BuildCancelledError, BuildProgress, BuildReport
 from codespec.index.ignore import TOOL_FOLDERS
+from codespec.index.parsers import Parsers
 from codespec.index.store import Store
 from codespec.index.update import apply_changes
 from codespec.index.words import WordEncoder
@@ -130,7 +131,7 @@ class Keeper:
         encoder: WordEncoder,
         settings: IndexSettings,
         stop: threading.Event,
-        n_threads: int = 1,
+        parsers: Parsers | None = None,
         on_update: Callable[[BuildReport], None] = lambda _: None,
         on_progress: Callable[[BuildProgress], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
@@ -139,7 +140,7 @@ class Keeper:
         on_progress: on the way there."""
         self.store = Store(root, encoder.tokenizer.hash)
         self._encoder = encoder
-        self._n_threads = n_threads
+        self._parsers = parsers
         self._settings = settings
         self._stop = stop
         self._on_update = on_update
@@ -168,6 +169,8 @@ class Keeper:
         if self._pending:
             self._update()
         else:
+            if self._parsers is not None:
+                self._parsers.rest()
             self._verify_some()
 
     def _update(self) -> None:
@@ -183,7 +186,7 @@ class Keeper:
                     self._settings,
                     part,
                     progress=self._on_progress,
-                    n_threads=self._n_threads,
+                    parsers=self._parsers,
                     cancelled=self._stop.is_set,
                 )
             except IndexBusyError:

@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from codespec.index import compact
 from codespec.index.ignore import IgnoreRules
 from codespec.index.languages import language_of
+from codespec.index.parsers import Parsers
 from codespec.index.update import with_ruled, withdraw
 from codespec.index.watch import Keeper
 from tests.index_support import SETTINGS, Workspace, isolate
@@ -27,6 +29,7 @@ IGNORE_FILES = [".gitignore", "d/.gitignore", ".codespecignore"]
 PATTERNS = ["*.py", "d/", "/f", "!a.py", "e/*", "*.zzz", "!*.zzz", ""]
 # Distinct first letters: a text is recognised by any part of it.
 TEXTS = [f"{c}1 = {c}2({c}3)\n{c}4 = {c}5\n" * n for c in "pqrstuvw" for n in (1, 3)]
+PARSERS = Parsers(2)  # for all histories: to start processes takes longer than any of them
 SKIPPED = ["", "\0binary", "token = ghp_" + "x" * 36 + "\n"]
 
 
@@ -50,7 +53,7 @@ class WorkspaceHistory(RuleBasedStateMachine):
         if full:  # events are worth more where there is something to lose
             for path, text in zip(PATHS, TEXTS, strict=False):
                 self.workspace.write(path, text)
-            self.build(1)
+            self.build(False)
 
     def happened(self, *paths: str) -> None:
         self.events.update(paths)
@@ -101,9 +104,9 @@ class WorkspaceHistory(RuleBasedStateMachine):
             self.happened(old, new)
 
     @precondition(lambda self: not self.built)
-    @rule(n_threads=st.integers(1, 2))
-    def build(self, n_threads: int) -> None:
-        self.workspace.build(n_threads=n_threads)
+    @rule(parallel=st.booleans())
+    def build(self, parallel: bool) -> None:
+        self.workspace.build(parsers=PARSERS if parallel else None)
         self.scanned = True
         self.is_fresh()
 
@@ -172,6 +175,12 @@ class WorkspaceHistory(RuleBasedStateMachine):
             assert proposal.match_length == longest
             letters = {c for c in drafted if c.isalpha()}
             assert letters <= {c for t in live for c in t}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def parsers() -> Iterator[None]:
+    yield
+    PARSERS.close()
 
 
 WorkspaceHistory.TestCase.settings = settings(

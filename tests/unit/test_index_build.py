@@ -13,6 +13,7 @@ from codespec.errors import IndexBusyError
 from codespec.index import build as build_module
 from codespec.index import compact, documents
 from codespec.index.build import BuildCancelledError, BuildProgress
+from codespec.index.parsers import Parsers
 from codespec.index.store import Manifest
 from tests.index_support import Workspace, isolate
 
@@ -271,14 +272,24 @@ def test_damage_is_mended(workspace: Workspace, damage: str) -> None:
     assert not workspace.build().changed
 
 
-def test_threads_give_the_same_index(workspace: Workspace) -> None:
-    for i in range(50):
-        workspace.write(f"f{i:02}.py", f"name_{i} = unique_{i}({i})\n" * (i + 1))
-    workspace.build()
-    one = manifest(workspace).segments
-    shutil.rmtree(workspace.store.folder)
-    workspace.build(n_threads=4)
-    assert manifest(workspace).segments == one
+def test_any_number_of_parsers_gives_the_same_index(workspace: Workspace) -> None:
+    """To the byte, symbols included: files are named by their content."""
+    header = "# Copyright (c) 2020 Somebody. All rights reserved.\n\n"
+    for i in range(20):
+        workspace.write(f"f{i:02}.py", f"{header}def name_{i}(x):\n    return x + {i}\n" * (i + 1))
+        workspace.write(f"f{i:02}.ts", f"export function name{i}(x: number) {{ return x }}\n")
+        workspace.write(f"f{i:02}.zzz", f"text {i}\n")
+    workspace.write("é.go", "func Ü() string { return `日本` }\n")
+    found: list[object] = []
+    for n in (0, 1, 2):
+        shutil.rmtree(workspace.store.folder, ignore_errors=True)
+        with Parsers(n) as parsers:
+            report = workspace.build(parsers=parsers if n else None)
+        assert report.n_files == 61
+        assert not report.crashed
+        found.append(manifest(workspace).segments)
+    assert found[0] == found[1] == found[2]
+    assert {s.kind for s in workspace.index().definitions(["name_7"])} == {"function"}
 
 
 def test_a_root_that_is_not_there_has_an_empty_index(workspace: Workspace) -> None:

@@ -31,9 +31,25 @@ report = run_indexer(
     IndexSettings(),
     lambda event: print(event.phase, flush=True),
     max_memory_bytes=600 << 20,
+    n_parsers=2,
 )
-print(report.n_files)
+print(report.n_files, *report.crashed)
 """
+
+# A tokenizer that dies of some text, as native code may.
+FRAGILE = BUILD.replace(
+    "report =",
+    """
+import os, signal
+class Fragile(ByteTokenizer):
+    def encode(self, text):
+        if "bomb" in str(text):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().encode(text)
+ByteTokenizer = Fragile
+report =""",
+    1,
+)
 
 
 @pytest.fixture
@@ -42,8 +58,8 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     return Workspace(tmp_path / "w")
 
 
-def run(workspace: Workspace, segment_tokens: int = 1 << 24) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-c", BUILD, str(workspace.root), str(segment_tokens)]
+def run(workspace: Workspace, script: str = BUILD) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", script, str(workspace.root), str(1 << 24)]
     return subprocess.run(command, capture_output=True, check=False, timeout=120)
 
 
@@ -125,17 +141,33 @@ def test_sigkill_at_random_times(workspace: Workspace) -> None:
 def test_a_file_that_kills_the_parser_is_indexed_without_it(workspace: Workspace) -> None:
     # 40 kB that make this grammar take gigabytes at the end of the file, without a call back.
     # In lines, as one line that long is taken for minified and not parsed.
-    workspace.write("good.py", "# Copyright A\n\ngood_name = good_value\n")
     workspace.write("bomb.java", ("a<" * 200 + "\n") * 100)
+    files = {f"good_{i}.py": f"# Copyright A\n\ngood_{i} = good_value\n" for i in range(9)}
+    for path, text in files.items():
+        workspace.write(path, text)
     first = run(workspace)
-    assert first.returncode < 0
-    assert workspace.open() is None
-    second = run(workspace)
-    assert second.returncode == 0, second.stderr
-    assert second.stdout.split() == [b"scan", b"index", b"merge", b"done", b"2"]
-    assert workspace.index().paths == ("bomb.java", "good.py")
-    assert workspace.draft("good_name =").startswith(" good_value")
-    assert run(workspace).returncode == 0
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.split() == [b"scan", b"index", b"merge", b"done", b"10", b"bomb.java"]
+    assert workspace.index().paths == ("bomb.java", *files)
+    assert workspace.draft("good_7 =").startswith(" good_value")
+    assert not workspace.draft("# Copyr", 3)  # all others were parsed
+    # What is known of the bomb outlives its index.
+    workspace.store.manifest_path.unlink()
+    again = run(workspace)
+    assert again.stdout.split()[-1] == b"10"
+    assert workspace.index().n_files == 10
+
+
+def test_a_file_that_kills_the_tokenizer_is_left_out(workspace: Workspace) -> None:
+    workspace.write("a_bomb.py", "bomb = 1\n")
+    workspace.write("good.py", "good_name = good_value\n")
+    for _ in range(2):
+        assert run(workspace, script=FRAGILE).returncode == -9
+        assert workspace.open() is None
+    third = run(workspace, script=FRAGILE)
+    assert third.returncode == 0, third.stderr
+    assert third.stdout.split()[-1] == b"1"
+    assert workspace.index().paths == ("good.py",)
 
 
 def test_progress_is_thinned_out() -> None:

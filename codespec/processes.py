@@ -1,0 +1,43 @@
+"""Child processes: how Python is started on a module of ours, and how a process gives way."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+
+NICENESS = 10
+
+# With -c as with -m, Python imports from the working folder first; here that is undone before
+# anything is imported. (-P would do, from Python 3.11 on.)
+_RUN = (
+    "import sys; sys.path[:] = [p for p in sys.path if p]; import runpy; "
+    "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
+)
+
+
+def module_command(module: str, *arguments: str) -> list[str]:
+    """As `python -m module arguments`, but the working folder, which may be a repository, is no
+    place to import from."""
+    return [sys.executable, "-c", _RUN, module, *arguments]
+
+
+def be_modest(max_memory_bytes: int) -> None:
+    """Give way to everybody else on the machine, for good. Beyond the limit an allocation fails,
+    which ends this process instead of something more useful elsewhere. Does what the system
+    allows, and takes no limit back."""
+    if sys.platform == "win32":
+        import psutil
+
+        with contextlib.suppress(psutil.Error):
+            psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS)
+        return
+    import resource
+
+    with contextlib.suppress(OSError):
+        nice = max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0))
+        os.setpriority(os.PRIO_PROCESS, 0, nice)
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limits = [max_memory_bytes, *(n for n in (soft, hard) if n != resource.RLIM_INFINITY)]
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
