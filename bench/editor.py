@@ -15,15 +15,17 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import psutil
 
 from codespec.config import cache_dir, load_settings
-from codespec.daemon import control
+from codespec.daemon import control, wire
 from codespec.index.languages import language_of
+from codespec.types import Completion
 
 TIMEOUT_S = 60.0
 ENGINE_MS = re.compile(r"([\d.]+) ms in the engine, ([\d.]+) in the model")
@@ -44,18 +46,18 @@ class Editor:
 
     def __init__(self, folder: Path, options: dict[str, Any]) -> None:
         self._options = options
+        self._started = time.perf_counter()
         self._server = subprocess.Popen(
             [sys.executable, "-m", "codespec", "lsp"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             cwd=folder,
         )  # fmt: skip
-        self.started = time.perf_counter()
         self._id = 0
         self._news = threading.Condition()
         self._replies: dict[int, Reply] = {}
         self._n_replies: Counter[int] = Counter()
         self._trace = ""
-        self._generations: list[dict[str, Any]] = []
+        self._generations: list[Completion] = []
         self._status = ""
         threading.Thread(target=self._read, daemon=True).start()
         self._send(
@@ -70,20 +72,26 @@ class Editor:
             request=True,
         )
         self.wait(self._id)
-        self.startup_ms = (time.perf_counter() - self.started) * 1e3
+        self.startup_ms = self.elapsed_ms()
         self._send("initialized", {})
         self._send("$/setTrace", {"value": "verbose"})
 
     def change(self, uri: str, version: int, line: int, start: int, end: int, text: str) -> None:
-        places = {
-            "start": {"line": line, "character": start},
-            "end": {"line": line, "character": end},
+        self.replace(uri, version, (line, start), (line, end), text)
+
+    def replace(
+        self, uri: str, version: int, start: tuple[int, int], end: tuple[int, int], text: str
+    ) -> None:
+        """start, end: (line, character)."""
+        ends = {
+            name: {"line": line, "character": character}
+            for name, (line, character) in (("start", start), ("end", end))
         }
         self._send(
             "textDocument/didChange",
             {
                 "textDocument": {"uri": uri, "version": version},
-                "contentChanges": [{"range": places, "text": text}],
+                "contentChanges": [{"range": ends, "text": text}],
             },
         )
 
@@ -120,9 +128,12 @@ class Editor:
                 raise TimeoutError("the language server does not answer")
             return self._replies.pop(request)
 
-    def reply(self, request: int) -> Reply | None:
-        """None while there is none."""
+    def reply_by(self, request: int, at: float) -> Reply | None:
+        """The reply, if it comes until `at` on the performance counter."""
         with self._news:
+            self._news.wait_for(
+                lambda: request in self._replies, max(0.0, at - time.perf_counter())
+            )
             return self._replies.pop(request, None)
 
     def n_replies(self, request: int) -> int:
@@ -130,15 +141,22 @@ class Editor:
         with self._news:
             return self._n_replies[request]
 
-    def generations(self) -> list[dict[str, Any]]:
-        """Figures of the generations that ended since the last call, as the server tells them."""
+    def generations(self) -> list[Completion]:
+        """The generations that ended since the last call, without their texts."""
         with self._news:
             ended, self._generations = self._generations, []
             return ended
 
+    def daemon(self) -> wire.StatusReport | None:
+        return control.status(load_settings(self._options))
+
+    def elapsed_ms(self) -> float:
+        """Since the server's process was started."""
+        return (time.perf_counter() - self._started) * 1e3
+
     def memory_mib(self) -> dict[str, float]:
         """Resident memory of each process."""
-        report = control.status(load_settings(self._options))
+        report = self.daemon()
         pids = {"server": self._server.pid}
         if report is not None:
             pids |= {"daemon": report.pid, "worker": report.worker_pid}
@@ -190,7 +208,8 @@ class Editor:
                 if message.get("method") == "$/logTrace":
                     told = message["params"]
                     if told.get("verbose"):
-                        self._generations.append(json.loads(told["verbose"]))
+                        ended = msgspec.json.decode(told["verbose"], type=Completion)
+                        self._generations.append(ended)
                     else:
                         self._trace = told["message"]
                 elif message.get("method") == "didChangeStatus":
@@ -242,11 +261,11 @@ def _environment(values: dict[str, str]) -> Generator[None]:
 
 
 @contextlib.contextmanager
-def editor_of(folder: Path, model: str, n_threads: int, *, indexed: bool) -> Generator[Editor]:
+def editor_of(folder: Path, model: Mapping[str, Any], *, indexed: bool) -> Generator[Editor]:
     """A server for a folder, and the daemon that it starts, which ends with it: to be used within
-    `own_folders`."""
+    `own_folders`. model: settings of that section."""
     options: dict[str, Any] = {
-        "model": {"target": model, "n_threads": n_threads},
+        "model": dict(model),
         "index": {"enabled": indexed},
         "stats": {"enabled": False},
     }

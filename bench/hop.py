@@ -56,7 +56,8 @@ def run(
             n_tokens = workspace.index(folder, dict(os.environ), model)
             rows.append({"what": "tokens in the indexed workspace", "n": n_tokens})
         root = folder or file.parent
-        with editor_of(root, model, n_threads, indexed=folder is not None) as editor:
+        chosen = {"target": model, "n_threads": n_threads}
+        with editor_of(root, chosen, indexed=folder is not None) as editor:
             rows += _measure(editor, file, n_lines, key_ms, progress)
             if n_storm:
                 progress(f"{n_storm} requests")

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import dataclasses
 import importlib
-import json
 import logging
 import sys
 import threading
@@ -272,15 +271,16 @@ class Server(LanguageServer):
 
 
 def figures_of(completion: Completion) -> str:
-    """What a generation took, as JSON: numbers alone, never source text."""
+    """What a generation took, as JSON of a `Completion` without texts: numbers alone."""
+    import msgspec
+
     trace = completion.trace
     figures: dict[str, object] = {
         field.name: value
         for field in dataclasses.fields(trace)
-        if isinstance(value := getattr(trace, field.name), int | float | list)
+        if isinstance(value := getattr(trace, field.name), int | float | list | dict)
     }
-    by_source = {s: [v.n_accepted, v.n_drafted] for s, v in trace.by_source.items()}
-    return json.dumps({"finish": completion.finish, **figures, "by_source": by_source})
+    return msgspec.json.encode({"finish": completion.finish, "trace": figures}).decode()
 
 
 def path_of(uri: str) -> str:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from codespec.drafters.cost import CostCurve
 
 
@@ -41,6 +43,49 @@ def test_a_measured_curve_serves_the_replay(tmp_path: Path) -> None:
     curve = load_curve(str(saved))
     assert isinstance(curve, CostCurve)
     assert list(curve.points) == rows[1]["n"]
+
+
+@pytest.fixture
+def edited(tmp_path: Path) -> Path:
+    """A repository whose second commit repeats what the first one says."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+
+    def git(*args: str) -> None:
+        who = ("-c", "user.name=n", "-c", "user.email=e@x", "-c", "commit.gpgsign=false")
+        subprocess.run(["git", "-C", str(folder), *who, *args], check=True, capture_output=True)
+
+    lines = "".join(f"    total_{i} = compute_value(first_{i}, second_{i})\n" for i in range(6))
+    git("init", "-q")
+    (folder / "a.py").write_text("def f():\n" + lines)
+    git("add", ".")
+    git("commit", "-qm", "one")
+    (folder / "a.py").write_text("def f():\n" + lines + "\n\ndef g():\n" + lines)
+    git("commit", "-qam", "two")
+    return folder
+
+
+def test_latency_of_keys_through_server_and_daemon(edited: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    done = bench(
+        *("latency", edited, "--keys", 16, "--pace", 0.5, "--threads", 1, "--json"),
+        *("--output", results),
+    )
+    assert done.returncode == 0, done.stderr
+    *warm, cold = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["config"] for row in (*warm, cold)] == ["Neovim", "VS Code", "start"]
+    assert 0 < cold["initialize_ms"] < cold["first_answer_ms"]
+    for row in warm:
+        assert row["n_keys"] >= 16
+        assert row["n_indexed_tokens"] > 0
+        # At the first keys of the hunk, nothing is there to be typed along.
+        assert row["n_generations"] > 0
+        assert {"memory_mib_server", "memory_mib_worker"} <= set(row)
+        answers = sum(len(row["samples"][k]) for k in ("suggestion", "typed_through", "nothing"))
+        assert answers + row["n_unanswered"] == row["n_requests"]
+        for a, d in row["by_position"]:
+            assert a <= d
+    assert len(results.read_text().splitlines()) == 3
 
 
 def test_an_unknown_revision_is_named(tmp_path: Path) -> None:

@@ -113,7 +113,8 @@ def test_a_verbose_trace_has_the_figures_of_each_generation(scripted: LspClient)
     assert len(scripted.complete(URI, 0, 6)) == 1
     found = figures()
     assert found["finish"] == "stop"
-    assert {"ms", "n_tokens", "n_target_passes", "pass_ms", "by_source"} <= set(found)
+    assert {"ms", "n_tokens", "n_target_passes", "pass_ms", "by_source"} <= set(found["trace"])
+    assert not [v for v in found["trace"].values() if isinstance(v, str)]
     # One that nobody wants any more is told of, too.
     other = "file:///project/b.py"
     scripted.open(other, "until cancelled")

@@ -11,6 +11,7 @@ _BENCHMARKS = {
     "index": "Size and speed of the workspace index.",
     "quality": "Complete places of real files, and compare with what stood there.",
     "models": "How good models are on packages they never saw.",
+    "latency": "Type a history's edits again, key by key, through server and daemon.",
     "hop": "From a key to its suggestion, beside the model.",
     "curve": "Cost of a pass by its number of tokens.",
     "peers": "The same requests decoded by other systems, side by side.",
