@@ -2,9 +2,9 @@
 and split.
 
 Layout on disk: `text.bin` (all files, UTF-8, one after the other), `documents.npz` (offset, length,
-split, package, language of each) and `manifest.json` (packages with licence and bytes, what was
-refused and why). No text of the held-out packages, nor a near-copy of one, is ever in the training
-split.
+split, package, language of each, and their paths) and `manifest.json` (packages with licence and
+bytes, what was refused and why). No text of the held-out packages, nor a near-copy of one, is ever
+in the training split.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from codespec.errors import InputError
 from codespec.train.dedup import DuplicateFilter
 from codespec.train.sources import LANGUAGE_NAMES, LANGUAGES, Source
 
@@ -137,15 +138,15 @@ def build(
             package = packages[source.name] = Package(
                 source.licence, source.version, source.name in HELD_OUT
             )
-            for language, text in kept_files(source, skipped):
+            for path, text in kept_files(source, skipped):
                 if package.n_bytes >= source.max_bytes:
                     break
                 if duplicates.add(text):
-                    writer.add(text, source.name, len(packages) - 1, language, package)
+                    writer.add(text, source.name, len(packages) - 1, path, package)
                 else:
                     skipped["duplicate"] += 1
     table = writer.table()
-    np.savez(out / "documents.npz", table=table)
+    np.savez(out / "documents.npz", table=table, paths=writer.paths())
     by_split = {name: int(table[table[:, 2] == i, 1].sum()) for i, name in enumerate(SPLITS)}
     manifest: dict[str, object] = {
         "bytes_by_split": by_split,
@@ -164,12 +165,17 @@ class Writer:
     def __init__(self, blob: BinaryIO) -> None:
         self._blob = blob
         self._rows: list[tuple[int, int, int, int, int]] = []
+        self._paths: list[str] = []
         self._offset = 0
 
-    def add(self, text: str, name: str, number: int, language: str, package: Package) -> None:
-        """Appends a text of the package with this name and number and counts it there."""
+    def add(self, text: str, name: str, number: int, path: Path, package: Package) -> None:
+        """Appends a text of the package with this name and number and counts it there. path: in its
+        source.
+        """
         raw = text.encode()
         self._blob.write(raw)
+        language = LANGUAGES[path.suffix]
+        self._paths.append(path.as_posix().replace("\n", " "))
         where = split_of(name, raw), number, LANGUAGE_NAMES.index(language)
         self._rows.append((self._offset, len(raw), *where))
         self._offset += len(raw)
@@ -181,22 +187,29 @@ class Writer:
         """(n, 5): offset, length, split, package, language."""
         return np.array(self._rows, np.int64).reshape(-1, 5)
 
+    def paths(self) -> npt.NDArray[np.uint8]:
+        """UTF-8, a line each."""
+        return np.frombuffer("\n".join(self._paths).encode("utf-8", "replace"), np.uint8)
 
-def kept_files(source: Source, skipped: Counter[str]) -> Iterator[tuple[str, str]]:
-    """(language, text) of the files worth training on; skipped counts the others by reason."""
+
+def kept_files(source: Source, skipped: Counter[str]) -> Iterator[tuple[Path, str]]:
+    """(path in its source, text) of the files worth training on; skipped counts the others by
+    reason.
+    """
 
     def order(path: Path) -> bytes:
         return hashlib.sha256(str(path.relative_to(source.root)).encode()).digest()
 
     for path in sorted(source.files, key=order):
+        inside = path.relative_to(source.root)
         try:
             raw = path.read_bytes()
-            reason = why_skipped(path.relative_to(source.root), raw)
+            reason = why_skipped(inside, raw)
             text = raw.decode("utf-8-sig").replace("\r\n", "\n")
         except (OSError, UnicodeDecodeError):
             reason, text = "unreadable", ""
         if reason is None:
-            yield LANGUAGES[path.suffix], text
+            yield inside, text
         else:
             skipped[reason] += 1
 
@@ -209,13 +222,25 @@ def split_of(package: str, raw: bytes) -> int:
 
 
 class Corpus:
-    """A corpus folder, memory-mapped for reading."""
+    """A corpus folder, memory-mapped for reading.
+
+    Raises: InputError if another version of this package built it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.manifest: dict[str, object] = json.loads(
             (folder / "manifest.json").read_text(encoding="utf-8")
         )
-        self.table: npt.NDArray[np.int64] = np.load(folder / "documents.npz")["table"]
+        with np.load(folder / "documents.npz") as documents:
+            if "paths" not in documents:
+                raise InputError(
+                    f"{folder} is of an older version", "Delete it and build it again."
+                )
+            self.table: npt.NDArray[np.int64] = documents["table"]
+            self._paths = documents["paths"].tobytes().decode().split("\n")
+        packages = self.manifest["packages"]
+        assert isinstance(packages, dict)
+        self._packages = [str(name) for name in packages]
         path = folder / "text.bin"
         empty = not path.stat().st_size  # which cannot be mapped
         self._blob = np.zeros(0, np.uint8) if empty else np.memmap(path, np.uint8, "r")
@@ -227,6 +252,13 @@ class Corpus:
     def text(self, document: int) -> str:
         offset, length = self.table[document, :2]
         return self._blob[offset : offset + length].tobytes().decode()
+
+    def path(self, document: int) -> str:
+        """Its path in its package, with slashes."""
+        return self._paths[document]
+
+    def package(self, document: int) -> str:
+        return self._packages[self.table[document, 3]]
 
     def language(self, document: int) -> str:
         names = self.manifest["languages"]

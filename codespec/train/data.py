@@ -12,19 +12,31 @@ from __future__ import annotations
 
 import random
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from codespec.index.languages import language_of
 from codespec.train import tokenizer as vocabulary
 from codespec.train.corpus import Corpus
 from codespec.train.fim import Fim
+from codespec.train.packing import Packages
 
 CHARS_PER_TOKEN = 3.4  # of this tokenizer on this corpus; only sets the size of the windows
 HEADER_RATE = 0.05  # plain files that begin with the file separator, so that it means something
 SHORTEST = 48  # tokens of room worth starting another window in
+CONTEXT_SHARE = 0.5  # of a row, what text of other files takes at most
+
+
+class Window(NamedTuple):
+    """A piece of a document, and whether the document starts with it."""
+
+    document: int
+    text: str
+    is_start: bool
 
 
 class Windows:
@@ -48,24 +60,28 @@ class Windows:
     def __len__(self) -> int:
         return len(self._document)
 
-    def __getitem__(self, number: int) -> tuple[str, bool]:
-        """Text of the window with this number in the stream, and whether it starts its document."""
+    def __getitem__(self, number: int) -> Window:
+        """The window with this number in the stream."""
         epoch, index = divmod(number, len(self))
         if epoch != self._epoch:
             self._order = np.random.default_rng((self._seed, epoch)).permutation(len(self))
             self._epoch = epoch
         chosen = self._order[index]
-        text = self._corpus.text(int(self._document[chosen]))
+        document = int(self._document[chosen])
+        text = self._corpus.text(document)
         start = int(self._piece[chosen]) * self._size
         if start:  # a prompt that is cut to length begins with a line, too
             start = text.find("\n", start) + 1 or start
         # Half a window more than the pieces are apart: rows are filled to the brim even where text
         # is dense.
-        return text[start : start + self._size * 3 // 2], start == 0
+        return Window(document, text[start : start + self._size * 3 // 2], start == 0)
 
 
 class Rows:
-    """Rows of exactly n_tokens + 1 tokens: FIM sequences and plain text, packed without padding."""
+    """Rows of exactly n_tokens + 1 tokens: FIM sequences and plain text, packed without padding.
+
+    repository_rate: share of the rows that begin with text of other files of a package.
+    """
 
     def __init__(
         self,
@@ -76,27 +92,36 @@ class Rows:
         seed: int,
         split: str = "train",
         fim_rate: float = 0.5,
+        repository_rate: float = 0.0,
     ) -> None:
         self._windows = Windows(corpus, split, n_tokens, seed)
+        self._corpus = corpus
         self._fim = Fim(tokenizer)
         self._header = vocabulary.token_id(tokenizer, vocabulary.FILE_SEPARATOR)
+        repository = vocabulary.token_id(tokenizer, vocabulary.REPO_NAME)
+        self._packages = Packages(
+            corpus, corpus.documents(split), self._fim.encode, repository, self._header
+        )
+        self._repository_rate = repository_rate
         self._n_tokens = n_tokens
         self._seed = seed
         self._fim_rate = fim_rate
         self._executor = ThreadPoolExecutor(1)
         self._next: tuple[tuple[int, int], Future[tuple[Tensor, int]]] | None = None
 
-    def weights(self, batch: Tensor, context_weight: float) -> Tensor:
+    def weights(self, batch: Tensor, context_weight: float, end_weight: float = 1.0) -> Tensor:
         """How much each predicted token of a batch (rows, time + 1) counts: (rows, time) float32.
 
-        1 from the middle token of a FIM sequence to its end token, context_weight elsewhere. In
-        suffix-prefix-middle order that includes the prefix, which is text like any other.
+        1 from the middle token of a FIM sequence on, end_weight for its end token, context_weight
+        elsewhere. In suffix-prefix-middle order that includes the prefix, which is text like any
+        other.
         """
         place = torch.arange(batch.size(1)).expand_as(batch)
         no_place = place.new_full((), -1)
         middle = torch.where(batch == self._fim.middle, place, no_place).cummax(1).values
         end = torch.where(batch == self._fim.end, place, no_place).cummax(1).values
-        return torch.where(middle > end, 1.0, context_weight)[:, :-1]
+        counted = torch.where(batch[:, 1:] == self._fim.end, end_weight, 1.0)
+        return torch.where((middle > end)[:, :-1], counted, context_weight)
 
     def row(self, window: int) -> tuple[list[int], int]:
         """The row that starts at this window number, and the first window number after it."""
@@ -105,12 +130,17 @@ class Rows:
         n_row = self._n_tokens + 1
         while len(row) < n_row:
             room = n_row - len(row)
-            text, is_start = self._windows[window]
+            document, text, is_start = self._windows[window]
             window += 1
             if not text.strip():
                 continue
+            if not row and rng.random() < self._repository_rate:
+                row += self._packages.context(document, text, int(CONTEXT_SHARE * room), rng)
+                room = n_row - len(row)
+                is_start = is_start and not row
             if room >= SHORTEST and rng.random() < self._fim_rate:
-                row += self._fim.sequence(text, rng, room)
+                language = language_of(self._corpus.path(document))
+                row += self._fim.sequence(text, rng, room, language)
                 continue
             if is_start and rng.random() < HEADER_RATE:
                 row.append(self._header)

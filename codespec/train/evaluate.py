@@ -144,7 +144,13 @@ def line_completion(
     exact = stopped = 0
     similarity = 0.0
     for prefix, middle, suffix in cases:
-        prompt = fim.prompt(fim.encode(prefix)[-n_prefix:], fim.encode(suffix)[:n_suffix], psm=psm)
+        line = line_bounds(prefix, len(prefix))[0]
+        prompt = fim.prompt(
+            fim.encode(prefix[:line])[-n_prefix:],
+            fim.encode(suffix)[:n_suffix],
+            psm=psm,
+            begun=fim.encode(prefix[line:]),
+        )
 
         def is_done(emitted: list[int]) -> bool:
             return emitted[-1] == fim.end or "\n" in tokenizer.decode(emitted[-1:])

@@ -4,30 +4,41 @@ sequence.
 The serving prompt must be what was trained, so the two layouts here are a contract with the prompt
 builder:
 
-    PSM  <|fim_prefix|> P <|fim_suffix|> S <|fim_middle|> M <|endoftext|>
-    SPM  <|fim_prefix|> <|fim_suffix|> S <|fim_middle|> P M <|endoftext|>
+    PSM  <|fim_prefix|> P <|fim_suffix|> S <|fim_middle|> L M <|endoftext|>
+    SPM  <|fim_prefix|> <|fim_suffix|> S <|fim_middle|> P L M <|endoftext|>
 
-P, S and M are tokenised apart, so a middle may begin inside what would have been one token, as a
-cursor does.
+L is what stands before the cursor in its line; P, L, S and M are tokenised apart, so a middle may
+begin inside what would have been one token, as a cursor does. A quarter of the PSM sequences have L
+at the end of P, as other programs prompt.
 
 Source: Bavarian et al. 2022 (both orders, cuts on characters); the cut points follow how people
-complete code: to the end of a line, over a few lines, or to the end of an indented block (compare
-Gong et al. 2024, structure-aware FIM).
+complete code: to the end of a line, inside one, over a few lines, to the end of a syntactic unit
+(compare Gong et al. 2024, structure-aware FIM).
 """
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 from tokenizers import Tokenizer
+from tree_sitter import Node
 
+from codespec.index.languages import LANGUAGES, syntax_tree
 from codespec.train import tokenizer as vocabulary
 
 Span = tuple[int, int]
 # Characters, about 350 tokens: longer than any inline completion people read before they take it.
 MAX_MIDDLE = 1_200
+MIN_UNIT = 3  # characters of a syntactic unit worth leaving out
 LINE_START_RATE = 0.25
+# Of the cuts inside a word, those moved to its beginning: serving takes a begun token back.
+WORD_START_RATE = 0.7
+PSM_AT_CURSOR_RATE = 0.25
+
+_WORD_END = re.compile(r"\w*\Z")
 
 
 def line_bounds(text: str, position: int) -> Span:
@@ -46,7 +57,17 @@ def cut_in_line(text: str, rng: random.Random) -> int:
     position = max(rng.randrange(len(text)), rng.randrange(len(text)))
     start, end = line_bounds(text, position)
     code = start + len(text[start:end]) - len(text[start:end].lstrip())
-    return code if rng.random() < LINE_START_RATE else rng.randint(code, end)
+    return code if rng.random() < LINE_START_RATE else at_word(text, rng.randint(code, end), rng)
+
+
+def at_word(text: str, position: int, rng: random.Random) -> int:
+    """The position, or the beginning of the word that it stands in."""
+    inside = text[position : position + 1]
+    if not (inside.isalnum() or inside == "_") or rng.random() >= WORD_START_RATE:
+        return position
+    start = text.rfind("\n", 0, position) + 1
+    found = _WORD_END.search(text, start, position)
+    return found.start() if found else position
 
 
 def rest_of_line(text: str, rng: random.Random) -> Span:
@@ -102,21 +123,110 @@ def any_span(text: str, rng: random.Random) -> Span:
     return start, min(len(text), start + rng.randint(1, MAX_MIDDLE // 4))
 
 
-CUTS: tuple[tuple[float, Callable[[str, random.Random], Span]], ...] = (
-    (0.40, rest_of_line),
-    (0.25, few_lines),
-    (0.20, indented_block),
-    (0.15, any_span),
+class Units:
+    """The syntactic units of a text: what a grammar has a node for. Parsed when first asked."""
+
+    def __init__(self, text: str, language: str) -> None:
+        """language: as the index names it; of a language without a grammar there are none."""
+        self._text, self._language = text, language
+        self._raw = b""
+        self._root: Node | None = None
+
+    def around(self, position: int, *, in_line: bool) -> list[Span]:
+        """Spans in characters around a position, smallest first, of MIN_UNIT to MAX_MIDDLE
+        characters. in_line: those with something after them in their only line.
+        """
+        if self._language not in LANGUAGES:
+            return []
+        if not self._raw:
+            self._raw = self._text.encode("utf-8", "replace")
+            tree = syntax_tree(self._language, self._raw)
+            self._root = tree.root_node if tree else None
+        if self._root is None:
+            return []
+        at = len(self._text[:position].encode("utf-8", "replace"))
+        node = self._root.descendant_for_byte_range(at, at)
+        spans: list[Span] = []
+        while node is not None and node.end_byte - node.start_byte <= 4 * MAX_MIDDLE:
+            span = self._characters(node)
+            if node.is_named and (not spans or spans[-1] != span) and self._serves(span, in_line):
+                spans.append(span)
+            node = node.parent
+        return spans
+
+    def _characters(self, node: Node) -> Span:
+        start = len(self._raw[: node.start_byte].decode("utf-8", "replace"))
+        text = self._raw[node.start_byte : node.end_byte].decode("utf-8", "replace")
+        return start, start + len(text.rstrip())
+
+    def _serves(self, span: Span, in_line: bool) -> bool:
+        start, end = span
+        if not MIN_UNIT <= end - start <= MAX_MIDDLE:
+            return False
+        line_end = line_bounds(self._text, start)[1]
+        return not in_line or (end < line_end and not self._text[end:line_end].isspace())
+
+
+def within_line(text: str, rng: random.Random, units: Units) -> Span:
+    """A syntactic unit, or its rest, that text follows in the line; without a grammar, a piece of
+    the line that ends with a word.
+    """
+    start = cut_in_line(text, rng)
+    found = units.around(start, in_line=True)
+    if found:
+        return rest_of_unit(text, rng.choice(found), rng)
+    end = line_bounds(text, start)[1]
+    ends = [start + m.end() for m in re.finditer(r"\w+", text[start:end]) if start + m.end() < end]
+    return (start, rng.choice(ends)) if ends else further_lines(text, start, rng)
+
+
+def whole_unit(text: str, rng: random.Random, units: Units) -> Span:
+    """A syntactic unit of any size, an argument or a body, or its rest from its first line on;
+    without a grammar, to the end of an indented block.
+    """
+    found = units.around(cut_in_line(text, rng), in_line=False)
+    return rest_of_unit(text, rng.choice(found), rng) if found else indented_block(text, rng)
+
+
+def rest_of_unit(text: str, unit: Span, rng: random.Random) -> Span:
+    """The unit, or as often what is left of it from a place in its first line."""
+    start, end = unit
+    if rng.random() < 0.5:
+        start = max(start, at_word(text, rng.randrange(start, first_line_end(text, unit)), rng))
+    return start, end
+
+
+def first_line_end(text: str, span: Span) -> int:
+    return min(span[1], max(span[0] + 1, line_bounds(text, span[0])[1]))
+
+
+Rule = Callable[[str, random.Random, Units], Span]
+# Share, name and rule. The name says what the middle is.
+CUTS: tuple[tuple[float, str, Rule], ...] = (
+    (0.30, "line", lambda text, rng, _: rest_of_line(text, rng)),
+    (0.15, "within", within_line),
+    (0.20, "lines", lambda text, rng, _: few_lines(text, rng)),
+    (0.25, "unit", whole_unit),
+    (0.10, "any", lambda text, rng, _: any_span(text, rng)),
 )
 
 
-def choose_span(text: str, rng: random.Random) -> Span:
-    """(start, end) of the middle in characters of a text that is not empty; at most MAX_MIDDLE
-    long.
+class Cut(NamedTuple):
+    """A middle, in characters of its text, and the name of the rule that chose it."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def choose_cut(text: str, rng: random.Random, language: str = "") -> Cut:
+    """The middle of a text that is not empty; at most MAX_MIDDLE long. language: as the index names
+    it; its grammar says where units end.
     """
-    weights, rules = zip(*CUTS, strict=True)
-    start, end = rng.choices(rules, weights)[0](text, rng)
-    return start, min(max(start, end), start + MAX_MIDDLE)
+    shares = [share for share, _, _ in CUTS]
+    _, kind, rule = rng.choices(CUTS, shares)[0]
+    start, end = rule(text, rng, Units(text, language))
+    return Cut(start, min(max(start, end), start + MAX_MIDDLE), kind)
 
 
 class Fim:
@@ -132,34 +242,39 @@ class Fim:
     def encode(self, text: str) -> list[int]:
         return self._tokenizer.encode(text, add_special_tokens=False).ids
 
-    def sequence(self, text: str, rng: random.Random, max_tokens: int) -> list[int]:
+    def sequence(
+        self, text: str, rng: random.Random, max_tokens: int, language: str = ""
+    ) -> list[int]:
         """One FIM sequence of at most max_tokens tokens from a text, in either order with equal
         chance.
 
         What is too long is cut where the serving prompt is cut: far from the cursor. An empty list
         means that the middle alone left no room.
         """
-        start, end = choose_span(text, rng)
-        prefix, middle, suffix = (
-            self.encode(part) for part in (text[:start], text[start:end], text[end:])
+        start, end, _ = choose_cut(text, rng, language)
+        psm = rng.random() < 0.5
+        line = start if psm and rng.random() < PSM_AT_CURSOR_RATE else line_bounds(text, start)[0]
+        prefix, begun, middle, suffix = (
+            self.encode(part)
+            for part in (text[:line], text[line:start], text[start:end], text[end:])
         )
-        room = max_tokens - len(middle) - 4
+        room = max_tokens - len(begun) - len(middle) - 4
         if room < max_tokens // 4:
             return []
         n_suffix = min(len(suffix), max(room - len(prefix), int(room * rng.uniform(0.1, 0.4))))
         n_prefix = min(len(prefix), room - n_suffix)
-        return self.layout(
-            prefix[len(prefix) - n_prefix :], suffix[:n_suffix], middle, psm=rng.random() < 0.5
+        prompt = self.prompt(
+            prefix[len(prefix) - n_prefix :], suffix[:n_suffix], psm=psm, begun=begun
         )
+        return [*prompt, *middle, self.end]
 
-    def prompt(self, prefix: list[int], suffix: list[int], *, psm: bool) -> list[int]:
-        """The prompt whose continuation is the middle."""
-        if psm:
-            return [self.prefix, *prefix, self.suffix, *suffix, self.middle]
-        return [self.prefix, self.suffix, *suffix, self.middle, *prefix]
-
-    def layout(
-        self, prefix: list[int], suffix: list[int], middle: list[int], *, psm: bool
+    def prompt(
+        self, prefix: list[int], suffix: list[int], *, psm: bool, begun: list[int] | None = None
     ) -> list[int]:
-        """Prompt, middle and end token."""
-        return [*self.prompt(prefix, suffix, psm=psm), *middle, self.end]
+        """The prompt whose continuation is the middle. begun: what stands before the cursor in its
+        line, where that is not the end of the prefix already.
+        """
+        begun = begun or []
+        if psm:
+            return [self.prefix, *prefix, self.suffix, *suffix, self.middle, *begun]
+        return [self.prefix, self.suffix, *suffix, self.middle, *prefix, *begun]

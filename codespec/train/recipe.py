@@ -13,6 +13,8 @@ class Phase:
 
     until: progress, 0 to 1, at which the phase ends. fim_rate: share of fill-in-the-middle
     sequences. context_weight: what a token outside a middle counts, one inside counting 1.
+    end_weight: what the end token of a middle counts. repository_rate: share of rows that begin
+    with text of other files of a package.
     """
 
     until: float
@@ -21,6 +23,8 @@ class Phase:
     n_micro_rows: int
     fim_rate: float = 0.5
     context_weight: float = 1.0
+    end_weight: float = 1.0
+    repository_rate: float = 0.0
 
     def __post_init__(self) -> None:
         if self.n_rows % self.n_micro_rows:
@@ -121,24 +125,26 @@ LARGE_DRAFT = replace(
 )
 LARGE_RECIPES = {recipe.name: recipe for recipe in (LARGE_TARGET, LARGE_DRAFT)}
 
-# What a finished model lacks after a short budget: to stop at the end of a middle when the prompt
-# is as long as a served one. All rows are long, nearly all of them fill-in-the-middle, and middles
-# count most.
+# What a finished model lacks after a short budget: to go on where the text before the cursor ends,
+# in prefix-suffix-middle order, and to stop at the end of a middle. Both are learned once a
+# sequence, so short rows first; small batches and rates, because the weights are good already.
 FURTHER_PHASES = (
-    Phase(0.5, 512, 16, 4, fim_rate=0.85, context_weight=0.25),
-    Phase(1.0, 1024, 8, 2, fim_rate=0.9, context_weight=0.25),
+    Phase(0.55, 320, 16, 4, fim_rate=0.8, context_weight=0.5, end_weight=2.0),
+    Phase(1.0, 1024, 6, 1, 0.8, context_weight=0.5, end_weight=2.0, repository_rate=0.3),
 )
+FURTHER_RATE = 0.3  # of the recipe's
 
 
 def further(recipe: Recipe) -> Recipe:
-    """The recipe of going on from the weights of a finished run, whose optimisers are gone: half
-    the rates, falling from the start.
+    """The recipe of going on from the weights of a finished run, whose optimisers are gone: lower
+    rates, falling from the start.
     """
     return replace(
         recipe,
         phases=FURTHER_PHASES,
-        matrix_lr=recipe.matrix_lr / 2,
-        other_lr=recipe.other_lr / 2,
+        matrix_lr=recipe.matrix_lr * FURTHER_RATE,
+        other_lr=recipe.other_lr * FURTHER_RATE,
+        warmup_steps=10,
         decay_from=0.0,
         seed=recipe.seed + 1,
     )

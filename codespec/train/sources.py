@@ -23,6 +23,9 @@ LANGUAGES = {
     ".mjs": "javascript",
     ".ts": "typescript",
     ".tsx": "typescript",
+    ".go": "go",
+    ".java": "java",
+    ".rs": "rust",
 }
 LANGUAGE_NAMES = sorted(set(LANGUAGES.values()))
 

@@ -147,7 +147,7 @@ class Trainer:
         batch, state.window = rows.batch(state.window, shape.n_rows)
         if self.device.type != "cpu":  # a CPU has better to do
             rows.ahead(state.window, shape.n_rows)
-        weights = rows.weights(batch, shape.context_weight)
+        weights = rows.weights(batch, shape.context_weight, shape.end_weight)
         micro_batches = list(
             zip(
                 batch.to(self.device).split(shape.n_micro_rows),
@@ -202,7 +202,14 @@ class Trainer:
     def _rows(self, phase: int) -> Rows:
         shape = self.recipe.phases[phase]
         seed = self.recipe.seed + 1000 * phase
-        return Rows(self.corpus, self.tokenizer, shape.n_tokens, seed=seed, fim_rate=shape.fim_rate)
+        return Rows(
+            self.corpus,
+            self.tokenizer,
+            shape.n_tokens,
+            seed=seed,
+            fim_rate=shape.fim_rate,
+            repository_rate=shape.repository_rate,
+        )
 
     def _log(self) -> None:
         with (self.folder / "log.jsonl").open("a", encoding="utf-8") as log:

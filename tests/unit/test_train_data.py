@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer
 
+from codespec.backends.fake import FakeTarget, hashed_logits
+from codespec.context.snippets import render
 from codespec.train import corpus, sources, tokenizer
-from codespec.train.data import Rows, Windows
+from codespec.train.data import CONTEXT_SHARE, Rows, Windows
+from codespec.train.fim import Fim
+from codespec.types import FimTokens, Snippet, Tokens
 from tests import training
 
 
@@ -21,6 +27,16 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> corpus.Corpus:
 @pytest.fixture(scope="module")
 def words(data: corpus.Corpus) -> Tokenizer:
     return training.small_tokenizer(data)
+
+
+class Words:
+    """The training tokenizer with the manners of a served one."""
+
+    def __init__(self, words: Tokenizer) -> None:
+        self._fim = Fim(words)
+
+    def encode(self, text: str) -> Tokens:
+        return np.array(self._fim.encode(text), np.int32)
 
 
 def test_rows_are_full_and_resume_at_any_window(data: corpus.Corpus, words: Tokenizer) -> None:
@@ -59,6 +75,65 @@ def test_weights_pick_out_the_middles_and_their_ends(data: corpus.Corpus, words:
     assert weights[weights != 1.0].unique().tolist() == [0.25]
 
 
+def test_end_tokens_of_middles_may_count_more(data: corpus.Corpus, words: Tokenizer) -> None:
+    end, prefix, suffix, middle = 0, 1, 2, 3
+    batch = torch.tensor([[50, end, prefix, 60, suffix, 61, middle, 62, 63, end, 51, end]])
+    weights = Rows(data, words, 100, seed=0).weights(batch, 0.25, 3.0)
+    counted = dict(zip(range(1, 12), weights[0].tolist(), strict=True))
+    assert counted[9] == 3.0
+    assert counted[7] == counted[8] == 1.0
+    assert counted[1] == counted[11] == 0.25, "the end of a plain text is context"
+
+
+def test_rows_of_a_repository_are_what_the_prompt_builder_shows(
+    data: corpus.Corpus, words: Tokenizer
+) -> None:
+    """Markers, names and paths as served, other files of the same package and split, the file of
+    the cursor last."""
+    repository, file, prefix = (
+        words.token_to_id(t)
+        for t in (tokenizer.REPO_NAME, tokenizer.FILE_SEPARATOR, tokenizer.FIM_PREFIX)
+    )
+    trained = {data.path(int(d)): data.text(int(d)) for d in data.documents("train")}
+    info = dataclasses.replace(
+        FakeTarget(hashed_logits(training.N_VOCAB), training.N_VOCAB).info,
+        fim=FimTokens(1, 2, 3, repository=repository, file=file),
+    )
+    rows = Rows(data, words, 1200, seed=3, fim_rate=1.0, repository_rate=1.0)
+    window = n_shown = 0
+    for _ in range(20):
+        row, window = rows.row(window)
+        assert row[0] == repository
+        assert row.count(repository) == 1
+        head = row[: row.index(prefix)]
+        assert len(head) <= 1201 * CONTEXT_SHARE
+        name, *files, last = words.decode(head, skip_special_tokens=False).split("<|file_sep|>")
+        assert name == "<|repo_name|>ours\n"
+        assert last.removesuffix("\n") in trained
+        snippets: list[Snippet] = []
+        for shown in files:
+            path, _, piece = shown.partition("\n")
+            assert piece.removesuffix("\n") in trained[path]
+            assert path != last.removesuffix("\n")
+            snippets.append(Snippet("buffers", "/ours/" + path, piece.removesuffix("\n")))
+        n_shown += len(snippets)
+        served = render(snippets, info, Words(words), "/ours/" + last.strip(), "/ours")
+        assert served.tolist() == head
+    assert n_shown > 20
+
+
+def test_rows_of_repositories_occur_as_often_as_asked(
+    data: corpus.Corpus, words: Tokenizer
+) -> None:
+    repository = words.token_to_id(tokenizer.REPO_NAME)
+    rows = Rows(data, words, 600, seed=3, repository_rate=0.3)
+    batch, _ = rows.batch(0, 200)
+    share = (batch[:, 0] == repository).float().mean().item()
+    assert share == pytest.approx(0.3, abs=0.1)
+    again, _ = Rows(data, words, 600, seed=3, repository_rate=0.3).batch(0, 200)
+    assert torch.equal(batch, again)
+
+
 def test_the_share_of_fim_is_as_asked(data: corpus.Corpus, words: Tokenizer) -> None:
     prefix = words.token_to_id(tokenizer.FIM_PREFIX)
     for rate in (0.0, 1.0):
@@ -71,11 +146,11 @@ def test_an_epoch_visits_every_window_once_and_the_next_in_another_order(
 ) -> None:
     windows = Windows(data, "train", 64, seed=0)
     n = len(windows)
-    first = [windows[i][0] for i in range(n)]
-    second = [windows[n + i][0] for i in range(n)]
+    first = [windows[i].text for i in range(n)]
+    second = [windows[n + i].text for i in range(n)]
     assert sorted(first) == sorted(second)
     assert first != second
-    starts = sum(windows[i][1] for i in range(n))
+    starts = sum(windows[i].is_start for i in range(n))
     assert starts == len(data.documents("train"))
 
 
@@ -84,7 +159,7 @@ def test_windows_hold_training_text_only(data: corpus.Corpus) -> None:
     trained = [data.text(int(d)) for d in data.documents("train")]
     held_out = [data.text(int(d)) for d in data.documents("heldout")]
     for i in range(0, len(windows), 7):
-        text, _ = windows[i]
+        text = windows[i].text
         assert any(text in t for t in trained)
         assert len(text) < 80 or not any(text in t for t in held_out)
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
+from collections import Counter
+from typing import Literal
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from codespec.backends.fake import FakeTarget, hashed_logits
+from codespec.context.fim import assemble
+from codespec.index.languages import LANGUAGES
 from codespec.train import fim, tokenizer
 from codespec.train.fim import Fim
+from codespec.types import FimTokens
 from tests import training
 
 END, PREFIX, SUFFIX, MIDDLE = range(4)
@@ -23,12 +31,27 @@ def words() -> Tokenizer:
 
 def test_layouts(words: Tokenizer) -> None:
     transform = Fim(words)
-    assert transform.layout([10], [20], [30, 31], psm=True) == [
-        PREFIX, 10, SUFFIX, 20, MIDDLE, 30, 31, END,
+    assert transform.prompt([10], [20], psm=True) == [PREFIX, 10, SUFFIX, 20, MIDDLE]
+    assert transform.prompt([10], [20], psm=False) == [PREFIX, SUFFIX, 20, MIDDLE, 10]
+    assert transform.prompt([10], [20], psm=True, begun=[11]) == [
+        PREFIX, 10, SUFFIX, 20, MIDDLE, 11,
     ]  # fmt: skip
-    assert transform.layout([10], [20], [30, 31], psm=False) == [
-        PREFIX, SUFFIX, 20, MIDDLE, 10, 30, 31, END,
+    assert transform.prompt([10], [20], psm=False, begun=[11]) == [
+        PREFIX, SUFFIX, 20, MIDDLE, 10, 11,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ["psm", "spm"])
+def test_what_is_trained_is_what_is_served(words: Tokenizer, order: Literal["psm", "spm"]) -> None:
+    """The prompt builder's tokens, with the text before the cursor in its line where it puts it."""
+    markers = FimTokens(PREFIX, SUFFIX, MIDDLE, order=order)
+    info = dataclasses.replace(
+        FakeTarget(hashed_logits(training.N_VOCAB), training.N_VOCAB).info, fim=markers
+    )
+    left, right = [10, 11, 12], [20]
+    served, _ = assemble(info, np.array(left, np.int32), np.array(right, np.int32), n_in_line=1)
+    trained = Fim(words).prompt(left[:2], right, psm=order == "psm", begun=left[2:])
+    assert served.tolist() == trained
 
 
 def split_parts(row: list[int]) -> tuple[list[int], list[int], bool]:
@@ -63,11 +86,76 @@ def test_a_long_text_is_cut_far_from_the_cursor(seed: int, words: Tokenizer) -> 
         assert words.decode(before) + words.decode(suffix) in text
 
 
-@settings(max_examples=200, deadline=None)
-@given(text=st.text(alphabet="ab \n\té", min_size=1, max_size=60), seed=st.integers(0, 10**6))
-def test_a_span_lies_in_the_text(text: str, seed: int) -> None:
-    start, end = fim.choose_span(text, random.Random(seed))
-    assert 0 <= start <= end <= len(text)
+@settings(max_examples=300, deadline=None)
+@given(
+    text=st.text(alphabet="ab(){}=.,'#:; \n\té🐍", min_size=1, max_size=60),
+    seed=st.integers(0, 10**6),
+    language=st.sampled_from(["", *LANGUAGES]),
+)
+def test_a_cut_lies_in_the_text_and_depends_on_the_seed_alone(
+    text: str, seed: int, language: str
+) -> None:
+    cut = fim.choose_cut(text, random.Random(seed), language)
+    assert 0 <= cut.start <= cut.end <= len(text)
+    assert text[: cut.start] + text[cut.start : cut.end] + text[cut.end :] == text
+    assert cut == fim.choose_cut(text, random.Random(seed), language)
+
+
+def test_kinds_of_cuts_occur_in_their_shares() -> None:
+    assert sum(share for share, _, _ in fim.CUTS) == pytest.approx(1.0)
+    n, rng = 4_000, random.Random(0)
+    drawn = Counter(fim.choose_cut(SNIPPET, rng, "python").kind for _ in range(n))
+    for share, kind, _ in fim.CUTS:
+        assert drawn[kind] / n == pytest.approx(share, abs=0.03)
+
+
+UNITS = {
+    "python": ("def f(self, first=1):\n    return [g(first), (2)]\n", "[g(first), (2)]"),
+    "javascript": ("function f(first) {\n  return g(first, {a: 1});\n}\n", "{a: 1}"),
+    "typescript": ("const f = (first: number): A => g(first, 'é');\n", "g(first, 'é')"),
+    "go": ("func f(first int) int {\n\treturn g(first + 1)\n}\n", "first + 1"),
+    "rust": ("fn f(first: &str) -> u8 {\n    g(first.len() as u8)\n}\n", "first.len() as u8"),
+    "c": ("int f(int first) {\n  return g(first, 1 << 2);\n}\n", "1 << 2"),
+    "cpp": ("auto f(int first) {\n  return std::move(first);\n}\n", "std::move(first)"),
+    "java": ("class A {\n  int f(int first) { return g(first, 'x'); }\n}\n", "g(first, 'x')"),
+}
+
+
+@pytest.mark.parametrize("language", UNITS)
+def test_units_are_what_the_grammar_says(language: str) -> None:
+    text, unit = UNITS[language]
+    at = text.index(unit)
+    found = fim.Units(text, language).around(at, in_line=False)
+    assert unit in [text[start:end] for start, end in found]
+    assert all(start <= at < end for start, end in found)
+    sizes = [end - start for start, end in found]
+    assert sizes == sorted(sizes)
+    for start, end in fim.Units(text, language).around(at, in_line=True):
+        rest = text[end:].partition("\n")[0]
+        assert rest.strip()
+        assert "\n" not in text[start:end]
+
+
+def test_middles_of_units_end_where_a_unit_does() -> None:
+    text = training.source_text(3)
+    ends = {
+        end
+        for at in range(len(text))
+        for _, end in fim.Units(text, "python").around(at, in_line=False)
+    }
+    for seed in range(100):
+        start, end = fim.whole_unit(text, random.Random(seed), fim.Units(text, "python"))
+        assert end in ends or (start, end) == (start, start + len(text[start:end].rstrip()))
+        assert end - start <= fim.MAX_MIDDLE
+
+
+def test_a_language_without_a_grammar_is_cut_by_lines_and_indentation() -> None:
+    assert not fim.Units(SNIPPET, "cobol").around(3, in_line=False)
+    for seed in range(50):
+        start, end = fim.within_line(SNIPPET, random.Random(seed), fim.Units(SNIPPET, ""))
+        rest = SNIPPET[end:].partition("\n")[0]
+        assert end > start
+        assert rest or "\n" in SNIPPET[start:end] or end == len(SNIPPET.rstrip("\n"))
 
 
 def test_both_orders_occur_and_middles_start_inside_tokens(words: Tokenizer) -> None:
