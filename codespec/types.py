@@ -405,6 +405,15 @@ class Engine(Protocol):
 
 
 @runtime_checkable
+class Librarian(Protocol):
+    """An engine that remembers the documents it was asked about."""
+
+    def closed(self, path: str) -> None:
+        """The document is no longer open: what its file holds counts again."""
+        ...
+
+
+@runtime_checkable
 class Idler(Protocol):
     """An engine with work to do while no request waits."""
 

@@ -351,6 +351,7 @@ class Session:
         document = self._documents.pop(uri, None)
         if document is not None:
             self._end_generation(document)
+            self._client.closed(uri)
         self._suggestions.forget(uri)
 
     async def close(self) -> None:

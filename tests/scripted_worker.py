@@ -23,6 +23,12 @@ SCRIPT = str(Path(__file__))
 
 
 class ScriptedEngine:
+    def __init__(self) -> None:
+        self._closed: list[str] = []
+
+    def closed(self, path: str) -> None:
+        self._closed.append(path)
+
     def complete(
         self,
         request: CompletionRequest,
@@ -44,6 +50,8 @@ class ScriptedEngine:
             while not cancelled() and time.monotonic() < end_s:
                 never.wait(0.001)
             return Completion("one\ntwo\nthree", "stop")
+        elif request.prefix == "what was closed":
+            return Completion(" ".join(sorted(self._closed)), "stop")
         elif request.prefix == "print":
             os.write(1, b"native chatter on stdout\n")
             print("chatter of Python on stdout", flush=True)

@@ -27,6 +27,10 @@ class Shelf:
     def __init__(self) -> None:
         self._snippets: list[Snippet] = []
 
+    def forget(self, path: str) -> None:
+        """Show nothing of this file that was shown before."""
+        self._snippets = [s for s in self._snippets if s.path != path]
+
     def choose(
         self,
         wanted: Sequence[Snippet],

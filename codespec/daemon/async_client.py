@@ -108,6 +108,10 @@ class AsyncClient:
             if not answered:
                 self._send(wire.Cancel(id=request_id))
 
+    def closed(self, document: str) -> None:
+        """The document is no longer open in the editor."""
+        self._send(wire.Closed(document=document))
+
     async def close(self) -> None:
         """Leaves the daemon running."""
         self._closed = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import selectors
 import socket
@@ -208,6 +209,13 @@ class DaemonEngine:
             if reply is None and not cancel_sent and cancelled():
                 connection.send(wire.Cancel(id=request_id))
                 cancel_sent = True
+
+    def closed(self, path: str) -> None:
+        """The document is no longer open."""
+        if self._connection is not None:
+            # A daemon that is gone has forgotten it.
+            with contextlib.suppress(ConnectionError):
+                self._connection.send(wire.Closed(document=path))
 
     def status(self) -> wire.StatusReport:
         """Raises: DaemonError."""

@@ -196,6 +196,8 @@ class Server:
             self.supervisor.submit(client.number, message, client.send)
         elif isinstance(message, wire.Cancel):
             self.supervisor.cancel(client.number, message.id)
+        elif isinstance(message, wire.Closed):
+            self.supervisor.closed(client.number, message.document)
         elif isinstance(message, wire.Status):
             client.send(self._report(message.id))
         elif isinstance(message, wire.Configure):

@@ -53,6 +53,7 @@ class Supervisor:
         self._scheduler = Scheduler()
         self._replies: dict[Job, Reply] = {}
         self._timers: dict[Job, asyncio.TimerHandle] = {}
+        self._documents: dict[int, set[str]] = {}  # open in each client
         self._grace: asyncio.TimerHandle | None = None
         self._started_s = time.monotonic()
         self._n_requests = 0
@@ -112,6 +113,8 @@ class Supervisor:
         if self._keeper.failure is not None:
             reply(msgspec.structs.replace(self._keeper.failure, id=message.id))
             return
+        if message.document:
+            self._documents.setdefault(client, set()).add(message.document)
         loop = asyncio.get_running_loop()
         now = loop.time()
         due = now + message.deadline_ms / 1e3 if message.deadline_ms > 0 else None
@@ -131,11 +134,21 @@ class Supervisor:
         if job is not None:
             self._give_up(job, "cancelled", "the client cancelled")
 
+    def closed(self, client: int, document: str) -> None:
+        """The client has the document open no more."""
+        for job in self._scheduler.of_client(client):
+            if job.document == document:
+                self._give_up(job, "cancelled", "the document was closed")
+        self._documents.get(client, set()).discard(document)
+        self._keeper.send(wire.Closed(document=document))
+
     def drop(self, client: int) -> None:
-        """The client is gone; nothing of its is answered any more."""
+        """The client is gone, with its documents; nothing of its is answered any more."""
         for job in self._scheduler.of_client(client):
             self._replies.pop(job, None)
             self._give_up(job, "cancelled", "the client is gone")
+        for document in self._documents.pop(client, ()):
+            self._keeper.send(wire.Closed(document=document))
 
     def _pump(self) -> None:
         if self._keeper.state != "ready":

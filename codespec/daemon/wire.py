@@ -78,6 +78,12 @@ class Cancel(Message, frozen=True):
     id: int
 
 
+class Closed(Message, frozen=True):
+    """The document is no longer open: what its file holds counts again. No reply comes."""
+
+    document: str
+
+
 class Status(Message, frozen=True):
     id: int
 
@@ -157,7 +163,7 @@ class StatusReport(Message, frozen=True):
     memory_bytes: int = 0
 
 
-# --- supervisor to worker and back (also Complete, Cancel; Completed, Partial, Failed) ------
+# --- supervisor to worker and back (also Complete, Cancel, Closed; Completed, Partial, Failed)
 
 
 class Load(Message, frozen=True):
@@ -176,9 +182,9 @@ class Ready(Message, frozen=True):
     backend: str
 
 
-FromClient: TypeAlias = Hello | Complete | Cancel | Status | Configure | Shutdown
+FromClient: TypeAlias = Hello | Complete | Cancel | Closed | Status | Configure | Shutdown
 FromDaemon: TypeAlias = Welcome | Completed | Partial | Failed | StateChanged | StatusReport
-ToWorker: TypeAlias = Load | Complete | Cancel
+ToWorker: TypeAlias = Load | Complete | Cancel | Closed
 FromWorker: TypeAlias = Loading | Ready | Completed | Partial | Failed
 
 T = TypeVar("T")

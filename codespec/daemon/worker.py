@@ -22,7 +22,7 @@ from codespec.config import Settings
 from codespec.daemon import payload, wire
 from codespec.daemon.logs import outline
 from codespec.errors import CodespecError
-from codespec.types import CancelledError, Completion, Engine, Idler, Progress
+from codespec.types import CancelledError, Completion, Engine, Idler, Librarian, Progress
 
 QUIET_S = 2.0
 """So long after a request, the next key was not pressed: time for other work."""
@@ -38,6 +38,9 @@ _STEP = 0.05
 class _Task:
     message: wire.Complete
     cancelled: threading.Event
+
+
+_Tasks = queue.SimpleQueue[_Task | wire.Closed]
 
 
 class Channel:
@@ -86,7 +89,7 @@ def serve(channel: Channel, factory: EngineFactory) -> int:
     load = channel.receive()
     if not isinstance(load, wire.Load):
         return 0 if load is None else 2
-    tasks: queue.SimpleQueue[_Task] = queue.SimpleQueue()
+    tasks: _Tasks = queue.SimpleQueue()
     threading.Thread(target=_read, args=(channel, tasks), daemon=True, name="reader").start()
     told = 0.0
 
@@ -102,6 +105,7 @@ def serve(channel: Channel, factory: EngineFactory) -> int:
         channel.send(wire.failure(0, e))
         return 0
     channel.send(ready)
+    paths: dict[str, str] = {}
     _work_while_idle(engine, tasks)
     while True:
         try:
@@ -109,23 +113,28 @@ def serve(channel: Channel, factory: EngineFactory) -> int:
         except queue.Empty:
             _work_while_idle(engine, tasks)
             task = tasks.get()
-        channel.send(_answer(engine, task, channel.send))
+        if isinstance(task, _Task):
+            channel.send(_answer(engine, task, paths, channel.send))
+        elif isinstance(engine, Librarian) and (path := paths.pop(task.document, "")):
+            engine.closed(path)
 
 
-def _work_while_idle(engine: Engine, tasks: queue.SimpleQueue[_Task]) -> None:
+def _work_while_idle(engine: Engine, tasks: _Tasks) -> None:
     """Measure what passes cost and the like, until a request comes."""
     if isinstance(engine, Idler):
         while tasks.empty() and engine.idle(lambda: not tasks.empty()):
             pass
 
 
-def _read(channel: Channel, tasks: queue.SimpleQueue[_Task]) -> None:
+def _read(channel: Channel, tasks: _Tasks) -> None:
     current: _Task | None = None
     try:
         while (message := channel.receive()) is not None:
             if isinstance(message, wire.Complete):
                 current = _Task(message, threading.Event())
                 tasks.put(current)
+            elif isinstance(message, wire.Closed):
+                tasks.put(message)
             # A cancel is for the last request: the supervisor sends one at a time.
             elif isinstance(message, wire.Cancel) and current and current.message.id == message.id:
                 current.cancelled.set()
@@ -136,8 +145,9 @@ def _read(channel: Channel, tasks: queue.SimpleQueue[_Task]) -> None:
 
 
 def _answer(
-    engine: Engine, task: _Task, send: Callable[[wire.Message], None]
+    engine: Engine, task: _Task, paths: dict[str, str], send: Callable[[wire.Message], None]
 ) -> wire.Completed | wire.Failed:
+    """paths: of the documents that were asked about, to be kept up to date."""
     message = task.message
 
     def tell(progress: Progress) -> None:
@@ -145,6 +155,8 @@ def _answer(
 
     try:
         request = payload.unpack_request(message.request)
+        if message.document and request.path:
+            paths[message.document] = request.path
         request = dataclasses.replace(request, deadline_ms=message.deadline_ms)
         if task.cancelled.is_set():
             completion = payload.empty(request, "cancelled", "cancelled before it began")

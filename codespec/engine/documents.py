@@ -12,6 +12,8 @@ from codespec.index.edits import RecentEdits
 from codespec.index.ignore import secret_in
 from codespec.index.live import LiveDocument
 from codespec.index.openfiles import OpenFileRules
+from codespec.index.scan import read_file
+from codespec.index.text import normalise
 from codespec.native import SuffixAutomaton
 from codespec.types import CompletionRequest, Context, Source, Tokenizer, Tokens
 
@@ -74,6 +76,19 @@ class OpenDocuments:
         if known.document.update(request.prefix, request.suffix):
             known.secret = None
         return known.document
+
+    def close(self, path: str) -> bool:
+        """The document is no longer open. Of text that was never saved nothing is kept, the lines
+        that it lost included. Returns: whether there was any."""
+        known = self._open.pop(path, None)
+        if known is None:
+            return False
+        # A file that changed since was saved, most likely by this editor.
+        saved = known.file != _file_state(path) or _holds(path, known.document.text)
+        edits = self._edits.get(known.workspace)
+        if edits is not None:
+            edits.close(path) if saved else edits.forget(path)
+        return not saved
 
     def get(self, path: str) -> LiveDocument:
         """The document of the last `update` for this path. Raises: KeyError."""
@@ -147,6 +162,12 @@ class OpenDocuments:
         known = self._open.pop(path, None)
         if known is not None and known.workspace in self._edits:
             self._edits[known.workspace].forget(path)
+
+
+def _holds(path: str, text: str) -> bool:
+    """Whether a file's text is this one."""
+    read = read_file(path, 4 * len(text) + 64)
+    return read is not None and normalise(read[0].decode("utf-8", "replace")) == text
 
 
 def _file_state(path: str) -> _FileState:

@@ -85,6 +85,14 @@ class Gatherer:
             )
         return page.snippets
 
+    def forget(self, path: str) -> None:
+        """What was shown of this file was never saved."""
+        self._windows.pop(path, None)
+        for page in self._pages.values():
+            if any(s.path == path for s in page.snippets):
+                page.shelf.forget(path)
+                page.line = (-1, -1)
+
     def render(self, snippets: tuple[Snippet, ...], request: CompletionRequest) -> Tokens:
         return render(snippets, self._info, self._tokenizer, request.path, request.workspace)
 

@@ -168,6 +168,12 @@ class LocalEngine:
         if not self._documents.why_excluded(request):
             self._documents.update(request)
 
+    def closed(self, path: str) -> None:
+        """The document is no longer open: what its file holds counts again, and nothing is drafted
+        from text that was not saved."""
+        if self._documents.close(path):
+            self._gatherer.forget(path)
+
     def generate(
         self,
         request: CompletionRequest,

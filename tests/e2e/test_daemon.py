@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from codespec.config import DaemonSettings, Settings
+from codespec.config import DaemonSettings, Settings, load_settings
 from codespec.daemon import control
 from codespec.daemon.address import address_of
 from codespec.daemon.client import DaemonEngine
@@ -131,6 +131,32 @@ def test_a_daemon_killed_during_a_completion(home: Home) -> None:
         assert "daemon ended" in answer.reason
         wait_until_gone(first.worker_pid)
         assert engine.complete(REQUEST).text == expected
+
+
+def test_a_discarded_buffer_counts_no_more(home: Home) -> None:
+    """It is lent to other documents until it is closed, or its editor goes."""
+    settings = load_settings({"context": {"buffers": "on"}})
+    lent = "def compute_total(first_item, second_item):\n    return first_item + second_item\n"
+    paths = [str(home.workspace / name) for name in ("lender.py", "asker.py")]
+    lender, asker = (
+        replace(REQUEST, path=path, workspace=str(home.workspace), prefix=prefix, suffix="")
+        for path, prefix in zip(paths, (lent, "total = compute_total(first_item, "), strict=True)
+    )
+    Path(paths[0]).write_text("saved = 1\n")
+    with DaemonEngine(settings) as engine:
+        for leave in ("close", "go"):
+            # What to show is looked for anew in another line.
+            asker = replace(asker, prefix="\n" + asker.prefix)
+            with DaemonEngine(settings) as editor:
+                editor.complete(lender)
+                assert engine.complete(asker).trace.n_snippets == 1
+                if leave == "close":
+                    editor.closed(paths[0])
+                    editor.status()  # is answered after what was said before
+                    assert engine.complete(asker).trace.n_snippets == 0
+            while engine.status().n_clients > 1:
+                time.sleep(0.01)
+            assert engine.complete(asker).trace.n_snippets == 0
 
 
 def test_clients_that_come_at_once_share_one_daemon(home: Home) -> None:

@@ -279,6 +279,16 @@ def test_documents_that_are_not_open_get_nothing(scripted: LspClient) -> None:
     assert scripted.complete(URI, 0, 1) == []
 
 
+def test_the_engine_is_told_of_closed_documents(scripted: LspClient) -> None:
+    for name in ("a", "b"):
+        scripted.open(f"file:///w/{name}.py", "x")
+        scripted.complete(f"file:///w/{name}.py", 0, 1)
+    scripted.notify("textDocument/didClose", {"textDocument": {"uri": "file:///w/a.py"}})
+    scripted.open("untitled:1", "what was closed")
+    (item,) = scripted.complete("untitled:1", 0, 15)
+    assert item["insertText"] == "/w/a.py"
+
+
 def test_untitled_documents_are_completed_too(scripted: LspClient) -> None:
     scripted.open("untitled:Untitled-1", "x")
     (item,) = scripted.complete("untitled:Untitled-1", 0, 1)

@@ -53,13 +53,19 @@ class Harness:
         return self.supervisor.state
 
     def post(
-        self, prefix: str, *, client: int = 1, document: str = "", deadline_ms: float = 0.0
+        self,
+        prefix: str,
+        *,
+        client: int = 1,
+        document: str = "",
+        path: str = "",
+        deadline_ms: float = 0.0,
     ) -> asyncio.Future[wire.Completed | wire.Failed]:
         self._n_ids += 1
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         message = wire.Complete(
             id=self._n_ids,
-            request=payload.pack(CompletionRequest(prefix, "after")),
+            request=payload.pack(CompletionRequest(prefix, "after", path=path)),
             document=document,
             deadline_ms=deadline_ms,
         )
@@ -219,6 +225,19 @@ async def test_a_client_that_leaves_frees_the_worker(start: Start) -> None:
         assert not gone.done()
         assert not also_gone.done()
         assert harness.supervisor.report(0).n_respawns == 0
+
+
+async def test_the_worker_is_told_of_closed_documents(start: Start) -> None:
+    async with start() as harness:
+        for client, name in [(1, "a"), (1, "b"), (2, "c"), (2, "d"), (3, "e")]:
+            await harness.ask("x", client=client, document=f"uri:{name}", path=f"/{name}")
+        running = harness.post("until cancelled", document="uri:a", path="/a")
+        harness.supervisor.closed(1, "uri:a")
+        harness.supervisor.closed(1, "uri:never seen")
+        assert (await completion(running)).finish == "cancelled"
+        assert (await harness.ask("what was closed")).text == "/a"
+        harness.supervisor.drop(2)
+        assert (await harness.ask("what was closed")).text == "/a /c /d"
 
 
 async def test_what_native_code_prints_does_not_get_between_the_frames(start: Start) -> None:

@@ -247,6 +247,31 @@ def test_a_file_changed_on_disk_since_is_no_buffer(home: Path) -> None:
     assert engine.drafts("b.py", "buffer_name =") == {}
 
 
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_closed_buffer_counts_only_as_far_as_it_was_saved(home: Path, saved: bool) -> None:
+    engine = Engine(home)
+    (home / "a.py").write_text("stored_name = stored(value)\r\n")
+    for text in ("stored_name = stored(value)\n", "wholly_new = typed(value)\n", "last = 1\n"):
+        engine.see("a.py", text)
+    if saved:
+        (home / "a.py").write_text("last = 1\n")
+    engine.see("b.py", "")
+    path, workspace = str(home / "a.py"), str(home)
+    assert engine.drafts("b.py", "stored_name =") == {Source.EDITS: " stored(valu"}
+    assert bool(engine.drafts("b.py", "last =")) != saved  # a file that changed is no buffer
+    assert engine.documents.close(path) is not saved
+    assert path not in engine.documents.overridden(str(home / "b.py"), workspace)
+    assert engine.documents.texts(str(home / "b.py"), workspace) == []
+    assert engine.drafts("b.py", "last = ") == {}
+    assert engine.drafts("b.py", "wholly_new =") == {}
+    lost = engine.drafts("b.py", "stored_name =")
+    assert lost == ({Source.EDITS: " stored(valu"} if saved else {})
+    engine.documents.close(path)
+    engine.documents.close("never seen")
+    engine.see("a.py", "again = 1\n")
+    assert engine.drafts("b.py", "again") == {Source.BUFFERS: " = 1\n"}
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_excluded_documents_lend_nothing(home: Path, when: str) -> None:
     engine = Engine(home)
