@@ -71,12 +71,13 @@ def measuring(
     """Time passes of several widths; yields after each. Others may use the target in between.
 
     The least of the repeats counts: a neighbour on the machine only ever adds time, and adds it
-    unevenly, while the width is chosen by ratios.
+    unevenly, while the width is chosen by ratios. All widths are measured in turn, so that what
+    lasts a while falls on all. Before each pass comes one over a single token, as when decoding:
+    a backend that keeps its graph for passes of one width makes a new one for another.
 
-    Takes about 80 passes on a small model. On a large one it stops early: once `budget_s` is spent
-    each remaining point is measured once, and none above 4 times the budget. The slope over the
-    context is left out where reading a context takes long: the larger the model, the less it
-    weighs.
+    Takes about 150 passes on a small model. On a large one it stops early: once `budget_s` is spent
+    no further round begins, and none goes on at 4 times the budget. The slope over the context is
+    left out where reading a context takes long: the larger the model, the less it weighs.
 
     n_context:   tokens in the cache before each pass.
     interrupted: asked while a context is read; the step is then done again.
@@ -84,30 +85,32 @@ def measuring(
     bench = _Bench(target, clock, interrupted)
     spent = 0.0
     points: dict[int, float] = {}
-    for n in MEASURED_AT:
-        if n - 1 > target.max_draft or spent > 4 * budget_s:
-            break
-        times: list[float] = []
-        # The first pass of a width builds its graph and does not count.
-        while len(times) <= (n_repeats if spent < budget_s else 1):
-            took = bench.time(n_context, n)
+    for _ in range(n_repeats):
+        for n in (n for n in MEASURED_AT if n - 1 <= target.max_draft):
+            took = None
+            while took is None and spent <= 4 * budget_s:
+                if spent < budget_s:
+                    bench.time(n_context, 1)
+                took = bench.time(n_context, n)
+                yield
             if took is not None:
-                times.append(took)
+                points[n] = min(took, points.get(n, took))
                 spent += took / 1e3
-            yield
-        points[n] = min(times[1:])
+        if spent >= budget_s:
+            break
     slope = ContextSlope()
     is_quick = bench.read_s * LONG / n_context < budget_s
     if n_context < LONG <= target.info.n_ctx // 2 and is_quick:
         grown: list[float] = []
         for n in (n for n in _SLOPE_AT if n in points):
-            times = []
-            while len(times) <= n_repeats:
+            found: list[float] = []
+            while len(found) < n_repeats:
+                bench.time(LONG, 1)
                 took = bench.time(LONG, n)
                 if took is not None:
-                    times.append(took)
+                    found.append(took)
                 yield
-            grown.append(max(0.0, min(times[1:]) - points[n]) / (LONG - n_context))
+            grown.append(max(0.0, min(found) - points[n]) / (LONG - n_context))
         slope = _line(grown)
     return CostCurve(points, n_context, slope)
 
