@@ -35,7 +35,7 @@ _RATE_WEIGHT = 0.05
 # Without drafts there is nothing to learn from, so a drafter that has switched itself off tries
 # again every so many passes, ever less often while the trials fail.
 _RETRY_SOONEST, _RETRY_LATEST = 32, 1024
-# Most of all time that trials may take: one may have to read a whole prompt first.
+# Most of the time since the last one that a trial may take: it may have to read a whole prompt.
 _TRIAL_SHARE = 0.01
 
 # How fast the cost of a drafted token follows what drafting really takes.
@@ -107,17 +107,14 @@ class ModelDrafter:
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         self._drafted = []
-        width, _ = self.plan(n_max)
-        is_trial = False
-        if width == 0 and n_max > 0:
-            self._n_idle += 1
-            if self._n_idle >= self._retry_after:
-                self._n_idle, width, is_trial = 0, 1, True
-                self._retry_after = min(2 * self._retry_after, _RETRY_LATEST)
-        elif width:
-            self._retry_after = _RETRY_SOONEST
-        if width == 0 or self._context is None or self._sampler is None:
+        if self._context is None or self._sampler is None:
             return NO_DRAFT
+        width, _ = self.plan(n_max)
+        if width:
+            self._retry_after = _RETRY_SOONEST
+        elif n_max <= 0 or not self._may_try(len(self._context.prompt) + len(emitted)):
+            return NO_DRAFT
+        width = max(width, 1)
         tokens = np.concatenate([self._context.prompt, emitted])
         if len(tokens) + n_max >= self._model.info.n_ctx:
             return NO_DRAFT
@@ -128,12 +125,19 @@ class ModelDrafter:
             draft = self._greedy(tail, emitted.tolist(), width, n_max)
         else:
             draft = self._sampled(tail, emitted.tolist(), width)
-        took_ms = (self._clock() - start) * 1e3
-        self._learn_cost(took_ms / len(draft))
-        if is_trial:
-            n_passes = int(took_ms / float(self._curve.table[0]) / _TRIAL_SHARE)
-            self._retry_after = max(self._retry_after, n_passes)
+        self._learn_cost((self._clock() - start) * 1e3 / len(draft))
         return draft
+
+    def _may_try(self, n_tokens: int) -> bool:
+        """Whether it is time for a trial, which may have to read all these tokens first."""
+        self._n_idle += 1
+        cost = float(self._own_curve.ms(np.array([n_tokens]))[0]) if self._own_curve else 0.0
+        idle = self._n_idle * float(self._curve.table[0])
+        if self._n_idle < self._retry_after or cost > _TRIAL_SHARE * idle:
+            return False
+        self._n_idle = 0
+        self._retry_after = min(2 * self._retry_after, _RETRY_LATEST)
+        return True
 
     def plan(self, n_max: int) -> tuple[int, float]:
         """(how many tokens to draft by the hit rate alone, expected tokens per millisecond)."""
