@@ -110,20 +110,29 @@ class Boundary:
         n_back = self._n_open()
         self._agreed = left[: len(left) - n_back]
         self._open = self._text(left[len(left) - n_back :])
-        self._heads: dict[bytes, Tokens] = {}
+        self._begins: dict[bytes, Query] = {}
 
     def query(self, emitted: Tokens) -> Query:
         """What to look up after these tokens."""
         if not self._open and not self._healed:
             return Query(np.concatenate([self._left, emitted]))
-        head = self._text(emitted[:_SETTLED])
+        first = emitted[:_SETTLED]
+        key = first.tobytes()
+        begin = self._begins.get(key)
+        if begin is None:
+            begin = self._begins[key] = self._begin(first)
+        if begin.wanted or len(emitted) <= _SETTLED:
+            return begin
+        return Query(np.concatenate([begin.context, emitted[_SETTLED:]]))
+
+    def _begin(self, emitted: Tokens) -> Query:
+        """What to look up after at most the first `_SETTLED` tokens."""
+        head = self._text(emitted)
         if not len(emitted) or len(head) < len(self._healed):
             wanted = self._open + self._healed
             return Query(self._agreed, wanted, len(self._open) + len(head))
         # The tokens that a file has for the text around the cursor, rather than prompt and output.
-        if head not in self._heads:
-            self._heads[head] = self._tokenizer.encode(self._open + head)
-        return Query(np.concatenate([self._agreed, self._heads[head], emitted[_SETTLED:]]))
+        return Query(np.concatenate([self._agreed, self._tokenizer.encode(self._open + head)]))
 
     def ask(self, query: Query, n_max: int, ask: Ask) -> Continuation:
         """What a source proposes for a query, at most `n_max` tokens. One call of the source, or

@@ -11,12 +11,12 @@ reach the output.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
-
-import numpy as np
+from typing import Protocol, TypeGuard, TypeVar
 
 from codespec.drafters.cost import FLAT, CostCurve, best_width
+from codespec.drafters.worth import Worth
 from codespec.tree import limit_leaves, path_probs, prefix
 from codespec.types import NO_DRAFT, Context, Draft, Drafter, Tokens, Verdict
 from codespec.verify import wellformed
@@ -26,8 +26,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-@runtime_checkable
-class CostlyDrafter(Protocol):
+class CostlyDrafter(Drafter, Protocol):
     """A `Drafter` that takes time to ask."""
 
     def plan(self, n_max: int) -> tuple[int, float]:
@@ -35,9 +34,9 @@ class CostlyDrafter(Protocol):
         ...
 
 
-@runtime_checkable
-class ExtendingDrafter(Protocol):
-    """A `Drafter` that weighs and continues what others drafted."""
+class ExtendingDrafter(Drafter, Protocol):
+    """A `Drafter` that weighs and continues what others drafted, and that knows what passes cost:
+    it drafts only what pays."""
 
     def extend(self, emitted: Tokens, given: Draft, n_max: int) -> Draft:
         """The best draft of what it proposed last and a deterministic chain of another."""
@@ -49,6 +48,7 @@ class DraftChain:
 
     n_vocab:    ids at or above it are refused.
     max_leaves: most branches of a tree, see `TargetModel.max_leaves`.
+    worth:      says when not to ask the members; None: ask them before each pass.
     """
 
     name = "chain"
@@ -59,11 +59,14 @@ class DraftChain:
         n_vocab: int,
         max_leaves: int = 1,
         curve: CostCurve = FLAT,
+        worth: Worth | None = None,
     ) -> None:
         self.drafters = list(drafters)
         self._n_vocab = n_vocab
         self._max_leaves = max_leaves
         self._curve = curve
+        self._worth = worth
+        self._took_ms: float | None = None  # to ask for the last draft; None: nobody was asked
         self._active: list[Drafter] = []
         self._proposed: dict[int, Draft] = {}
 
@@ -74,9 +77,18 @@ class DraftChain:
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         self._proposed = {}
+        self._took_ms = None
+        if n_max <= 0 or not self._active:
+            return NO_DRAFT
+        if self._worth is not None and not self._worth.ask():
+            return NO_DRAFT
+        start = time.perf_counter()
+        draft = self._ask(emitted, n_max)
+        self._took_ms = (time.perf_counter() - start) * 1e3
+        return draft
+
+    def _ask(self, emitted: Tokens, n_max: int) -> Draft:
         best = NO_DRAFT
-        if n_max <= 0:
-            return best
         for drafter in list(self._active):
             if not len(best) or self._promises_more(drafter, best, n_max):
                 best = self._better(drafter, best, emitted, n_max)
@@ -84,10 +96,12 @@ class DraftChain:
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         """A member that proposed something is told what became of that."""
+        if self._worth is not None and self._took_ms is not None:
+            self._worth.learn(self._took_ms, len(draft), len(verdict.path))
         self._each(lambda d: d.observe(emitted, self._proposed.get(id(d), draft), verdict))
 
     def _promises_more(self, drafter: Drafter, best: Draft, n_max: int) -> bool:
-        if not isinstance(drafter, CostlyDrafter) or best.q is not None:
+        if not _is_costly(drafter) or best.q is not None:
             return False
         return bool(self._guarded(drafter, lambda: drafter.plan(n_max)[1] > self._rate(best)))
 
@@ -99,19 +113,23 @@ class DraftChain:
         if draft.q is not None:
             # Drawn already: to prefer another draft now would bias the law.
             return draft
-        if isinstance(drafter, CostlyDrafter) and draft.is_chain:
+        if _is_costly(drafter) and draft.is_chain:
             for other in list(self._active):
-                if isinstance(other, ExtendingDrafter):
+                if _is_extending(other):
                     extended = self._checked(
                         other, lambda o=other: o.extend(emitted, draft, n_max), n_max
                     )
                     best = max(best, extended, key=self._rate)
-        return max(best, self._cut(draft), key=self._rate)
+        if not _is_extending(drafter):
+            draft = self._cut(draft)
+        elif not draft.is_chain:
+            draft = limit_leaves(draft, self._max_leaves)
+        return max(best, draft, key=self._rate) if len(best) else draft
 
     def _rate(self, draft: Draft) -> float:
         """Expected tokens per millisecond of the pass."""
-        cost = self._curve.ms(np.array([len(draft) + 1]))[0]
-        return (1.0 + sum(path_probs(draft))) / float(cost)
+        cost = float(self._curve.first(len(draft) + 1)[-1])
+        return (1.0 + sum(path_probs(draft))) / cost
 
     def _checked(self, drafter: Drafter, ask: Callable[[], Draft], n_max: int) -> Draft:
         return self._guarded(drafter, lambda: self._wellformed(drafter, ask(), n_max)) or NO_DRAFT
@@ -142,3 +160,11 @@ class DraftChain:
             if drafter in self._active:
                 self._active.remove(drafter)
             return None
+
+
+def _is_costly(drafter: Drafter) -> TypeGuard[CostlyDrafter]:
+    return hasattr(drafter, "plan")
+
+
+def _is_extending(drafter: Drafter) -> TypeGuard[ExtendingDrafter]:
+    return hasattr(drafter, "extend")

@@ -98,6 +98,10 @@ class CostCurve:
         beyond = np.maximum(n - N_TABLE, 0) * (table[-1] - table[-2])
         return table[np.minimum(n, N_TABLE) - 1] + beyond
 
+    def first(self, n: int) -> npt.NDArray[np.float64]:
+        """(n,) costs of passes over 1 to n tokens; do not write."""
+        return self.table[:n] if n <= N_TABLE else self.ms(np.arange(1, n + 1))
+
     def quiet_ms(self, n: int) -> float:
         """Cost of a pass as measured, whatever the load is now: the yardstick for load."""
         return self._state.quiet_ms(n)
@@ -191,8 +195,13 @@ def best_width(
     probs:    (n,) P(node accepted | parent accepted) along a chain.
     draft_ms: time to draft one token, where drafting is not free.
     """
-    k = np.arange(len(probs) + 1)
-    expected = 1.0 + np.concatenate([[0.0], np.cumsum(np.cumprod(probs, dtype=np.float64))])
-    rate = expected / (curve.ms(k + 1) + draft_ms * k)
-    best = int(rate.argmax())
-    return best, float(rate[best])
+    # Drafts are short: a loop over plain numbers is quicker than numpy.
+    costs = curve.first(len(probs) + 1).tolist()
+    best, rate = 0, 1.0 / costs[0]
+    expected = path = 1.0
+    for k, prob in enumerate(probs.tolist(), 1):
+        path *= prob
+        expected += path
+        if (now := expected / (costs[k] + draft_ms * k)) > rate:
+            best, rate = k, now
+    return best, rate

@@ -3,7 +3,7 @@ other files, other open documents, recent edits. The longest and most consistent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from codespec.context.boundary import Ask, Boundary, Columns, Continuation, Query
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.index.live import LiveDocument
-from codespec.native import MAX_DEPTH, Planner, Proposal, SuffixAutomaton
+from codespec.native import MAX_DEPTH, Matcher, Planner, Proposal, SuffixAutomaton
 from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Tokens, Verdict
 
 
@@ -75,19 +75,20 @@ class LookupDrafter:
         self._max_leaves = max_leaves
         self._planner: Planner | None = None
         self._document: LiveDocument | None = None
-        self._repository: Repository | None = None
-        self._neighbours: Sequence[Neighbour] = ()
-        self._skip: Sequence[str] = ()
+        self._sources: list[tuple[Source, Ask]] = []
         self._boundary: Boundary | None = None
         self._context = Context(NO_TOKENS)
         self._offers: list[Offer] = []
 
     def begin(self, context: Context) -> None:
         self._context = context
-        self._document = self._open_document(context.path)
-        self._repository = self._open_repository(context.workspace) if context.workspace else None
-        self._neighbours = self._find_neighbours(context)
-        self._skip = self._find_overridden(context)
+        self._document = document = self._open_document(context.path)
+        repository = self._open_repository(context.workspace) if context.workspace else None
+        neighbours = [(Source.SUFFIX, document.after), *self._find_neighbours(context)]
+        self._sources = [(Source.PREFIX, _before(document)), *_grouped(neighbours)]
+        if repository is not None:
+            skip = self._find_overridden(context)
+            self._sources.append((Source.REPOSITORY, _within(repository, skip)))
         self._boundary = self._make_boundary(context) if self._make_boundary else None
         self._planner = self._open_planner(context.workspace)
         self._planner.begin(context.left, context.right)
@@ -110,7 +111,7 @@ class LookupDrafter:
 
     def _plan(self, n_max: int, given: Draft) -> Draft:
         assert self._planner is not None
-        costs = self._curve.ms(np.arange(1, n_max + 2))
+        costs = self._curve.first(n_max + 1)
         source = int(given.sources[0]) if len(given) else Source.DRAFT_MODEL
         probs = np.ascontiguousarray(given.probs, np.float32)
         planned = self._planner.plan(
@@ -127,50 +128,46 @@ class LookupDrafter:
             query = Query(np.concatenate([self._context.left, emitted]))
         else:
             query = self._boundary.query(emitted)
-        best_of: dict[Source, Continuation] = {}
-        for source, ask in self._sources(self._document):
+        offers: list[Offer] = []
+        for source, ask in self._sources:
             found = self._ask(query, n_max, ask)
-            known = best_of.get(source)
-            if known is None or found.match_length > known.match_length:
-                best_of[source] = found
-        return [
-            (int(source), self._distance(source, found), found.columns, start)
-            for source, found in best_of.items()
-            if len(found)
-        ]
+            if len(found):
+                distance = self._distance(source, found.position)
+                offers.append((int(source), distance, found.columns, start))
+        return offers
 
-    def _distance(self, source: Source, found: Continuation) -> int:
+    def _distance(self, source: Source, position: int) -> int:
         if source == Source.PREFIX and self._document is not None:
-            return len(self._document.before) - found.position
-        return found.position if source == Source.SUFFIX else _ELSEWHERE
+            return len(self._document.before) - position
+        return position if source == Source.SUFFIX else _ELSEWHERE
 
     def _ask(self, query: Query, n_max: int, ask: Ask) -> Continuation:
         if self._boundary is None:
             return Continuation.of(ask(query.context, n_max, None))
         return self._boundary.ask(query, n_max, ask)
 
-    def _sources(self, document: LiveDocument) -> list[tuple[Source, Ask]]:
-        def before(context: Tokens, n_max: int, allowed: Tokens | None) -> Proposal:
-            document.follow(context)
-            return document.before.draft_tail(n_max, allowed=allowed)
 
-        def of(automaton: SuffixAutomaton) -> Ask:
-            return lambda context, n_max, allowed: automaton.draft(
-                context[-MAX_DEPTH:], n_max, allowed=allowed
-            )
+def _before(document: LiveDocument) -> Ask:
+    def ask(context: Tokens, n_max: int, allowed: Tokens | None) -> Proposal:
+        document.follow(context)
+        return document.before.draft_tail(n_max, allowed=allowed)
 
-        found: list[tuple[Source, Ask]] = [
-            (Source.PREFIX, before),
-            (Source.SUFFIX, of(document.after)),
-        ]
-        repository, skip = self._repository, self._skip
-        if repository is not None:
-            found.append(
-                (
-                    Source.REPOSITORY,
-                    lambda context, n_max, allowed: repository.draft(
-                        context[-MAX_DEPTH:], n_max, skip, allowed
-                    ),
-                )
-            )
-        return found + [(source, of(automaton)) for source, automaton in self._neighbours]
+    return ask
+
+
+def _grouped(neighbours: Iterable[Neighbour]) -> list[tuple[Source, Ask]]:
+    """One question for all automata of a source."""
+    automata: dict[Source, list[SuffixAutomaton]] = {}
+    for source, automaton in neighbours:
+        automata.setdefault(source, []).append(automaton)
+    return [(source, _of(Matcher(group))) for source, group in automata.items()]
+
+
+def _of(matcher: Matcher) -> Ask:
+    return lambda context, n_max, allowed: matcher.draft(context, n_max, allowed=allowed)
+
+
+def _within(repository: Repository, skip: Sequence[str]) -> Ask:
+    return lambda context, n_max, allowed: repository.draft(
+        context[-MAX_DEPTH:], n_max, skip, allowed
+    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from codespec.index.edits import RecentEdits
 from codespec.index.ignore import secret_in
 from codespec.index.live import LiveDocument
-from codespec.index.openfiles import OpenFileRules
+from codespec.index.openfiles import Looks, OpenFileRules
 from codespec.index.scan import read_file
 from codespec.index.text import normalise
 from codespec.native import SuffixAutomaton
@@ -99,13 +99,14 @@ class OpenDocuments:
         were when last asked about. Nothing of a file that is excluded by now, that holds a secret,
         or that somebody else changed meanwhile."""
         found: list[tuple[Source, SuffixAutomaton]] = []
+        looks: Looks = {}
         edits = self._edits.get(context.workspace)
         if edits is not None:
             for path in edits.paths:
-                if self._rules.why_excluded(path, context.workspace):
+                if self._rules.why_excluded(path, context.workspace, looks=looks):
                     edits.forget(path)
             found.append((Source.EDITS, edits.automaton))
-        for path in self._shared(context.path, context.workspace):
+        for path in self._shared(context.path, context.workspace, looks):
             document = self._open[path].document
             found += [(Source.BUFFERS, document.before), (Source.BUFFERS, document.after)]
         return found
@@ -118,7 +119,7 @@ class OpenDocuments:
     def texts(self, path: str, workspace: str) -> list[tuple[str, str]]:
         """(path, text) of the other documents of a workspace, under the rules of `neighbours`;
         the one asked about last comes first."""
-        shared = self._shared(path, workspace)
+        shared = self._shared(path, workspace, {})
         return [(other, self._open[other].document.text) for other in reversed(shared)]
 
     def lost(self, workspace: str) -> list[tuple[str, Tokens]]:
@@ -134,13 +135,13 @@ class OpenDocuments:
         is_there = known is not None or _file_state(path) is not None
         return is_there and not self._rules.why_excluded(path, workspace)
 
-    def _shared(self, path: str, workspace: str) -> list[str]:
+    def _shared(self, path: str, workspace: str, looks: Looks) -> list[str]:
         return [
             other
             for other in self._current(workspace)
             if other != path
             and not self._open[other].is_secret
-            and not self._rules.why_excluded(other, workspace)
+            and not self._rules.why_excluded(other, workspace, looks=looks)
         ]
 
     def _current(self, workspace: str) -> list[str]:

@@ -27,6 +27,7 @@ from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter, Repository
 from codespec.drafters.measure import CurveStore
 from codespec.drafters.model import ModelDrafter
+from codespec.drafters.worth import Worth
 from codespec.engine.candidates import OtherFirstToken
 from codespec.engine.completer import Completer, Limits, Stop
 from codespec.engine.documents import OpenDocuments
@@ -87,6 +88,7 @@ class LocalEngine:
         self._vocabulary = Vocabulary(self.tokenizer)
         self._pace = self._pace_of(self._target)
         self._paces = Paces([self._pace])
+        self._worth = Worth(self._pace.curve)
         self._cuts = safe_cuts(self.tokenizer)
         self._documents = OpenDocuments(self.tokenizer, self._cuts, settings.index.exclude)
         self.watchers: list[Drafter] = []
@@ -376,7 +378,9 @@ class LocalEngine:
         check_drafters(names)
         found = [self._drafter(name, workspace) for name in names]
         members = [drafter for drafter in (*found, *self.watchers) if drafter is not None]
-        return DraftChain(members, self.info.n_vocab, self._target.max_leaves, self._pace.curve)
+        return DraftChain(
+            members, self.info.n_vocab, self._target.max_leaves, self._pace.curve, self._worth
+        )
 
     def file_with(self, tokens: Tokens, request: CompletionRequest) -> str:
         """The indexed file that holds most of the end of `tokens`, and goes on; "" for none."""

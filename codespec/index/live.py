@@ -100,8 +100,10 @@ class LiveDocument:
         self._tracker = EditTracker(edits, cache, cuts, path) if edits is not None else None
         self._left = TokenizedText(cache, cuts)
         self._right = TokenizedText(cache, cuts)
-        self._before = _Followed()
-        self._after = _Followed()
+        self.before = SuffixAutomaton()
+        """Of the tokens before the cursor."""
+        self.after = SuffixAutomaton()
+        """Of those after it."""
 
     def update(self, prefix: str, suffix: str) -> bool:
         """The text around the cursor, \\n line ends. True if it is another text than before.
@@ -115,8 +117,8 @@ class LiveDocument:
         self._left.update(prefix[start:])
         self._right.update(suffix[:MAX_SUFFIX_CHARS])
         is_new = self._changed(self._left.text + self._right.text)
-        self._before.set(self.left)
-        self._after.set(self.right)
+        self.before.assign(self.left)
+        self.after.assign(self.right)
         return is_new
 
     def _changed(self, text: str) -> bool:
@@ -132,9 +134,8 @@ class LiveDocument:
     def follow(self, tokens: Tokens) -> None:
         """Make `before` read `tokens`: the context of a completion with what was emitted so far,
         so that it can be continued from its own tokens. Costs what differs from the call before.
-        The next `update` undoes it, or finds it in the text when the suggestion was accepted.
-        `tokens` is kept: do not write to it afterwards."""
-        self._before.set(tokens)
+        The next `update` undoes it, or finds it in the text when the suggestion was accepted."""
+        self.before.assign(tokens)
 
     @property
     def text(self) -> str:
@@ -150,32 +151,6 @@ class LiveDocument:
     def right(self) -> Tokens:
         """Tokens after the cursor. Do not write."""
         return self._right.tokens
-
-    @property
-    def before(self) -> SuffixAutomaton:
-        return self._before.automaton
-
-    @property
-    def after(self) -> SuffixAutomaton:
-        return self._after.automaton
-
-
-class _Followed:
-    """An automaton made to read a given text by undoing back to the first difference."""
-
-    def __init__(self) -> None:
-        self.automaton = SuffixAutomaton()
-        self._tokens = NO_TOKENS
-
-    def set(self, tokens: Tokens) -> None:
-        n = min(len(tokens), len(self._tokens))
-        differs = np.flatnonzero(tokens[:n] != self._tokens[:n])
-        keep = int(differs[0]) if len(differs) else n
-        if keep < len(self._tokens):
-            self.automaton.truncate(keep)
-        if keep < len(tokens):
-            self.automaton.extend(tokens[keep:])
-        self._tokens = tokens
 
 
 def _common_prefix(a: str, b: str) -> int:

@@ -19,6 +19,9 @@ _RULING = (*sorted(IGNORE_FILES), os.path.join(".git", "info", "exclude"))
 
 _Signature = tuple[tuple[int, int] | None, ...]
 
+Looks = dict[str, _Signature]
+"""What was found in folders, for questions asked at the same moment."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
@@ -35,11 +38,14 @@ class OpenFileRules:
         self._exclude = exclude
         self._answers: dict[tuple[str, str, str], _Answer] = {}
 
-    def why_excluded(self, path: str, workspace: str, language_id: str = "") -> str:
+    def why_excluded(
+        self, path: str, workspace: str, language_id: str = "", looks: Looks | None = None
+    ) -> str:
         """Why the text of this file must not be used, in words; "" when it may be.
 
         path: absolute, or "" for a document that is no file. workspace: absolute, or "".
-        language_id: the editor's name for the language.
+        language_id: the editor's name for the language. looks: an empty one for several questions
+        together, so that each folder is looked at once.
         """
         folder, name = os.path.split(path) if path else (workspace, "")
         if secret_name(name):
@@ -47,7 +53,7 @@ class OpenFileRules:
         if not os.path.isabs(folder):
             return ""
         key = (path, workspace, language_id)
-        signature = _signature(folder)
+        signature = _signature(folder, {} if looks is None else looks)
         answer = self._answers.get(key)
         if answer is None or answer.signature != signature:
             if len(self._answers) >= MAX_PATHS:
@@ -70,17 +76,24 @@ class OpenFileRules:
         return rules.why_excluded(path, is_dir=False) or rules.why_disabled(language_id)
 
 
-def _signature(folder: str) -> _Signature:
+def _signature(folder: str, looks: Looks) -> _Signature:
     """States of all files that could exclude something in this folder, those above it included."""
-    found: list[tuple[int, int] | None] = []
-    while True:
-        for name in _RULING:
-            try:
-                s = os.stat(os.path.join(folder, name))
-                found.append((s.st_mtime_ns, s.st_ino))
-            except (OSError, ValueError):
-                found.append(None)
+    new: list[str] = []
+    while folder not in looks:
+        new.append(folder)
         parent = os.path.dirname(folder)
         if parent == folder:
-            return tuple(found)
+            break
         folder = parent
+    for folder in reversed(new):
+        own = tuple(_state(os.path.join(folder, name)) for name in _RULING)
+        looks[folder] = own + looks.get(os.path.dirname(folder), ())
+    return looks[new[0] if new else folder]
+
+
+def _state(path: str) -> tuple[int, int] | None:
+    try:
+        s = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return s.st_mtime_ns, s.st_ino

@@ -122,6 +122,13 @@ class SuffixAutomaton:
         Raises: ValueError when n is not in 0..len(self).
         """
 
+    def assign(self, tokens: npt.NDArray[np.int32]) -> None:
+        """Make exactly `tokens` the text, by `truncate` and `extend`. Costs what differs after the
+        part at the start that is the same.
+
+        Raises: as `extend`.
+        """
+
     def count(self, string: npt.NDArray[np.int32]) -> int:
         """How often `string` occurs. Raises: ValueError for over max_depth tokens or none."""
 
@@ -178,6 +185,25 @@ def build_segment(
     Raises: ValueError for negative ids, bad offsets or over 2**32 - 2 tokens and documents;
     OSError when the file cannot be written.
     """
+
+@final
+class Matcher:
+    """Drafts for a context that grows from several automata at once. It remembers where each of
+    them stands, so that a token more costs a step and not the whole context again; any other
+    context, and any change of an automaton, is seen and matched anew. Not thread-safe."""
+
+    def __init__(self, automata: Sequence[SuffixAutomaton]) -> None:
+        """automata: kept alive."""
+
+    def draft(
+        self,
+        context: npt.NDArray[np.int32],
+        n_max: int,
+        min_length: int = 1,
+        allowed: npt.NDArray[np.int32] | None = None,
+    ) -> Proposal:
+        """What `SuffixAutomaton.draft` gives of the automaton whose draft has the longest match, of
+        the first where several have; empty where none has any."""
 
 @final
 class Segment:

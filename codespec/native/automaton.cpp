@@ -1,5 +1,6 @@
 #include "automaton.h"
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 
@@ -30,6 +31,7 @@ std::size_t SuffixAutomaton::n_bytes() const {
 }
 
 void SuffixAutomaton::extend(Tokens tokens) {
+  ++n_changes_;
   if (tokens.size() > kMaxSize - size()) {
     throw std::overflow_error("an automaton holds at most 2**30 tokens");
   }
@@ -47,8 +49,19 @@ void SuffixAutomaton::extend(Tokens tokens) {
 
 void SuffixAutomaton::truncate(std::size_t n) {
   if (n > size()) throw std::invalid_argument("truncate to more tokens than there are");
+  ++n_changes_;
   if (n == 0) return clear();
   while (size() > n) pop();
+}
+
+std::size_t SuffixAutomaton::n_same(Tokens tokens) const {
+  return static_cast<std::size_t>(std::ranges::mismatch(text_, tokens).in1 - text_.begin());
+}
+
+void SuffixAutomaton::assign(Tokens tokens) {
+  const std::size_t n = n_same(tokens);
+  if (n < size()) truncate(n);
+  if (n < tokens.size()) extend(tokens.subspan(n));
 }
 
 // ---- construction -------------------------------------------------------------------------------
@@ -224,22 +237,20 @@ SuffixAutomaton::Match SuffixAutomaton::advance(Match m, Token token, std::int32
   return {s, std::min(m.length + 1, depth)};
 }
 
-// The longest suffix of `context` that occurs.
 SuffixAutomaton::Match SuffixAutomaton::find(Tokens context) const {
   Match m;
   const std::size_t n = std::min(context.size(), static_cast<std::size_t>(max_depth_));
-  for (Token token : context.last(n)) {
-    if (token < 0) {
-      m = {};
-      continue;
-    }
-    while (m.state != 0 && target(m.state, token) == kNoState) {
-      m.state = at(m.state).link;
-      m.length = at(m.state).length;
-    }
-    if (target(m.state, token) != kNoState) m = advance(m, token, max_depth_);
-  }
+  for (const Token token : context.last(n)) m = grow(m, token);
   return m;
+}
+
+SuffixAutomaton::Match SuffixAutomaton::grow(Match m, Token token) const {
+  if (token < 0) return {};
+  while (m.state != 0 && target(m.state, token) == kNoState) {
+    m.state = at(m.state).link;
+    m.length = at(m.state).length;
+  }
+  return target(m.state, token) != kNoState ? advance(m, token, max_depth_) : m;
 }
 
 std::int32_t SuffixAutomaton::count(Tokens string) const {

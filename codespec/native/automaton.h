@@ -51,6 +51,9 @@ class SuffixAutomaton {
 
   void extend(Tokens tokens);
   void truncate(std::size_t n);
+  // Change the text into these tokens, by both. What is the same at the start stays.
+  void assign(Tokens tokens);
+  std::size_t n_same(Tokens tokens) const;
 
   std::size_t size() const { return text_.size(); }
   Tokens text() const { return text_; }
@@ -63,6 +66,18 @@ class SuffixAutomaton {
   int match(Tokens context) const { return find(context).length; }
   Proposal draft(Tokens context, int n_max, int min_length, const Allowed& allowed) const;
   Proposal draft_tail(int n_max, int min_length, const Allowed& allowed) const;
+  // A string of the text: the suffix of this length of a state's strings.
+  struct Match {
+    StateId state = 0;
+    std::int32_t length = 0;
+  };
+  // The longest suffix of `context` that occurs; of a context of which `m` is that, and `token`.
+  Match find(Tokens context) const;
+  Match grow(Match m, Token token) const;
+  Proposal follow(Match m, int n_max, int min_length, const Allowed& allowed) const;
+  // Until this number changes, matches stay what they are.
+  std::uint64_t n_changes() const { return n_changes_; }
+
   // Tokens that follow `string` with how often, most often first.
   std::vector<std::pair<Token, std::int32_t>> followers(Tokens string) const;
 
@@ -73,12 +88,6 @@ class SuffixAutomaton {
     std::int32_t count = 0;      // exact while length(link) <= max_depth, see count_suffixes
     std::int32_t last_end = -1;  // likewise; always the index of the last token of an occurrence
     EdgeSet edges;
-  };
-
-  // A string of the text: the suffix of this length of a state's strings.
-  struct Match {
-    StateId state = 0;
-    std::int32_t length = 0;
   };
 
   // What one token did, for undoing it.
@@ -109,11 +118,10 @@ class SuffixAutomaton {
   Ends ends(Growth later = {}) const;
   Match cursor() const;
   Match advance(Match m, Token token, std::int32_t depth) const;
-  Match find(Tokens context) const;
   Election vote(StateId s, const Allowed& allowed) const;
-  Proposal follow(Match m, int n_max, int min_length, const Allowed& allowed) const;
 
   int max_depth_;
+  std::uint64_t n_changes_ = 0;
   std::vector<Token> text_;
   std::vector<State> states_;
   EdgePool edges_;

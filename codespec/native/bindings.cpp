@@ -100,6 +100,66 @@ class SharedAutomaton {
   std::mutex mutex_;
 };
 
+// Where a context that grows stands in several automata: nothing is matched twice.
+class Matcher {
+ public:
+  explicit Matcher(const std::vector<nb::object>& automata) {
+    for (const nb::object& o : automata) readers_.push_back({o, nb::cast<SharedAutomaton*>(o)});
+  }
+
+  // The draft of the automaton with the longest match, the first of equals.
+  Proposal draft(Tokens context, int n_max, int min_length, const Allowed& allowed) {
+    const Tokens more = grown(context);
+    Proposal best(0);
+    int best_length = 0;
+    for (Reader& reader : readers_) {
+      reader.automaton->quick([&](SuffixAutomaton& a) {
+        const bool knows = reader.n_changes == a.n_changes() && is_grown_;
+        if (knows) {
+          for (const Token token : more) reader.match = a.grow(reader.match, token);
+        } else {
+          reader.match = a.find(context);
+          reader.n_changes = a.n_changes();
+        }
+        // A draft's match is no longer than that of its context.
+        if (reader.match.length <= best_length) return;
+        Proposal found = a.follow(reader.match, n_max, min_length, allowed);
+        const int length = found.size() > 0 ? found.column(Proposal::kMatchLengths)[0] : 0;
+        if (length <= best_length) return;
+        best = std::move(found);
+        best_length = length;
+      });
+    }
+    return best;
+  }
+
+ private:
+  struct Reader {
+    nb::object owner;
+    SharedAutomaton* automaton;
+    SuffixAutomaton::Match match{};
+    std::uint64_t n_changes = ~std::uint64_t{0};
+  };
+
+  // The tokens that `context` has more than the last one, and whether that is all.
+  Tokens grown(Tokens context) {
+    constexpr auto kTail = static_cast<std::size_t>(kMaxDepth);
+    const std::size_t n_more = context.size() - std::min(n_context_, context.size());
+    const Tokens before = context.first(context.size() - n_more);
+    is_grown_ = n_context_ <= context.size() && n_context_ > 0 &&
+                std::ranges::equal(before.last(std::min(kTail, before.size())), tail_);
+    n_context_ = context.size();
+    const Tokens tail = context.last(std::min(kTail, context.size()));
+    tail_.assign(tail.begin(), tail.end());
+    return context.last(n_more);
+  }
+
+  std::vector<Reader> readers_;
+  std::vector<Token> tail_;  // of the last context
+  std::size_t n_context_ = 0;
+  bool is_grown_ = false;
+};
+
 void bind_proposal(nb::module_& m) {
   nb::class_<Proposal>(m, "Proposal", nb::is_final())
       .def("__len__", &Proposal::size)
@@ -137,6 +197,15 @@ void bind_automaton(nb::module_& m) {
           "extend",
           [](Shared& s, const TokenArray& tokens) {
             s.change(tokens.size(), [&](Automaton& a) { a.extend(as_span(tokens)); });
+          },
+          "tokens"_a.noconvert())
+      .def(
+          "assign",
+          [](Shared& s, const TokenArray& tokens) {
+            const Tokens text = as_span(tokens);
+            const std::size_t n =
+                s.quick([&](Automaton& a) { return a.size() + text.size() - 2 * a.n_same(text); });
+            s.change(n, [&](Automaton& a) { a.assign(text); });
           },
           "tokens"_a.noconvert())
       .def("extend_break",
@@ -199,6 +268,18 @@ void bind_automaton(nb::module_& m) {
                 [&](Automaton& a) { return a.draft_tail(n_max, min_length, as_allowed(allowed)); });
           },
           "n_max"_a, "min_length"_a = 1, "allowed"_a.noconvert() = nb::none());
+
+  nb::class_<Matcher>(m, "Matcher", nb::is_final())
+      .def(nb::init<const std::vector<nb::object>&>(), "automata"_a)
+      .def(
+          "draft",
+          [](Matcher& matcher, const TokenArray& context, int n_max, int min_length,
+             const std::optional<TokenArray>& allowed) {
+            check_limits(n_max, min_length);
+            return matcher.draft(as_span(context), n_max, min_length, as_allowed(allowed));
+          },
+          "context"_a.noconvert(), "n_max"_a, "min_length"_a = 1,
+          "allowed"_a.noconvert() = nb::none());
 }
 
 Segment::Dead as_dead(const std::optional<AnyVector>& dead, const Segment& segment) {

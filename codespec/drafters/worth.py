@@ -1,0 +1,55 @@
+"""Whether it pays to ask for drafts at all.
+
+Looking up a draft takes some ten microseconds: nothing beside a pass of a large model, a tenth of
+one of the smallest. Where that is much and next to nothing comes of it, most passes go without
+asking, so that text the workspace has never seen is written as quickly as without drafting.
+"""
+
+from __future__ import annotations
+
+from codespec.drafters.cost import CostCurve
+
+# Asking that takes less than this share of a pass is never given up.
+_NEGLIGIBLE = 0.02
+# Weight of an asking in the averages. One that took much longer than usual was interrupted.
+_WEIGHT = 0.1
+_OUTLIER = 4.0
+# Most passes to go without asking, after ever longer times that it did not pay.
+_MOST = 7
+
+
+class Worth:
+    """Learns what asking takes and brings. One thread only.
+
+    curve: milliseconds of the target's passes.
+    """
+
+    def __init__(self, curve: CostCurve) -> None:
+        self._curve = curve
+        self._cost_ms = self._gain_ms = 0.0
+        self._n_asked = 0
+        self._pause = self._n_left = 0
+
+    def ask(self) -> bool:
+        """Whether to ask before the pass that comes."""
+        if self._n_left > 0:
+            self._n_left -= 1
+            return False
+        return True
+
+    def learn(self, took_ms: float, n_drafted: int, n_accepted: int) -> None:
+        """What came of an asking: time saved against plain decoding, or lost on a wider pass."""
+        costs = self._curve.first(n_drafted + 1)
+        plain_ms = float(costs[0])
+        gain_ms = (1 + n_accepted) * plain_ms - float(costs[-1])
+        if self._n_asked:
+            took_ms = min(took_ms, _OUTLIER * self._cost_ms)
+        # A mean at first, so that the first asking does not count for more than others.
+        self._n_asked += 1
+        weight = max(_WEIGHT, 1.0 / self._n_asked)
+        self._cost_ms += weight * (took_ms - self._cost_ms)
+        self._gain_ms += weight * (gain_ms - self._gain_ms)
+        if self._cost_ms < _NEGLIGIBLE * plain_ms or self._gain_ms >= self._cost_ms:
+            self._pause = 0
+        elif self._n_asked * _WEIGHT >= 1:
+            self._pause = self._n_left = min(2 * self._pause + 1, _MOST)

@@ -1,0 +1,106 @@
+"""When asking for drafts is given up, and taken up again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from codespec.drafters.chain import DraftChain
+from codespec.drafters.cost import CostCurve
+from codespec.drafters.worth import Worth
+from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Tokens, Verdict
+
+CURVE = CostCurve({1: 1.0, 2: 1.5, 9: 4.0})
+
+
+class Counting:
+    """Drafts the same token each time."""
+
+    name = "counting"
+
+    def __init__(self) -> None:
+        self.n_asked = 0
+
+    def begin(self, context: Context) -> None: ...
+
+    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+        self.n_asked += 1
+        return Draft.chain([7], probs=np.ones(1, np.float32))
+
+    def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None: ...
+
+
+def passes(worth: Worth, n: int, took_ms: float, n_drafted: int, n_accepted: int) -> int:
+    """In how many of n passes was asked."""
+    n_asked = 0
+    for _ in range(n):
+        if worth.ask():
+            n_asked += 1
+            worth.learn(took_ms, n_drafted, n_accepted)
+    return n_asked
+
+
+def test_what_costs_much_and_brings_nothing_is_asked_in_one_pass_of_eight():
+    worth = Worth(CURVE)
+    passes(worth, 100, took_ms=0.1, n_drafted=0, n_accepted=0)
+    assert passes(worth, 80, took_ms=0.1, n_drafted=0, n_accepted=0) == 10
+
+
+def test_drafts_that_are_rejected_are_a_loss():
+    worth = Worth(CURVE)
+    passes(worth, 100, took_ms=0.021, n_drafted=1, n_accepted=0)
+    assert passes(worth, 80, took_ms=0.021, n_drafted=1, n_accepted=0) == 10
+
+
+def test_what_pays_is_asked_in_each_pass_and_soon_again():
+    worth = Worth(CURVE)
+    assert passes(worth, 100, took_ms=0.1, n_drafted=1, n_accepted=1) == 100
+    passes(worth, 200, took_ms=0.1, n_drafted=0, n_accepted=0)
+    passes(worth, 16, took_ms=0.1, n_drafted=8, n_accepted=8)
+    assert passes(worth, 50, took_ms=0.1, n_drafted=1, n_accepted=1) == 50
+
+
+def test_what_costs_next_to_nothing_is_always_asked():
+    assert passes(Worth(CURVE), 500, took_ms=0.019, n_drafted=0, n_accepted=0) == 500
+
+
+def test_one_interruption_changes_nothing():
+    worth = Worth(CURVE)
+    passes(worth, 50, took_ms=0.01, n_drafted=0, n_accepted=0)
+    passes(worth, 1, took_ms=500.0, n_drafted=0, n_accepted=0)
+    assert passes(worth, 50, took_ms=0.01, n_drafted=0, n_accepted=0) == 50
+
+
+def test_a_chain_asks_nobody_where_it_does_not_pay():
+    worth, member = Worth(CURVE), Counting()
+    passes(worth, 100, took_ms=0.1, n_drafted=0, n_accepted=0)
+    while worth.ask():
+        worth.learn(0.1, 0, 0)
+    chain = DraftChain([member], n_vocab=10, worth=worth)
+    chain.begin(Context(NO_TOKENS))
+    draft = chain.propose(NO_TOKENS, 4)
+    chain.observe(NO_TOKENS, draft, Verdict((3,), ()))
+    assert draft is NO_DRAFT
+    assert member.n_asked == 0
+
+
+class Noting(Worth):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__(CURVE)
+        self.told: list[tuple[int, int]] = []
+
+    def learn(self, took_ms: float, n_drafted: int, n_accepted: int) -> None:
+        assert took_ms > 0
+        self.told.append((n_drafted, n_accepted))
+
+
+def test_a_chain_tells_what_became_of_its_drafts_and_nothing_without_members():
+    for members, told in (([Counting()], [(1, 1), (1, 0)]), ([], [])):
+        worth = Noting()
+        chain = DraftChain(members, n_vocab=10, worth=worth)
+        chain.begin(Context(NO_TOKENS))
+        for verdict in (Verdict((7, 3), (0,)), Verdict((3,), ())):
+            draft = chain.propose(NO_TOKENS, 4)
+            chain.observe(NO_TOKENS, draft, verdict)
+        assert worth.told == told
