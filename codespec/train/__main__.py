@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ import torch
 from rich.table import Table
 
 from codespec.errors import CodespecError
-from codespec.train import card, pipeline, sources
+from codespec.train import bundle, card, pipeline, sources
 from codespec.train.corpus import Corpus
 from codespec.train.recipe import DRAFT, LARGE_RECIPES, RECIPES, TARGET, further
 from codespec.train.train import Budget
@@ -121,9 +124,22 @@ def main() -> None:
 @run_options
 @measure_options
 @LARGE
+@click.option(
+    "--stop-after",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="MINUTES",
+    help="Of this call; the same command goes on.",
+)
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for the models at every checkpoint, in parts, and the measurements.",
+)
 def everything(
     out: Path,
     large: bool,
+    stop_after: float | None,
+    to: Path | None,
     minutes: float | None,
     tokens: int | None,
     device: str,
@@ -134,11 +150,9 @@ def everything(
 ) -> None:
     """Everything from corpus to report. Started again, it goes on where it was.
 
-    On a machine with a large GPU, from a corpus that another machine may have built (copy its
-    folder OUT/corpus and OUT/tokenizer.json), with checkpoints every two minutes:
-
-    python -m codespec.train all --large --device cuda --minutes 27 --out OUT
+    For a machine with a large GPU and no network, see `pack` and there.py.
     """
+    stop_at = None if stop_after is None else time.monotonic() + 60 * stop_after
     recipes = LARGE_RECIPES if large else RECIPES
     whole = budget_of(minutes, tokens)
     data = pipeline.build_corpus(named_sources(**which), out)
@@ -146,10 +160,50 @@ def everything(
     for name, share in ((TARGET.name, 1 - DRAFT_SHARE), (DRAFT.name, DRAFT_SHARE)):
         # Tokens cost the small model less, so a budget of tokens is not divided.
         part = Budget(minutes=whole.minutes * share) if whole.minutes else whole
-        pipeline.train_model(recipes[name], data, out, part, device, workers)
+        left = None if stop_at is None else stop_at - time.monotonic()
+        state = pipeline.train_model(
+            recipes[name], data, out, part, device, workers, stop_after_s=left, to=to
+        )
+        if state is not None and not state.is_done:
+            click.echo(json.dumps(asdict(state)))
+            pipeline.console.print(f"{name}: stopped in time; the same command goes on")
+            return
     exported = [pipeline.export_model(name, out) for name in RECIPES]
-    report(out, data, exported, n_files, n_lines)
+    report(out, data, exported, n_files, n_lines, device)
+    if to is not None:
+        shutil.copy(out / "report.json", to)
+    if find_spec("llama_cpp") is None:
+        pipeline.console.print("no llama.cpp here: no comparison with it, and so no card")
+        return
     (out / "CARD.md").write_text(card.render(out, list(recipes.values())), encoding="utf-8")
+
+
+@main.command("pack")
+@OUT
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--python", default="3.12", show_default=True, help="Of the other machine.")
+@click.option("--wheels/--no-wheels", default=True, help="Wheels that it may lack.")
+def pack_command(out: Path, folder: Path, python: str, wheels: bool) -> None:
+    """Fill FOLDER with all that training on a machine without a network needs beside a checkout.
+
+    There, several times if a command's time is limited:
+
+    python3 codespec/train/there.py FOLDER --run RUN --to RESULTS --large --minutes 24
+    --stop-after 9
+    """
+    with pipeline.progress_bar() as bar:
+        task = bar.add_task("compressing the corpus", total=1.0)
+        size = bundle.pack(out, folder, python, wheels, lambda x: bar.update(task, completed=x))
+    click.echo(f"{folder}: {size / 2**20:.1f} MiB")
+
+
+@main.command("receive")
+@OUT
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+def receive_command(out: Path, folder: Path) -> None:
+    """Join the models that a run elsewhere left in FOLDER (its --to)."""
+    for name in RECIPES:
+        click.echo(bundle.receive(folder, name, out))
 
 
 @main.command("corpus")
@@ -235,18 +289,21 @@ def evaluate_command(
     report(out, pipeline.build_corpus((), out), list(files), n_files, n_lines)
 
 
-def report(out: Path, data: Corpus, files: list[Path], n_files: int, n_lines: int) -> None:
+def report(
+    out: Path, data: Corpus, files: list[Path], n_files: int, n_lines: int, device: str = "cpu"
+) -> None:
     """Measures, prints a table and one line of JSON, and writes report.json."""
     with pipeline.progress_bar() as bar:
         task = bar.add_task("measuring", total=None)
         models = [
-            pipeline.measure(f, data, n_files, n_lines, lambda: bar.update(task)) for f in files
+            pipeline.measure(f, data, n_files, n_lines, lambda: bar.update(task), device)
+            for f in files
         ]
         result: dict[str, object] = {"models": models}
         result["torch_llama_cpp"] = {
             name: pipeline.measure_agreement(name, data, out)
             for name in RECIPES
-            if (out / name / "final.pt").exists()
+            if find_spec("llama_cpp") and (out / f"{name}.gguf").exists()
         }
         pair = [out / f"{name}.gguf" for name in (TARGET.name, DRAFT.name)]
         if all(path.exists() for path in pair):

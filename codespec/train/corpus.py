@@ -228,6 +228,7 @@ class Corpus:
     """
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.manifest: dict[str, object] = json.loads(
             (folder / "manifest.json").read_text(encoding="utf-8")
         )

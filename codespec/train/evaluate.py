@@ -71,6 +71,7 @@ def bits_per_byte(
     """
     nats = 0.0
     for ids in chunks(tokenizer, texts, model.config.n_ctx):
+        ids = ids.to(model.device)
         nats += F.cross_entropy(model(ids[None, :-1])[0], ids[1:], reduction="sum").item()
         tick()
     return nats / math.log(2) / sum(len(text.encode()) for text in texts)
@@ -95,12 +96,12 @@ def greedy(
 ) -> list[int]:
     """Greedy continuation until stop(emitted) or max_tokens."""
     caches = model.new_caches()
-    step: Tensor = torch.tensor([prompt])
+    step = torch.tensor([prompt], device=model.device)
     emitted: list[int] = []
     while len(emitted) < max_tokens and not (emitted and stop(emitted)):
         states = model.hidden(step, caches)[:, -1]
         emitted.append(int((states @ model.embedding.weight.T).argmax()))
-        step = torch.tensor([emitted[-1:]])
+        step = torch.tensor([emitted[-1:]], device=model.device)
     return emitted
 
 

@@ -74,18 +74,19 @@ class RMSNorm(nn.Module):
 
 
 def rope_table(config: ModelConfig) -> Tensor:
-    """exp(i * angle) of every position and pair: (n_ctx, head_dim / 2) complex64."""
+    """Cosine and sine of the angle of every position and pair: (n_ctx, head_dim / 2, 2) float32."""
     inverse = config.rope_theta ** (-torch.arange(0, config.head_dim, 2).double() / config.head_dim)
     angle = torch.outer(torch.arange(config.n_ctx).double(), inverse)
-    return torch.polar(torch.ones_like(angle), angle).to(torch.complex64)
+    return torch.stack((angle.cos(), angle.sin()), -1).float()
 
 
 def rotate(x: Tensor, table: Tensor) -> Tensor:
     """Rotates the pairs (0,1), (2,3), ... of x (batch, heads, time, head_dim): llama.cpp's "normal"
-    order.
+    order. In real numbers, because torch's compiler does not know complex ones.
     """
-    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))
-    return torch.view_as_real(pairs * table[: x.size(-2)]).flatten(-2).to(x.dtype)
+    a, b = x.float().unflatten(-1, (-1, 2)).unbind(-1)
+    cos, sin = table[: x.size(-2)].unbind(-1)
+    return torch.stack((a * cos - b * sin, a * sin + b * cos), -1).flatten(-2).to(x.dtype)
 
 
 def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -188,6 +189,10 @@ class Llama(nn.Module):
         self.norm = RMSNorm(config.n_embd, config.norm_eps)
         self.register_buffer("table", rope_table(config), persistent=False)
         self._init_weights()
+
+    @property
+    def device(self) -> torch.device:
+        return self.embedding.weight.device
 
     def _init_weights(self) -> None:
         for name, weight in self.named_parameters():

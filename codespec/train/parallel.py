@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,6 +21,33 @@ from torch import Tensor
 from codespec.train.model import Llama
 
 Batch = TypeVar("Batch")
+Result = TypeVar("Result")
+
+
+def precision(device: torch.device) -> AbstractContextManager[Any]:
+    """bf16 arithmetic where the device has it, else float32."""
+    has_bf16 = device.type != "cuda" or torch.cuda.is_bf16_supported()
+    return torch.autocast(device.type, torch.bfloat16, enabled=has_bf16)
+
+
+def try_to_compile(model: Llama, n_rows: int, n_tokens: int) -> str:
+    """Compiles the model's blocks, tried on a batch of this shape; "" or why they stay as they are.
+
+    Block by block, because equal blocks are compiled once, and a few seconds a shape are less than
+    what they save from some hundred steps on.
+    """
+    device = model.device
+    try:
+        for block in model.blocks:
+            vars(block)["forward"] = torch.compile(block.forward, dynamic=False)
+        with precision(device):
+            batch = torch.zeros(n_rows, n_tokens + 1, dtype=torch.int64, device=device)
+            torch.autograd.grad(model.loss(batch), list(model.parameters()))
+    except Exception as error:  # whatever compilers raise: it is slower without, not wrong
+        for block in model.blocks:
+            vars(block).pop("forward", None)  # the class has its own
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return ""
 
 
 class GradientPool:
@@ -30,19 +58,19 @@ class GradientPool:
     def __init__(self, model: Llama, n_workers: int) -> None:
         self._model = model
         self._weights = list(model.parameters())
-        self._on_cpu = self._weights[0].device.type == "cpu"
-        n_threads = n_workers if self._on_cpu else 1
-        self._executor = ThreadPoolExecutor(n_threads, initializer=self._start_thread)
+        self._device = self._weights[0].device
+        # An accelerator takes its work from one thread, and the compiler wants the main one.
+        self._executor: ThreadPoolExecutor | None = None
+        if self._device.type == "cpu":
+            self._executor = ThreadPoolExecutor(n_workers, initializer=self._start_thread)
 
     def _start_thread(self) -> None:
-        if self._on_cpu:
-            torch.set_num_threads(
-                1
-            )  # torch keeps the number of operator threads per calling thread
+        # torch keeps the number of operator threads per calling thread
+        torch.set_num_threads(1)
 
-    def map(self, function: Callable[[Any], None], items: Iterable[Any]) -> Iterator[None]:
-        """Applies function to the items on the pool's threads."""
-        return self._executor.map(function, items)
+    def map(self, function: Callable[[Any], Result], items: Iterable[Any]) -> Iterator[Result]:
+        """Applies function to the items, on the pool's threads where there are any."""
+        return (self._executor.map if self._executor else map)(function, items)
 
     def backward(self, micro_batches: Sequence[Batch], loss: Callable[[Batch], Tensor]) -> float:
         """Sets .grad of every weight to the mean over the micro-batches; returns the mean loss.
@@ -50,27 +78,28 @@ class GradientPool:
         loss: a scalar from one micro-batch, called on the pool's threads under autocast.
         """
         n = len(micro_batches)
-        total = 0.0
+        total = torch.zeros((), device=self._device)
         for weight in self._weights:
             weight.grad = None
-        for value, gradients in self._executor.map(partial(self._one, loss), micro_batches):
+        for value, gradients in self.map(partial(self._one, loss), micro_batches):
             total += value
             for weight, gradient in zip(self._weights, gradients, strict=True):
                 if weight.grad is None:
                     weight.grad = gradient.div_(n)
                 else:
                     weight.grad.add_(gradient, alpha=1 / n)
-        return total / n
+        return total.item() / n
 
     def _one(
         self, loss: Callable[[Batch], Tensor], micro_batch: Batch
-    ) -> tuple[float, tuple[Tensor, ...]]:
-        with torch.autocast(self._weights[0].device.type, torch.bfloat16):
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        with precision(self._device):
             value = loss(micro_batch)
-        return value.item(), torch.autograd.grad(value, self._weights)
+        return value.detach(), torch.autograd.grad(value, self._weights)
 
     def close(self) -> None:
-        self._executor.shutdown(cancel_futures=True)
+        if self._executor is not None:
+            self._executor.shutdown(cancel_futures=True)
 
     def __enter__(self) -> GradientPool:
         return self

@@ -17,8 +17,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from tokenizers import Tokenizer
 
 from codespec.errors import InputError
-from codespec.train import agreement, corpus, evaluate, export, tokenizer
+from codespec.train import bundle, corpus, evaluate, export, tokenizer
 from codespec.train.corpus import Corpus
+from codespec.train.model import Llama
 from codespec.train.recipe import Recipe
 from codespec.train.sources import Source
 from codespec.train.train import Budget, State, Trainer, load_model
@@ -81,21 +82,34 @@ def train_model(
     device: str,
     n_workers: int,
     start: Path | None = None,
+    stop_after_s: float | None = None,
+    to: Path | None = None,
 ) -> State | None:
-    """out/<recipe name>/final.pt; None if it was there already. start: a GGUF file whose weights to
-    begin with.
+    """out/<recipe name>/final.pt; None if it was there already.
+
+    start: a GGUF file whose weights to begin with. stop_after_s: see `Trainer.run`. to: a folder
+    that gets the model as it is at every checkpoint, in parts that travel.
     """
     folder = out / recipe.name
     if (folder / "final.pt").exists():
         return None
+    words = tokenizer.load(out / "tokenizer.json")
+
+    def on_save(model: Llama, state: State) -> None:
+        if to is not None:
+            path = folder / f"{recipe.name}.gguf"
+            export.write_gguf(path, model, words, "q8_0", recipe.name)
+            bundle.send(path, json.dumps(asdict(state)), to)
+
     trainer = Trainer(
         recipe,
         data,
-        tokenizer.load(out / "tokenizer.json"),
+        words,
         folder,
         device,
         n_workers,
         start=None if start is None else export.read_gguf(start)[0],
+        on_save=on_save,
     )
     console.print(
         f"{recipe.name}: {recipe.model.n_params:,} parameters, from step {trainer.state.step}"
@@ -113,7 +127,7 @@ def train_model(
                 last_line = time.monotonic()
                 console.print(f"{line}  {progress:.1%}", highlight=False)
 
-        return trainer.run(budget, on_step)
+        return trainer.run(budget, on_step, stop_after_s)
 
 
 def export_model(name: str, out: Path, quantisation: str = "q8_0", fim_order: str = "spm") -> Path:
@@ -127,12 +141,18 @@ def export_model(name: str, out: Path, quantisation: str = "q8_0", fim_order: st
 
 
 def measure(
-    path: Path, data: Corpus, n_files: int, n_lines: int, tick: Callable[[], None] = lambda: None
+    path: Path,
+    data: Corpus,
+    n_files: int,
+    n_lines: int,
+    tick: Callable[[], None] = lambda: None,
+    device: str = "cpu",
 ) -> dict[str, object]:
     """Bits per byte on n_files held-out Python files, and n_lines line completions in either order,
     of a GGUF file.
     """
     model, words = export.read_gguf(path)
+    model.to(device)
     cases = evaluate.line_cases(evaluate.held_out_texts(data, sys.maxsize), n_lines)
     texts = evaluate.held_out_texts(data, n_files)
     return {
@@ -161,10 +181,17 @@ def measure_agreement(name: str, data: Corpus, out: Path, n_tokens: int = 512) -
 
     The f32 file is compared with the trained weights, the q8_0 file with the trained weights and
     with its own weights, dequantised: the former is what quantisation costs, the latter what
-    llama.cpp's arithmetic does.
+    llama.cpp's arithmetic does. Where training was elsewhere, only the exported weights are here:
+    quantised already.
     """
-    words = tokenizer.load(out / "tokenizer.json")
-    model = load_model(out / name / "final.pt")
+    from codespec.train import agreement
+
+    final = out / name / "final.pt"
+    model, words = (
+        (load_model(final), tokenizer.load(out / "tokenizer.json"))
+        if final.exists()
+        else export.read_gguf(out / f"{name}.gguf")
+    )
     joined = "".join(evaluate.held_out_texts(data, 4))
     chunk = next(evaluate.chunks(words, [joined], min(n_tokens, model.config.n_ctx)))
     ids: list[int] = chunk[:-1].tolist()

@@ -8,11 +8,13 @@ repeats an unbroken one; with minutes the same holds but for the clock.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pickle
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +24,11 @@ from tokenizers import Tokenizer
 from codespec.errors import InputError, ModelError
 from codespec.train.corpus import Corpus
 from codespec.train.data import Rows
+from codespec.train.feed import Feed, Position
 from codespec.train.model import Llama, ModelConfig
 from codespec.train.optim import Muon, make_optimisers
-from codespec.train.parallel import GradientPool
-from codespec.train.recipe import Recipe
+from codespec.train.parallel import GradientPool, precision, try_to_compile
+from codespec.train.recipe import Phase, Recipe
 
 CHECKPOINT_SECONDS = 120.0
 VALIDATION_SECONDS = 300.0
@@ -55,9 +58,11 @@ class State:
     tokens: int = 0
     seconds: float = 0.0
     phase: int = 0
-    window: int = 0
+    turn: int = 0
+    windows: list[int] = field(default_factory=lambda: [0])
     loss: float = 0.0
     validation: float | None = None
+    is_done: bool = False
 
 
 class Trainer:
@@ -75,14 +80,18 @@ class Trainer:
         n_workers: int = 2,
         clock: Callable[[], float] = time.monotonic,
         start: Llama | None = None,
+        on_save: Callable[[Llama, State], None] = lambda _model, _state: None,
     ) -> None:
-        """start: the weights to begin with, of the recipe's shape; None: random ones."""
+        """start: the weights to begin with, of the recipe's shape; None: random ones. n_workers:
+        threads on a CPU; elsewhere processes that make batches. on_save: called after each
+        checkpoint.
+        """
         torch.manual_seed(recipe.seed)
         if device == "cpu":
             torch.set_num_threads(1)  # the pool is the parallelism
         self.recipe, self.corpus, self.tokenizer, self.folder = recipe, corpus, tokenizer, folder
         self.device = torch.device(device)
-        self.state = State()
+        self.state = State(windows=[0] * recipe.n_streams)
         self.model = Llama(recipe.model)
         if start is not None:
             try:
@@ -94,8 +103,8 @@ class Trainer:
                 ) from None
         self.model.to(self.device)
         self.muon, self.adamw = make_optimisers(self.model, recipe.matrix_lr, recipe.other_lr)
-        self._n_workers = n_workers
-        self._clock = clock
+        self._n_workers, self._compiles = n_workers, True
+        self._clock, self._on_save = clock, on_save
         folder.mkdir(parents=True, exist_ok=True)
         if (folder / "checkpoint.pt").exists():
             self._restore(read_torch(folder / "checkpoint.pt", self.device))
@@ -104,57 +113,81 @@ class Trainer:
         self,
         budget: Budget,
         on_step: Callable[[State, float], None] = lambda _state, _progress: None,
+        stop_after_s: float | None = None,
     ) -> State:
-        """Trains until the budget is spent; on_step gets state and progress after every step."""
+        """Trains until the budget is spent; on_step gets state and progress after every step.
+
+        stop_after_s: of this call; the rest of the budget is left to another one.
+        """
+        stop_at = None if stop_after_s is None else self._clock() + stop_after_s
         with GradientPool(self.model, self._n_workers) as pool:
             self.muon.mapper = pool.map
-            self._run(budget, pool, on_step)
+            is_done = self._run(budget, pool, on_step, stop_at)
         self.state.validation = self.validate()
+        self.state.is_done = is_done
         self._log()
         self.save()
-        weights = {
-            "config": asdict(self.recipe.model),
-            "weights": self.model.state_dict(),
-            "state": asdict(self.state),
-        }
-        write_atomically(self.folder / "final.pt", weights)
+        if is_done:
+            weights = {
+                "config": asdict(self.recipe.model),
+                "weights": self.model.state_dict(),
+                "state": asdict(self.state),
+            }
+            write_atomically(self.folder / "final.pt", weights)
         return self.state
 
     def _run(
-        self, budget: Budget, pool: GradientPool, on_step: Callable[[State, float], None]
-    ) -> None:
+        self,
+        budget: Budget,
+        pool: GradientPool,
+        on_step: Callable[[State, float], None],
+        stop_at: float | None,
+    ) -> bool:
+        """Whether the budget is spent."""
         state, started = self.state, self._clock() - self.state.seconds
         saved = validated = state.seconds
-        rows = self._rows(state.phase)
-        while (progress := budget.progress(state.seconds, state.tokens)) < 1:
-            if (phase := self.recipe.phase_at(progress)) != state.phase:
-                state.phase, state.window = phase, 0
-                rows = self._rows(phase)
-            self._step(pool, rows, self.recipe.lr_scale(state.step, progress))
-            state.seconds = self._clock() - started
-            if state.seconds - validated > VALIDATION_SECONDS:
-                validated = state.seconds
-                state.validation = self.validate()
-            self._log()
-            if state.seconds - saved > CHECKPOINT_SECONDS:
-                saved = state.seconds
-                self.save()
-            on_step(state, min(1.0, budget.progress(state.seconds, state.tokens)))
+        n_processes = 0 if self.device.type == "cpu" else self._n_workers
+        progress = budget.progress(state.seconds, state.tokens)
+        while progress < 1:
+            phase = self.recipe.phase_at(progress)
+            if phase != state.phase:
+                state.phase, state.turn, state.windows = phase, 0, [0] * self.recipe.n_streams
+            position = Position(state.windows, state.turn)
+            shape, seed = self.recipe.phases[phase], self.recipe.seed + 1000 * phase
+            feed = Feed(self.corpus, self.tokenizer, shape, seed, position, n_processes)
+            self._compile(shape)
+            with closing(feed):
+                while progress < 1 and self.recipe.phase_at(progress) == phase:
+                    if stop_at is not None and self._clock() >= stop_at:
+                        return False
+                    self._step(pool, feed, shape, self.recipe.lr_scale(state.step, progress))
+                    state.turn = position.turn
+                    state.seconds = self._clock() - started
+                    if state.seconds - validated > VALIDATION_SECONDS:
+                        validated = state.seconds
+                        state.validation = self.validate()
+                    self._log()
+                    if state.seconds - saved > CHECKPOINT_SECONDS:
+                        saved = state.seconds
+                        self.save()
+                    progress = budget.progress(state.seconds, state.tokens)
+                    on_step(state, min(1.0, progress))
+        return True
 
-    def _step(self, pool: GradientPool, rows: Rows, lr_scale: float) -> None:
+    def _compile(self, shape: Phase) -> None:
+        """On CUDA; a CPU gains nothing from it."""
+        if self.device.type == "cuda" and self._compiles:
+            why_not = try_to_compile(self.model, shape.n_micro_rows, shape.n_tokens)
+            self._compiles = not why_not
+            if why_not:
+                logging.getLogger(__name__).warning("not compiled: %s", why_not)
+
+    def _step(self, pool: GradientPool, feed: Feed, shape: Phase, lr_scale: float) -> None:
         recipe, state = self.recipe, self.state
-        shape = recipe.phases[state.phase]
-        batch, state.window = rows.batch(state.window, shape.n_rows)
-        if self.device.type != "cpu":  # a CPU has better to do
-            rows.ahead(state.window, shape.n_rows)
-        weights = rows.weights(batch, shape.context_weight, shape.end_weight)
-        micro_batches = list(
-            zip(
-                batch.to(self.device).split(shape.n_micro_rows),
-                weights.to(self.device).split(shape.n_micro_rows),
-                strict=True,
-            )
-        )
+        parts = [
+            t.to(self.device, non_blocking=True).split(shape.n_micro_rows) for t in feed.batch()
+        ]
+        micro_batches = list(zip(*parts, strict=True))
         loss = pool.backward(micro_batches, lambda rows: self.model.loss(*rows))
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         set_lr(self.muon, recipe.matrix_lr * lr_scale, momentum=recipe.momentum(state.step))
@@ -171,9 +204,9 @@ class Trainer:
         """Loss in nats a token on fixed rows (half of them FIM) of the validation files."""
         n_tokens = min(VALIDATION_TOKENS, self.recipe.model.n_ctx)
         rows = Rows(self.corpus, self.tokenizer, n_tokens, seed=1, split="validation")
-        batch, _ = rows.batch(0, VALIDATION_ROWS)
-        with torch.autocast(self.device.type, torch.bfloat16):
-            losses = [self.model.loss(part).item() for part in batch.to(self.device).split(4)]
+        batch = torch.from_numpy(rows.batch(0, VALIDATION_ROWS)[0]).long().to(self.device)
+        with precision(self.device):
+            losses = [self.model.loss(part).item() for part in batch.split(4)]
         return sum(losses) / len(losses)
 
     def save(self) -> None:
@@ -187,6 +220,7 @@ class Trainer:
             "rng": torch.get_rng_state(),
         }
         write_atomically(self.folder / "checkpoint.pt", content)
+        self._on_save(self.model, self.state)
 
     def _restore(self, content: dict[str, Any]) -> None:
         if content["recipe"] != recipe_key(self.recipe):
@@ -198,18 +232,6 @@ class Trainer:
         self.muon.load_state_dict(content["muon"])
         self.adamw.load_state_dict(content["adamw"])
         torch.set_rng_state(content["rng"].cpu())
-
-    def _rows(self, phase: int) -> Rows:
-        shape = self.recipe.phases[phase]
-        seed = self.recipe.seed + 1000 * phase
-        return Rows(
-            self.corpus,
-            self.tokenizer,
-            shape.n_tokens,
-            seed=seed,
-            fim_rate=shape.fim_rate,
-            repository_rate=shape.repository_rate,
-        )
 
     def _log(self) -> None:
         with (self.folder / "log.jsonl").open("a", encoding="utf-8") as log:

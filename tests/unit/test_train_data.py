@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,9 @@ from codespec.backends.fake import FakeTarget, hashed_logits
 from codespec.context.snippets import render
 from codespec.train import corpus, sources, tokenizer
 from codespec.train.data import CONTEXT_SHARE, Rows, Windows
+from codespec.train.feed import Feed, Position, weights
 from codespec.train.fim import Fim
+from codespec.train.recipe import Phase
 from codespec.types import FimTokens, Snippet, Tokens
 from tests import training
 
@@ -45,14 +48,14 @@ def test_rows_are_full_and_resume_at_any_window(data: corpus.Corpus, words: Toke
     assert at_third >= 6
     first, window = Rows(data, words, 100, seed=3).batch(0, 2)
     rest, end = Rows(data, words, 100, seed=3).batch(window, 4)
-    assert torch.equal(torch.cat((first, rest)), whole)
+    assert np.array_equal(np.concatenate((first, rest)), whole)
     assert end == at_third
 
 
 def test_another_seed_is_another_stream(data: corpus.Corpus, words: Tokenizer) -> None:
     a, _ = Rows(data, words, 100, seed=3).batch(0, 4)
     b, _ = Rows(data, words, 100, seed=4).batch(0, 4)
-    assert not torch.equal(a, b)
+    assert not np.array_equal(a, b)
 
 
 def test_about_half_is_fim_in_both_orders(data: corpus.Corpus, words: Tokenizer) -> None:
@@ -64,25 +67,15 @@ def test_about_half_is_fim_in_both_orders(data: corpus.Corpus, words: Tokenizer)
     assert 0.3 * n_fim < int(spm.sum()) < 0.7 * n_fim
 
 
-def test_weights_pick_out_the_middles_and_their_ends(data: corpus.Corpus, words: Tokenizer) -> None:
-    rows = Rows(data, words, 100, seed=0)
-    end, prefix, suffix, middle = 0, 1, 2, 3
-    batch = torch.tensor([[50, end, prefix, 60, suffix, 61, middle, 62, 63, end, 51, 52]])
-    weights = rows.weights(batch, 0.25)
-    # One weight for each predicted token, the first of which is at position 1.
-    counted = batch[0, 1:][weights[0] == 1.0]
-    assert counted.tolist() == [62, 63, end]
-    assert weights[weights != 1.0].unique().tolist() == [0.25]
-
-
-def test_end_tokens_of_middles_may_count_more(data: corpus.Corpus, words: Tokenizer) -> None:
+def test_weights_pick_out_the_middles_and_their_ends() -> None:
     end, prefix, suffix, middle = 0, 1, 2, 3
     batch = torch.tensor([[50, end, prefix, 60, suffix, 61, middle, 62, 63, end, 51, end]])
-    weights = Rows(data, words, 100, seed=0).weights(batch, 0.25, 3.0)
-    counted = dict(zip(range(1, 12), weights[0].tolist(), strict=True))
-    assert counted[9] == 3.0
-    assert counted[7] == counted[8] == 1.0
-    assert counted[1] == counted[11] == 0.25, "the end of a plain text is context"
+    made = weights(batch, middle, end, 0.25)
+    # One weight for each predicted token, the first of which is at position 1.
+    assert batch[0, 1:][made[0] == 1.0].tolist() == [62, 63, end]
+    assert made[made != 1.0].unique().tolist() == [0.25]
+    made = weights(batch, middle, end, 0.25, 3.0)
+    assert made[0].tolist() == [0.25] * 6 + [1.0, 1.0, 3.0, 0.25, 0.25], "the last is context"
 
 
 def test_rows_of_a_repository_are_what_the_prompt_builder_shows(
@@ -128,10 +121,10 @@ def test_rows_of_repositories_occur_as_often_as_asked(
     repository = words.token_to_id(tokenizer.REPO_NAME)
     rows = Rows(data, words, 600, seed=3, repository_rate=0.3)
     batch, _ = rows.batch(0, 200)
-    share = (batch[:, 0] == repository).float().mean().item()
+    share = (batch[:, 0] == repository).mean()
     assert share == pytest.approx(0.3, abs=0.1)
     again, _ = Rows(data, words, 600, seed=3, repository_rate=0.3).batch(0, 200)
-    assert torch.equal(batch, again)
+    assert np.array_equal(batch, again)
 
 
 def test_the_share_of_fim_is_as_asked(data: corpus.Corpus, words: Tokenizer) -> None:
@@ -162,6 +155,33 @@ def test_windows_hold_training_text_only(data: corpus.Corpus) -> None:
         text = windows[i].text
         assert any(text in t for t in trained)
         assert len(text) < 80 or not any(text in t for t in held_out)
+
+
+def test_streams_deal_out_the_windows(data: corpus.Corpus, words: Tokenizer) -> None:
+    """Every window belongs to one stream."""
+    one = Rows(data, words, 40, seed=3, fim_rate=0.0)
+    three = Rows(data, words, 40, seed=3, fim_rate=0.0, n_streams=3)
+    assert one.row(0)[0] == three.row(0, 0)[0]
+    assert one.row(4)[0] == three.row(1, 1)[0]
+    assert one.row(5)[0] == three.row(1, 2)[0]
+
+
+def test_batches_made_by_processes_are_the_same_and_resume(
+    data: corpus.Corpus, words: Tokenizer
+) -> None:
+    phase = Phase(1.0, 64, 2, 1, context_weight=0.5, repository_rate=0.5)
+    here, there = Position([0, 0, 0]), Position([0, 0, 0])
+    feed = Feed(data, words, phase, 1, here)
+    expected = [feed.batch() for _ in range(7)]
+    n_made = 0
+    for n in (4, 3):  # begun anew from the position
+        with closing(Feed(data, words, phase, 1, there, n_processes=1)) as ahead:
+            for _ in range(n):
+                for ours, theirs in zip(ahead.batch(), expected[n_made], strict=True):
+                    assert torch.equal(ours, theirs)
+                n_made += 1
+    assert there == here
+    assert here.turn == 7
 
 
 def test_an_empty_split_is_an_error(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from tokenizers import Tokenizer
 
 from codespec.errors import InputError, ModelError
 from codespec.train import corpus
-from codespec.train.data import Rows
 from codespec.train.model import Llama
+from codespec.train.optim import make_optimisers
+from codespec.train.parallel import try_to_compile
 from codespec.train.recipe import LARGE_DRAFT, LARGE_RECIPES, LARGE_TARGET, RECIPES, Phase, Recipe
 from codespec.train.train import Budget, State, Trainer, load_model
 from tests import training
@@ -54,11 +55,11 @@ def test_a_resumed_run_repeats_an_unbroken_one(
     resumed = Trainer(RECIPE, data, words, tmp_path / "broken", n_workers=2)
     assert resumed.state.step == 5
     end = resumed.run(Budget(tokens=TOKENS))
-    assert (end.step, end.tokens, end.phase, end.window) == (
+    assert (end.step, end.tokens, end.phase, end.windows) == (
         whole.state.step,
         TOKENS,
         1,
-        whole.state.window,
+        whole.state.windows,
     )
     a, b = load_model(tmp_path / "whole/final.pt"), load_model(tmp_path / "broken/final.pt")
     for x, y in zip(a.parameters(), b.parameters(), strict=True):
@@ -126,16 +127,86 @@ def test_large_recipes_fit_what_is_shipped() -> None:
     assert sum(w.numel() for w in model.parameters()) == LARGE_DRAFT.model.n_params
 
 
-def test_batches_made_ahead_are_the_same(data: corpus.Corpus, words: Tokenizer) -> None:
-    plain, ahead = (Rows(data, words, 64, seed=3) for _ in range(2))
-    window = 0
-    for n_rows in (2, 2, 3):  # the last was not foreseen
-        expected, following = plain.batch(window, n_rows)
-        batch, after = ahead.batch(window, n_rows)
-        assert torch.equal(batch, expected)
-        assert after == following
-        ahead.ahead(after, 2)
-        window = following
+def test_a_call_may_stop_before_its_budget(
+    tmp_path: Path, data: corpus.Corpus, words: Tokenizer
+) -> None:
+    """What calls of limited time do together is what one call does."""
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 1.0
+        return now
+
+    recipe = dataclasses.replace(RECIPE, n_streams=2)
+    whole = Trainer(recipe, data, words, tmp_path / "whole")
+    whole.run(Budget(tokens=TOKENS))
+    n_calls, saved = 0, []
+    state = State()
+    while not state.is_done:
+        trainer = Trainer(
+            recipe,
+            data,
+            words,
+            tmp_path / "parts",
+            clock=clock,
+            on_save=lambda _model, state: saved.append(state.step),
+        )
+        state = trainer.run(Budget(tokens=TOKENS), stop_after_s=8)
+        assert (tmp_path / "parts/final.pt").exists() == state.is_done
+        n_calls += 1
+    assert n_calls > 2
+    assert saved[-1] == state.step
+    a, b = load_model(tmp_path / "whole/final.pt"), load_model(tmp_path / "parts/final.pt")
+    for x, y in zip(a.parameters(), b.parameters(), strict=True):
+        assert torch.equal(x, y)
+
+
+def test_without_a_compiler_the_model_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_args: object, **_options: object) -> object:
+        raise RuntimeError("no compiler here")
+
+    torch.manual_seed(0)
+    model, batch = Llama(TINY), torch.zeros(2, 9, dtype=torch.int64)
+    before = model(batch)
+    monkeypatch.setattr(torch, "compile", refuse)
+    assert try_to_compile(model, 2, 8) == "RuntimeError: no compiler here"
+
+    def break_later(_function: object, **_options: object) -> object:
+        return refuse
+
+    monkeypatch.setattr(torch, "compile", break_later)
+    assert try_to_compile(model, 2, 8)
+    assert torch.equal(model(batch), before)
+    monkeypatch.setattr(torch, "compile", lambda function, **_options: function)
+    assert try_to_compile(model, 2, 8) == ""
+
+
+def test_matrices_of_one_shape_may_be_updated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on an accelerator."""
+    results: list[list[torch.Tensor]] = []
+    for together in (False, True):
+        torch.manual_seed(0)
+        model = Llama(TINY)
+        muon, _ = make_optimisers(model, 0.1, 0.1)
+        if together:
+            monkeypatch.setattr(
+                muon,
+                "_batches",
+                lambda weights: [
+                    [w for w in weights if w.shape == shape] for shape in {w.shape for w in weights}
+                ],
+            )
+        for _ in range(3):
+            model.loss(torch.arange(20)[None]).backward()
+            muon.step()
+        results.append(list(model.parameters()))
+    for x, y in zip(*results, strict=True):
+        assert torch.allclose(x, y, atol=2e-2)
+    changed = Llama(TINY).parameters()
+    assert any(
+        not torch.allclose(x, y, atol=2e-2) for x, y in zip(results[0], changed, strict=True)
+    )
 
 
 def test_schedule() -> None:

@@ -1,0 +1,84 @@
+"""Training elsewhere: packed here, trained there in calls of limited time, received here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codespec.errors import InputError
+from codespec.train import bundle, export, there
+from codespec.train.corpus import Corpus
+from tests.unit.test_train_cli import QUICK, miniature, run
+
+__all__ = ["miniature"]
+
+
+def test_from_bundle_to_models(miniature: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, packed, far, results = (miniature / n for n in ("here", "packed", "far", "results"))
+    run("corpus", "--out", here, "--env", miniature / "env")
+    run("tokenizer", "--out", here)
+    assert "MiB" in run("pack", "--out", here, packed, "--no-wheels")
+    calls: list[dict[str, str]] = []
+
+    def in_this_process(
+        command: list[str], *, env: dict[str, str], check: bool
+    ) -> subprocess.CompletedProcess[str]:
+        assert command[:4] == [sys.executable, "-m", "codespec.train", "all"]
+        calls.append(env)
+        return subprocess.CompletedProcess(command, 0, run(*command[3:]))
+
+    monkeypatch.setattr(subprocess, "run", in_this_process)
+    monkeypatch.setattr(bundle, "PART_BYTES", 100_000)
+    arguments = [str(packed), "--run", str(far), "--to", str(results), "--tokens", "512", "--large"]
+    arguments += [*map(str, QUICK), "--device", "cpu"]
+    assert there.main([*arguments, "--stop-after", "0.0001"]) == 0
+    assert not (far / "report.json").exists()
+    early = json.loads((results / "codespec-base.json").read_text())
+    assert not early["is_done"]
+    assert there.main(arguments) == 0
+    assert calls[0]["PYTHONPATH"].split(os.pathsep)[0] == str(there.ROOT)
+    a, b = Corpus(here / "corpus"), Corpus(far / "corpus")
+    assert [a.text(d) for d in range(len(a.table))] == [b.text(d) for d in range(len(b.table))]
+
+    assert len(list(results.glob("codespec-base.gguf.*"))) > 1
+    assert all(path.stat().st_size <= 100_000 for path in results.glob("*.gguf.*"))
+    run("receive", "--out", here, results)
+    for name in ("codespec-base", "codespec-draft"):
+        assert (here / f"{name}.gguf").read_bytes() == (far / f"{name}.gguf").read_bytes()
+        assert json.loads((here / name / "log.jsonl").read_text())["is_done"]
+    assert export.read_gguf(here / "codespec-base.gguf")[0].config.n_embd == 96
+    assert (results / "report.json").read_text() == (far / "report.json").read_text()
+    run("evaluate", "--out", here, *here.glob("*.gguf"), *QUICK)
+    run("card", "--out", here, "--large")
+    assert "| codespec-base |" in (here / "CARD.md").read_text()
+
+
+def test_what_cannot_be_packed(miniature: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="no corpus and tokenizer"):
+        run("pack", "--out", miniature, miniature / "packed", "--no-wheels")
+    run("corpus", "--out", miniature, "--env", miniature / "env")
+    run("tokenizer", "--out", miniature)
+    monkeypatch.setattr(bundle, "MAX_BYTES", 10_000)
+    with pytest.raises(InputError, match="smaller --package-mb"):
+        run("pack", "--out", miniature, miniature / "packed", "--no-wheels")
+    with pytest.raises(InputError, match="no parts"):
+        run("receive", "--out", miniature, miniature)
+
+
+def test_only_wheels_that_are_missing_are_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("numpy-9-py3-none-any.whl", "not_there-1-py3-none-any.whl"):
+        (tmp_path / name).touch()
+    asked: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "run", lambda command, check: asked.append(command))
+    there.install(tmp_path, tmp_path / "site")
+    assert [Path(a).name for a in asked[0] if a.endswith(".whl")] == [
+        "not_there-1-py3-none-any.whl"
+    ]
+    assert "--no-index" in asked[0]
