@@ -6,6 +6,7 @@ through the engine, so prompt format, token healing and the end of a suggestion 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from codespec.backends.llama import LlamaTarget, LlamaTokenizer, load_model
 from codespec.config import Settings
 from codespec.drafters.measure import measure
 from codespec.engine.local import LocalEngine
-from codespec.types import CompletionRequest, Draft, TargetModel, Tokens
+from codespec.types import CompletionRequest, Draft, FimOrder, TargetModel, Tokens
 
 from .demo import fetch
 from .places import Place, places_in
@@ -43,17 +44,22 @@ def run(
     packages: Sequence[Path],
     settings: Settings,
     n_places: int,
+    orders: Sequence[FimOrder] = (),
     progress: Progress = lambda what, done, total: None,
 ) -> list[Row]:
-    """A row a model. packages: folders of source; none: HELD_OUT, fetched once.
+    """A row a model and order. packages: folders of source; none: HELD_OUT, fetched once.
 
-    n_places: rests of lines in each package, and half as many blocks of Python.
+    n_places: rests of lines of Python in each package, and half as many pieces inside lines and
+    blocks. orders: of the parts of a prompt; none: the one the model is served in.
 
     Raises: ModelError, InputError.
     """
     roots = list(packages) or [fetch(package) for package in HELD_OUT]
-    lines = [p for root in roots for p in _python(places_in(root, n_places, ("line",)))]
-    blocks = [p for root in roots for p in _python(places_in(root, n_places // 2 or 1, ("block",)))]
+    numbers = {"line": n_places, "inline": n_places // 2 or 1, "block": n_places // 2 or 1}
+    places = {
+        kind: [p for root in roots for p in _python(places_in(root, n, (kind,)))]
+        for kind, n in numbers.items()
+    }
     texts = list(_texts(roots))
     rows: list[Row] = []
     for path in models:
@@ -62,8 +68,16 @@ def run(
         )
         row: Row = {"model": path.stem, "packages": [root.name for root in roots]}
         row |= _read(path, texts, settings, progress)
-        row |= _write(chosen, lines, blocks, progress)
-        rows.append(row)
+        engine = LocalEngine(chosen)
+        try:
+            fim = engine.info.fim
+            for order in orders or [fim.order if fim else None]:
+                if fim and order:
+                    asked = dataclasses.replace(fim, order=order)
+                    engine.info = dataclasses.replace(engine.info, fim=asked)
+                rows.append(row | {"order": order} | _write(engine, places, progress))
+        finally:
+            engine.close()
     return rows
 
 
@@ -121,34 +135,28 @@ def cost(target: TargetModel, tokens: Tokens) -> float:
     return total
 
 
-def _write(settings: Settings, lines: list[Place], blocks: list[Place], progress: Progress) -> Row:
-    """What users see: rests of lines, and blocks."""
-    engine = LocalEngine(settings)
-    try:
-        row: Row = {}
-        for kind, places in (("line", lines), ("block", blocks)):
-            exact: list[bool] = []
-            alike: list[float] = []
-            valid: list[bool] = []
-            for done, place in enumerate(places):
-                progress(f"{kind}s", done, len(places))
-                text = _complete(engine, place, is_line=kind == "line")
-                truth = place.truth.strip()
-                exact.append(text.strip() == truth)
-                alike.append(similarity(text.strip(), truth))
-                valid.append(not breaks_strictly(text, place))
-            name = "fim_line" if kind == "line" else "fim_block"
-            row |= {
-                f"{name}_exact": mean(exact) if exact else 0.0,
-                f"{name}_valid": mean(valid) if valid else 0.0,
-                f"n_{kind}s": len(places),
-            }
-            row["fim_edit_similarity" if kind == "line" else "fim_block_similarity"] = (
-                mean(alike) if alike else 0.0
-            )
-        return row
-    finally:
-        engine.close()
+def _write(engine: LocalEngine, places: dict[str, list[Place]], progress: Progress) -> Row:
+    """What users see: rests of lines, pieces inside lines, blocks."""
+    row: Row = {}
+    for kind, asked in places.items():
+        exact: list[bool] = []
+        alike: list[float] = []
+        valid: list[bool] = []
+        for done, place in enumerate(asked):
+            progress(f"{kind}s", done, len(asked))
+            text = _complete(engine, place, is_line=kind != "block")
+            truth = place.truth.strip()
+            exact.append(text.strip() == truth)
+            alike.append(similarity(text.strip(), truth))
+            valid.append(not breaks_strictly(text, place))
+        row |= {
+            f"fim_{kind}_exact": mean(exact) if exact else 0.0,
+            f"fim_{kind}_valid": mean(valid) if valid else 0.0,
+            f"n_{kind}s": len(asked),
+        }
+        name = "fim_edit_similarity" if kind == "line" else f"fim_{kind}_similarity"
+        row[name] = mean(alike) if alike else 0.0
+    return row
 
 
 def _complete(engine: LocalEngine, place: Place, *, is_line: bool) -> str:
@@ -176,10 +184,13 @@ def _texts(roots: list[Path]) -> Iterator[str]:
 
 
 _SHOWN = {
+    "order": ("order", "{}"),
     "bits_per_byte": ("bits/byte", "{:.3f}"),
     "fim_line_exact": ("line exact", "{:.1%}"),
     "fim_edit_similarity": ("similarity", "{:.2f}"),
     "fim_line_valid": ("valid", "{:.0%}"),
+    "fim_inline_exact": ("inside exact", "{:.1%}"),
+    "fim_inline_similarity": ("similarity", "{:.2f}"),
     "fim_block_exact": ("block exact", "{:.1%}"),
     "fim_block_similarity": ("similarity", "{:.2f}"),
     "fim_block_valid": ("valid", "{:.0%}"),
@@ -196,6 +207,7 @@ def print_rows(rows: list[dict[str, Any]]) -> None:
     if rows:
         first = rows[0]
         console.print(
-            f"{first['n_lines']} lines, {first['n_blocks']} blocks, {first['n_bytes']:,} bytes "
+            f"{first['n_lines']} rests of lines, {first['n_inlines']} pieces inside lines, "
+            f"{first['n_blocks']} blocks, {first['n_bytes']:,} bytes "
             f"in {first['n_files']} files of {', '.join(first['packages'])}"
         )

@@ -15,7 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
-from rich.table import Table
+from rich.table import Column, Table
 
 from codespec.cli import print_json
 from codespec.config import load_settings
@@ -149,7 +149,9 @@ def _fetch(url: str, sha256: str | None) -> download.Fetched:
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    is_seen = console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=not is_seen) as bar:
         task = bar.add_task(download.file_name(url), total=None)
 
         def on_progress(done: int, total: int) -> None:
@@ -163,6 +165,8 @@ def _fetch(url: str, sha256: str | None) -> download.Fetched:
 @click.option("--keep-file", is_flag=True, help="Only forget it.")
 def remove(name: str, keep_file: bool) -> None:
     """Forget a model. A file that was downloaded is deleted, one of your own never."""
+    if library.find_listed(name) == target_path(load_settings().model):
+        click.echo("it is the one to complete with; go back: codespec models default bundled")
     path = library.remove(name)
     if path is not None and not keep_file:
         path.unlink(missing_ok=True)
@@ -201,7 +205,9 @@ def recommend(as_json: bool) -> None:
             }
         )
         return
-    table = Table("model", "parameters", "needs", "licence", "suits", box=None)
+    table = Table(
+        Column("model", no_wrap=True), "parameters", "needs", "licence", "suits", box=None
+    )
     for e in catalogue.ENTRIES:
         suits = ", ".join(name for name, best in tiers.items() if best is e)
         needs = f"{e.memory_bytes / 1e9:.1f} GB"

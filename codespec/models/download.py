@@ -96,13 +96,13 @@ def fetch(
     except (urllib.error.URLError, HTTPException, OSError) as e:
         raise ModelError(
             f"{url}: the download failed ({getattr(e, 'reason', None) or e})",
-            "What is here is kept: the same command goes on from there.",
+            "See to the address and the network. What arrived is kept: the same command goes on.",
         ) from None
     n_bytes = part.stat().st_size
     if total and n_bytes < total:
         raise ModelError(
             f"{url}: the connection ended after {n_bytes:,} of {total:,} bytes",
-            "What is here is kept: the same command goes on from there.",
+            "What arrived is kept: the same command goes on.",
         )
     digest = _digest(part)
     with part.open("rb") as f:

@@ -56,12 +56,20 @@ def remove(name: str) -> Path | None:
     Raises: InputError for an unknown name.
     """
     models = added()
+    if name in (Path(BUNDLED_TARGET).stem, Path(BUNDLED_DRAFT).stem):
+        raise InputError(f"{name} belongs to codespec", "Only models that were added are removed.")
     if name not in models:
         raise InputError(f"{name}: no model of that name was added", "See: codespec models list")
     gone = models.pop(name)
     _save(models)
     path = Path(gone.path)
     return path if gone.url and path.is_relative_to(folder()) else None
+
+
+def find_listed(name: str) -> Path | None:
+    """Where a model on the list is, or was; None for a name that is not there."""
+    known = added().get(name)
+    return Path(known.path) if known else None
 
 
 def find(name: str) -> Path:
@@ -73,8 +81,10 @@ def find(name: str) -> Path:
         return bundled(BUNDLED_TARGET)
     if name == Path(BUNDLED_DRAFT).stem:
         return bundled(BUNDLED_DRAFT)
-    known = added().get(name)
-    path = Path(known.path) if known else Path(name).expanduser()
+    known = find_listed(name)
+    path = known or Path(name).expanduser()
+    if known and not path.is_file():
+        raise InputError(f"{name}: {path} is gone", f"Forget it: codespec models remove {name}")
     if not path.is_file():
         raise InputError(
             f"{name}: no such model", "See: codespec models list; or give a .gguf file."

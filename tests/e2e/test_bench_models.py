@@ -30,11 +30,18 @@ def test_figures_of_the_bundled_draft(tmp_path: Path) -> None:
     assert row["model"] == "codespec-draft"
     assert 0.8 < row["bits_per_byte"] < 3
     assert row["tok_per_s"] > 1
-    for key in ("line_exact", "edit_similarity", "line_valid", "block_exact", "block_valid"):
+    assert row["order"] == "spm", "the order it is served in"
+    for key in ("line_exact", "edit_similarity", "line_valid", "block_exact", "block_valid",
+                "inline_exact", "inline_similarity", "inline_valid"):  # fmt: skip
         assert 0 <= row[f"fim_{key}"] <= 1
     assert row["fim_edit_similarity"] > 0
     assert row["n_lines"] == 4
     assert row["n_blocks"] == 2
+    both = CliRunner().invoke(main, [*args, "--places", "4", "--order", "both", "--json"])
+    rows = [json.loads(line) for line in both.stdout.splitlines()]
+    assert [r["order"] for r in rows] == ["psm", "spm"]
+    assert {**rows[1], "tok_per_s": 0} == {**row, "tok_per_s": 0}
+    assert rows[0]["fim_edit_similarity"] != row["fim_edit_similarity"]
     assert row["n_bytes"] == sum(f.stat().st_size for f in tmp_path.glob("*.py"))
 
 

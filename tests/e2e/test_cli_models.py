@@ -61,8 +61,12 @@ def test_a_model_of_ones_own(model: Path) -> None:
     other.parent.mkdir()
     other.write_bytes(model.read_bytes())
     assert "already" in run("add", other).output
+    moved = model.rename(model.with_suffix(".away"))
+    assert "is gone\n  Forget it: codespec models remove mine" in run("show", "mine").output
+    moved.rename(model)
     ok("remove", "mine")
     assert model.exists(), "a user's own file is never deleted"
+    assert "belongs to codespec" in run("remove", "codespec-base").output
     assert "no model of that name" in run("remove", "mine").output
     model.write_text("no model")
     assert "not a GGUF file" in run("add", model).output
@@ -95,7 +99,7 @@ def test_downloaded_listed_used_and_removed(hub: Hub, config: Path) -> None:
     ok("default", "small")
     assert load_settings(env=dict(os.environ)).model.target == str(path)
     assert "small" in ok("list")
-    ok("remove", "small")
+    assert "models default bundled" in ok("remove", "small")
     assert not path.exists()
     assert "SHA-256" in run("add", url, "--sha256", "0" * 64).output
     assert not path.exists()
@@ -161,7 +165,9 @@ def test_recommendations_fit_the_machine() -> None:
     listed = json.loads(ok("recommend", "--json"))
     assert set(listed["by_machine"]) >= {"CPU", "GPU 8 GB", "GPU 16 GB", "GPU 24 GB"}
     assert all(m["licence"] and m["memory_bytes"] for m in listed["models"])
-    assert "codespec models add" in ok("recommend") or listed["recommended"] is None
+    shown = ok("recommend")
+    assert "codespec models add" in shown or listed["recommended"] is None
+    assert all(entry.name in shown for entry in catalogue.ENTRIES), "whole names, to be typed"
 
 
 def test_gpus_are_read_from_the_drivers_tool() -> None:

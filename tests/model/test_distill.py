@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -161,11 +162,11 @@ def test_a_large_vocabulary_gets_a_small_draft_and_the_same_output(
 ) -> None:
     words = tokenizer.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
     torch.manual_seed(0)
-    model = Llama(ModelConfig(20_000, 32, 1, 2, 1, 16, 64, 512))
+    model = Llama(ModelConfig(151_936, 32, 1, 2, 1, 16, 64, 512))
     target = tmp_path / "large.gguf"
     export.write_gguf(target, model.eval(), words, "f32", "large")
     chosen = settings(target=str(target))
-    record = Job(chosen, workspace).run(QUICK)
+    record = Job(chosen, workspace).run(dataclasses.replace(QUICK, n_tokens=1_000, n_places=1))
     assert record.before is None
     assert record.pays
     assert record.n_vocab < 8_193

@@ -28,19 +28,28 @@ from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
     default=40,
     show_default=True,
     type=click.IntRange(1),
-    help="Lines in each package, and half as many blocks.",
+    help="Lines in each package, and half as many pieces inside lines and blocks.",
+)
+@click.option(
+    "--order",
+    type=click.Choice(["served", "psm", "spm", "both"]),
+    default="served",
+    show_default=True,
+    help="Of prefix, suffix and middle in the prompt.",
 )
 @result_options
 def command(
     models: tuple[str, ...],
     packages: tuple[Path, ...],
     places: int,
+    order: str,
     as_json: bool,
     output: Path | None,
 ) -> None:
     """Measure MODELS (names of `codespec models list`, or files; default: the bundled pair) alone,
-    without drafts and index: bits per byte of text; lines and blocks filled in, exactly and by edit
-    similarity, and the share that leaves a file that parses; tokens a second of plain decoding.
+    without drafts and index: bits per byte of text; lines, pieces inside lines and blocks filled
+    in, exactly and by edit similarity, and the share that leaves a file that parses; tokens a
+    second of plain decoding.
     """
     from codespec_bench import models as bench  # pyright: ignore[reportMissingImports]
 
@@ -50,5 +59,6 @@ def command(
         def progress(what: str, done: int, total: int) -> None:
             status.update(f"measuring {what}, {done} of {total}")
 
-        rows = bench.run(files, packages, load_settings(), places, progress)
+        orders = {"served": (), "both": ("psm", "spm")}.get(order, (order,))
+        rows = bench.run(files, packages, load_settings(), places, orders, progress)
     deliver("models", rows, as_json, output, bench.print_rows)
