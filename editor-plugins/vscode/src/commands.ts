@@ -1,6 +1,7 @@
 /** What the command palette and the status item offer. */
 
 import * as vscode from 'vscode';
+import { chooseModel } from './models';
 import type { Offers } from './offers';
 import { Problem, type Programs } from './program';
 import { place, type Reports } from './reports';
@@ -40,8 +41,11 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     toggleWorkspace: () => switches.toggleWorkspace(),
     enable: () => switches.enable(vscode.window.activeTextEditor?.document),
     explain: inEditor(({ document, selection }) => explain(reports, document, selection.active)),
-    doctor: () => reports.show('doctor', ['doctor']),
-    chooseModel: () => chooseModel(),
+    doctor: () => reports.show('doctor', ['doctor', ...subject()]),
+    chooseModel: () =>
+      withProgram(server, async (program) => {
+        if (await chooseModel(program)) await server.restart();
+      }),
     showLog: () => {
       log.show();
     },
@@ -54,8 +58,29 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     menu: () => showMenu(parts),
   };
   return Object.entries(commands).map(([name, run]) =>
-    vscode.commands.registerCommand(`codespec.${name}`, run),
+    vscode.commands.registerCommand(`codespec.${name}`, () => reporting(run, log)),
   );
+}
+
+/** What goes wrong in a command is said, with its cause. */
+async function reporting(run: () => unknown, log: vscode.LogOutputChannel): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    if (error instanceof vscode.CancellationError) return;
+    const words = error instanceof Problem ? error.message : String(error);
+    log.error(words);
+    const chosen = await vscode.window.showErrorMessage(`codespec: ${words}`, 'Show Log');
+    if (chosen) log.show();
+  }
+}
+
+/** What the doctor looks at: the file at hand, or the workspace. */
+function subject(): string[] {
+  const document = vscode.window.activeTextEditor?.document;
+  if (document?.uri.scheme === 'file') return [document.uri.fsPath];
+  const folder = vscode.workspace.workspaceFolders?.[0];
+  return folder ? [folder.uri.fsPath] : [];
 }
 
 /** Says once that there is no codespec yet, and offers to make it. */
@@ -115,49 +140,27 @@ async function explain(
   await reports.show('explain', ['explain', place(document, position)]);
 }
 
-async function chooseModel(): Promise<void> {
-  const settings = vscode.workspace.getConfiguration('codespec');
-  const bundled = 'Model of codespec’s own settings, or the bundled one';
-  const file = 'A GGUF file …';
-  const chosen = await vscode.window.showQuickPick([bundled, file], {
-    title: 'codespec: model',
-    placeHolder: settings.get<string>('model', '') || 'none chosen here',
-  });
-  let model: string | undefined;
-  if (chosen === file) {
-    const picked = await vscode.window.showOpenDialog({
-      title: 'A model with fill-in-the-middle',
-      filters: { GGUF: ['gguf'] },
-    });
-    if (!picked?.[0]) return;
-    model = picked[0].fsPath;
-  } else if (chosen === undefined) {
-    return;
-  }
-  await settings.update('model', model, vscode.ConfigurationTarget.Global);
+/** The program, once there is one: otherwise the menu says what to do. */
+async function withProgram(
+  server: Server,
+  action: (program: string) => Promise<unknown>,
+): Promise<void> {
+  if (server.program) await action(server.program);
+  else await vscode.commands.executeCommand('codespec.menu');
 }
 
 async function install({ programs, server, log }: Parts): Promise<void> {
-  try {
-    await vscode.window.withProgress(
-      {
-        location: vscode.ProgressLocation.Notification,
-        title: 'codespec: creating the Python environment',
-        cancellable: true,
-      },
-      (progress, token) =>
-        programs.create((line) => {
-          log.info(line);
-          progress.report({ message: line });
-        }, token),
-    );
-  } catch (error) {
-    if (error instanceof vscode.CancellationError) return;
-    const words = error instanceof Problem ? error.message : String(error);
-    log.error(words);
-    const chosen = await vscode.window.showErrorMessage(`codespec: ${words}`, 'Show Log');
-    if (chosen) log.show();
-    return;
-  }
+  await vscode.window.withProgress(
+    {
+      location: vscode.ProgressLocation.Notification,
+      title: 'codespec: creating the Python environment',
+      cancellable: true,
+    },
+    (progress, token) =>
+      programs.create((line) => {
+        log.info(line);
+        progress.report({ message: line });
+      }, token),
+  );
   await server.restart();
 }

@@ -1,11 +1,9 @@
 /** Reports of the command line, shown as documents: `codespec explain` and `codespec doctor`. */
 
-import { execFile } from 'node:child_process';
-import * as os from 'node:os';
 import * as vscode from 'vscode';
+import { run } from './cli';
 
 const SCHEME = 'codespec-report';
-const TIMEOUT_MS = 120_000;
 
 export class Reports implements vscode.TextDocumentContentProvider, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<vscode.Uri>();
@@ -29,10 +27,16 @@ export class Reports implements vscode.TextDocumentContentProvider, vscode.Dispo
       await vscode.commands.executeCommand('codespec.menu');
       return;
     }
-    const text = await vscode.window.withProgress(
-      { location: vscode.ProgressLocation.Window, title: `codespec: ${title}` },
-      () => output(program, args),
+    const { code, stdout, stderr } = await vscode.window.withProgress(
+      {
+        location: vscode.ProgressLocation.Notification,
+        title: `codespec: ${title}`,
+        cancellable: true,
+      },
+      (_, token) => run(program, args, token),
     );
+    const said = [stdout, stderr].filter(Boolean).join('\n');
+    const text = said || `codespec ${title} said nothing; exit code ${String(code)}`;
     const uri = vscode.Uri.from({ scheme: SCHEME, path: `codespec ${title}` });
     this.texts.set(uri.path, text);
     this.changed.fire(uri);
@@ -54,18 +58,4 @@ export function place(document: vscode.TextDocument, position: vscode.Position):
   const before = document.lineAt(position.line).text.slice(0, position.character);
   const column = Array.from(before).length + 1;
   return `${document.uri.fsPath}:${(position.line + 1).toString()}:${column.toString()}`;
-}
-
-function output(program: string, args: string[]): Promise<string> {
-  const env = { ...process.env, NO_COLOR: '1', COLUMNS: '100' };
-  return new Promise((resolve) => {
-    execFile(
-      program,
-      args,
-      { cwd: os.homedir(), env, timeout: TIMEOUT_MS },
-      (_, stdout, stderr) => {
-        resolve([stdout, stderr].filter(Boolean).join('\n'));
-      },
-    );
-  });
 }

@@ -1,25 +1,31 @@
 /** The language server's process: started, watched, restarted. */
 
+import { spawn, type ChildProcess } from 'node:child_process';
 import * as os from 'node:os';
 import * as vscode from 'vscode';
 import {
   CloseAction,
   ErrorAction,
   LanguageClient,
+  State,
   type ErrorHandler,
   type Middleware,
 } from 'vscode-languageclient/node';
 import type { Offers } from './offers';
 import { Problem, type Programs } from './program';
+import { sections } from './settings';
 import type { ServerStatus, StatusItem } from './status';
 import type { Switches } from './switches';
 
 const DOCUMENTS = ['file', 'untitled', 'vscode-notebook-cell'].map((scheme) => ({ scheme }));
 const MAX_CRASHES = 4;
 const CRASHES_COUNT_FOR_MS = 180_000;
+/** A program that says nothing for so long is no language server. */
+const START_TIMEOUT_MS = 60_000;
 
 export class Server {
   private client: LanguageClient | undefined;
+  private child: ChildProcess | undefined;
   /** Starts and stops run one after another. */
   private queue: Promise<void> = Promise.resolve();
   program: string | undefined;
@@ -77,9 +83,12 @@ export class Server {
       this.client.onNotification('didChangeStatus', (status: ServerStatus) => {
         this.status.setServer(status);
       });
-      await this.client.start();
-      await this.running(true);
-      this.focus(vscode.window.activeTextEditor?.document);
+      this.client.onDidChangeState(({ newState }) => {
+        void this.running(newState === State.Running);
+        // Also after it was started again by itself.
+        if (newState === State.Running) this.focus(vscode.window.activeTextEditor?.document);
+      });
+      await this.startClient(this.client, this.program);
     } catch (error) {
       this.log.error(String(error));
       this.status.setFault(
@@ -88,14 +97,31 @@ export class Server {
     }
   }
 
+  private async startClient(client: LanguageClient, program: string): Promise<void> {
+    const timeout = AbortSignal.timeout(START_TIMEOUT_MS);
+    const kill = (): void => {
+      this.child?.kill(); // which ends the wait
+    };
+    timeout.addEventListener('abort', kill);
+    try {
+      await client.start();
+    } catch (error) {
+      if (!timeout.aborted) throw error;
+      throw new Problem(`${program} does not answer: see the log, or change codespec.path`);
+    } finally {
+      timeout.removeEventListener('abort', kill);
+    }
+  }
+
   private async stopNow(): Promise<void> {
-    const client = this.client;
-    this.client = undefined;
+    const { client, child } = this;
+    this.client = this.child = undefined;
     await this.running(false);
     try {
       await client?.dispose();
     } catch (error) {
       this.log.warn(`stopping: ${String(error)}`);
+      child?.kill();
     }
   }
 
@@ -107,12 +133,22 @@ export class Server {
     return new LanguageClient(
       'codespec',
       'codespec',
-      // Not started in the workspace: what lies there must not matter.
-      { command: program, args: ['lsp'], options: { cwd: os.homedir() } },
+      () =>
+        new Promise((resolve, reject) => {
+          // Not started in the workspace: what lies there must not matter.
+          const child = spawn(program, ['lsp'], { cwd: os.homedir() });
+          this.child = child;
+          child.once('spawn', () => {
+            resolve(child);
+          });
+          child.on('error', (error) => {
+            reject(new Problem(`${program} cannot be run: ${error.message}`));
+          });
+        }),
       {
         documentSelector: DOCUMENTS,
         outputChannel: this.log,
-        initializationOptions: options(),
+        initializationOptions: sections(),
         middleware: this.middleware(),
         errorHandler: this.errorHandler(),
         initializationFailedHandler: () => false,
@@ -143,31 +179,17 @@ export class Server {
       closed: () => {
         const now = Date.now();
         crashes = [...crashes.filter((at) => now - at < CRASHES_COUNT_FOR_MS), now];
-        if (crashes.length <= MAX_CRASHES) return { action: CloseAction.Restart, handled: true };
+        if (crashes.length <= MAX_CRASHES) {
+          this.status.setServer({
+            busy: true,
+            kind: 'Normal',
+            message: 'starting the server again',
+          });
+          return { action: CloseAction.Restart, handled: true };
+        }
         this.status.setFault('the server ended again and again: see the log');
         return { action: CloseAction.DoNotRestart, handled: true };
       },
     };
   }
-}
-
-/** Settings that the server takes, by section; only what is set, so that its own file holds. */
-function options(): Record<string, Record<string, unknown>> {
-  const settings = vscode.workspace.getConfiguration('codespec');
-  const found: Record<string, Record<string, unknown>> = {};
-  const set = (section: string, key: string, value: unknown): void => {
-    found[section] = { ...found[section], [key]: value };
-  };
-  const others = settings.get<Record<string, Record<string, unknown>>>('server', {});
-  for (const [section, values] of Object.entries(others)) {
-    for (const [key, value] of Object.entries(values)) set(section, key, value);
-  }
-  const model = settings.get<string>('model', '');
-  const draftModel = settings.get<string>('draftModel', 'auto');
-  const maxTokens = settings.get<number | null>('maxTokens', null);
-  if (model) set('model', 'target', model);
-  if (draftModel !== 'auto') set('model', 'draft', draftModel);
-  if (maxTokens !== null) set('completion', 'max_tokens', maxTokens);
-  if (!settings.get<boolean>('indexWorkspace', true)) set('index', 'enabled', false);
-  return found;
 }

@@ -1,95 +1,113 @@
-"""Key press to ghost text in the real Neovim: python -m tests.editors.neovim.measure [--keys N]
+"""Key press to ghost text in the real Neovim: python -m tests.editors.neovim.measure
 
-Keys come at the speed of a quick typist (120 ms). Each is measured from being sent to the frame
-with ghost text after it, on the screen of the user interface: the plug-in's debounce, the server,
-the model and drawing included. Settings are the defaults. Keys that got no suggestion (the server's
-rules, the deadline) are counted apart. Prints a table and one line of JSON.
+Each key is measured from being sent to the frame with ghost text after it, on the screen of the
+user interface: the plug-in's debounce (15 ms), the server, the model and drawing included. Settings
+are the defaults. `typist` says what is typed. Keys that got no text (the server's rules, the
+deadline) are counted apart. Prints a table and one line of JSON for each version.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import tempfile
 import time
 from pathlib import Path
+
+from tests.editors.typist import (
+    KEY,
+    LOOK_S,
+    PATIENCE_S,
+    PERIOD_S,
+    TEXT,
+    figures,
+    line_of,
+    order,
+    places,
+)
 
 from .conftest import clear_up, set_up
 from .editor import Editor
 from .install import SUITES, install
 
-TEXT = '''
-def parse_line(line, separator=","):
-    """Split a line into fields."""
-    fields = []
-    for field in line.split(separator):
-        fields.append(field.strip())
-    return fields
 
-
-def read_table(path):
-    rows = []
-    with open(path, encoding="utf-8") as file:
-        for line in file:
-            if line.strip():
-                rows.append(parse_line(line))
-    return rows
-'''
-PERIOD_S = 0.12
-PATIENCE_S = 1.0
-
-
-def measure(version: str, n_keys: int) -> dict[str, object]:
+def measure(version: str, n_keys: int, n_jumps: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory(prefix="codespec-") as folder:
         desk = set_up(Path(folder), Path(folder) / "cache")
-        path = desk.file("table.py", "import os\n")
         editor = Editor(install(version), desk.env, desk.workspace, "{}")
         try:
-            editor.open(path)
+            editor.open(desk.file("table.py", "import os\n"))
             editor.wait_for_status("ready")
-            editor.type("Go")
-            asked, along, silent = [], [], 0
-            for char in TEXT[:n_keys]:
-                before = editor.read()
-                suggested, key_at = editor.suggested, time.perf_counter()
-                editor.type("<CR><C-u>" if char == "\n" else "<lt>" if char == "<" else char)
-                while True:
-                    frame = editor.read()
-                    if frame is not before and frame.ghost:
-                        (along if suggested.startswith(char) else asked).append(
-                            (frame.at_s - key_at) * 1e3
-                        )
-                        break
-                    if time.perf_counter() - key_at > PATIENCE_S or not (
-                        frame is before or editor.lua("return require('codespec.inline').busy()")
-                    ):
-                        silent += 1
-                        break
-                while time.perf_counter() - key_at < PERIOD_S:
-                    editor.read()
+            result = write(editor, TEXT[:n_keys])
+            editor.type("<Esc>")
+            editor.open(desk.file("places.py", places(n_jumps)))
+            result |= jump(editor, n_jumps)
             debounce_ms = editor.lua("return require('codespec.config').current.debounce_ms")
         finally:
             editor.close()
             clear_up(desk)
+    return {"name": "neovim_key_to_ghost_text", "neovim": version, "debounce_ms": debounce_ms} | (
+        result
+    )
+
+
+def write(editor: Editor, text: str) -> dict[str, object]:
+    """Keys in a row, at the end of the file."""
+    editor.type("Go")
+    asked: list[float] = []
+    along: list[float] = []
+    n_silent = 0
+    for char in text:
+        fits = editor.suggested.startswith(char)
+        ms = answer_ms(editor, "<CR><C-u>" if char == "\n" else "<lt>" if char == "<" else char)
+        if ms is None:
+            n_silent += 1
+        else:
+            (along if fits else asked).append(ms)
     return {
-        "neovim": version, "debounce_ms": debounce_ms, "n_asked": len(asked),
-        "asked_ms_p50": round(statistics.median(asked), 1),
-        "asked_ms_p95": round(statistics.quantiles(asked, n=20)[-1], 1),
-        "n_typed_along": len(along),
-        "typed_along_ms_p50": round(statistics.median(along), 1) if along else None,
-        "n_silent": silent,
-    }  # fmt: skip
+        **figures("writing", asked),
+        **figures("typed_along", along),
+        "n_writing_silent": n_silent,
+    }
+
+
+def jump(editor: Editor, n: int) -> dict[str, object]:
+    """A key at each place of the file."""
+    asked: list[float] = []
+    for i in order(n):
+        editor.type(f"<Esc>{line_of(i)}GA")
+        editor.wait(lambda frame: not frame.ghost)
+        look_until = time.perf_counter() + LOOK_S
+        while time.perf_counter() < look_until:
+            editor.read()
+        if (ms := answer_ms(editor, KEY)) is not None:
+            asked.append(ms)
+    return {**figures("jumping", asked), "n_jumping_silent": n - len(asked)}
+
+
+def answer_ms(editor: Editor, key: str) -> float | None:
+    """From the key to the frame with an answer to it; None where none came in time."""
+    before, key_at = editor.read(), time.perf_counter()
+    editor.type(key)
+    answer: float | None = None
+    while True:
+        frame = editor.read()
+        passed_s = time.perf_counter() - key_at
+        if answer is None and frame is not before and frame.ghost:
+            answer = (frame.at_s - key_at) * 1e3
+        busy = frame is before or editor.lua("return require('codespec.inline').busy()")
+        if passed_s > PERIOD_S and (answer is not None or not busy or passed_s > PATIENCE_S):
+            return answer
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--keys", type=int, default=len(TEXT))
+    parser.add_argument("--jumps", type=int, default=40)
     arguments = parser.parse_args()
     for version in SUITES:
-        result = measure(version, arguments.keys)
-        for name, value in result.items():
-            print(f"{name:20} {value}")
+        result = measure(version, arguments.keys, arguments.jumps)
+        print("\n".join(f"{key:>24}  {value}" for key, value in result.items()))
         print(json.dumps(result))
 
 

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -96,7 +96,8 @@ class Code:
             self.port: int = probe.getsockname()[1]
         user = folder / "user"
         (user / "User").mkdir(parents=True)
-        (user / "User" / "settings.json").write_text(json.dumps(_SETTINGS))
+        self._user = user / "User" / "settings.json"
+        self._user.write_text(json.dumps(_SETTINGS))
         # What names a program cannot come from a user who sits elsewhere, so it is set here.
         self._machine = user / "Machine" / "settings.json"
         self._machine.parent.mkdir()
@@ -136,6 +137,15 @@ class Code:
     def set_program(self, path: str) -> None:
         """The setting codespec.path; "" for none."""
         self._machine.write_text(json.dumps({"codespec.path": path}))
+
+    @contextlib.contextmanager
+    def settings(self, settings: dict[str, object]) -> Generator[None]:
+        """The user's settings over those of all tests, for windows that are opened meanwhile."""
+        self._user.write_text(json.dumps({**_SETTINGS, **settings}))
+        try:
+            yield
+        finally:
+            self._user.write_text(json.dumps(_SETTINGS))
 
     def url(self, folder: Path, payload: list[list[str]]) -> str:
         return (

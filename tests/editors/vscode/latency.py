@@ -1,35 +1,37 @@
-"""Key press to ghost text in VS Code, as a user sees it: `python -m tests.editors.vscode.latency`.
+"""Key press to ghost text in the real VS Code: python -m tests.editors.vscode.latency
 
-From the browser's keydown event to the first frame that shows the text: VS Code's own debounce
-(50 ms), extension host, language server, daemon, model and drawing included. Each sample is at a
-place of its own that nothing was asked for before, so no answer was suggested earlier.
+From the browser's keydown event to the first frame that shows the text: VS Code's own wait before
+it asks (50 ms, which no setting and no extension changes), extension host, language server, daemon,
+model and drawing included. Settings are those of the tests: no popups, no brackets closed.
+`typist` says what is typed. Keys that get no text (the server's rules, the deadline) are counted
+apart. `server_ms_p50` is what the language server took of it, model included, as `codespec stats`
+has it. Prints a table and one line of JSON.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import statistics
 import tempfile
+import time
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
 from .. import chromium
+from ..typist import KEY, LOOK_S, PATIENCE_S, PERIOD_S, TEXT, figures, line_of, order, places
 from . import install
 from .app import GHOST, Code, Window, home_in, launch, until
 
-N_SAMPLES = 40
-NAMES = ("items", "values", "names", "rows", "paths", "words", "users", "tokens")
-
+# Each key, and each frame in which the text is another: [milliseconds, key or text].
 _WATCH = f"""() => {{
   const ghost = {GHOST};
-  window.key_at = window.shown_at = 0;
-  addEventListener('keydown', () => {{
-    window.key_at = performance.now();
-    window.shown_at = 0;
-  }}, true);
+  window.keys = [];
+  window.shown = [[0, '']];
+  addEventListener('keydown', () => window.keys.push(performance.now()), true);
   const look = () => {{
-    if (!window.shown_at && ghost()) window.shown_at = performance.now();
+    const text = ghost();
+    if (text !== window.shown.at(-1)[1]) window.shown.push([performance.now(), text]);
     requestAnimationFrame(look);
   }};
   look();
@@ -37,57 +39,99 @@ _WATCH = f"""() => {{
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--keys", type=int, default=len(TEXT))
+    parser.add_argument("--jumps", type=int, default=40)
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         folder = Path(scratch)
         code = Code(install.install(), install.extension(), folder / "code", home_in(folder))
         browser = launch(playwright, chromium.install())
         try:
-            file = folder / "workspace" / "main.py"
-            file.parent.mkdir()
-            file.write_text("".join(map(function, range(N_SAMPLES + 5))))
+            (folder / "workspace").mkdir()
+            file = folder / "workspace" / "table.py"
+            file.write_text("import os\n")
             window = Window(code, browser, file)
             window.wait_for_status("ready")
             window.page.evaluate(_WATCH)
-            samples = [sample(window, n) for n in range(N_SAMPLES + 5)][5:]
+            result = write(window, TEXT[: arguments.keys])
+            result |= {"writing_server_ms_p50": server_ms(code)}
+            file = folder / "workspace" / "places.py"
+            file.write_text(places(arguments.jumps))
+            window.open(file)
+            result |= jump(window, arguments.jumps)
+            result |= {"all_server_ms_p50": server_ms(code)}
             window.close()
         finally:
             browser.close()
             code.close()
             code.codespec("daemon", "stop")
-    shown = sorted(ms for ms in samples if ms is not None)
-    result = {
-        "name": "vscode_key_to_ghost_text",
-        "n": len(samples),
-        "n_shown": len(shown),
-        "editor_debounce_ms": 50,
-        "p50_ms": round(statistics.median(shown), 1),
-        "p95_ms": round(shown[int(0.95 * (len(shown) - 1))], 1),
-        "min_ms": round(shown[0], 1),
-    }
-    print("\n".join(f"{key:>20}  {value}" for key, value in result.items()))
+    result = {"name": "vscode_key_to_ghost_text", "editor_debounce_ms": 50, **result}
+    print("\n".join(f"{key:>24}  {value}" for key, value in result.items()))
     print(json.dumps(result))
 
 
-def function(n: int) -> str:
-    """Four lines; the third is where it is typed."""
-    name = f"{NAMES[n % len(NAMES)]}_{n}"
-    return f"def show_{name}({name}):\n    print({name})\n    \n    return len({name})\n"
+def write(window: Window, text: str) -> dict[str, object]:
+    """Keys in a row, at the end of the file."""
+    window.press("Control+End")
+    asked: list[float] = []
+    along: list[float] = []
+    n_silent = 0
+    for char in text:
+        before = window.ghost
+        fits = before.startswith(char)
+        ms = answer_ms(window, "Enter" if char == "\n" else char, before, fits)
+        if ms is None:
+            n_silent += 1
+        else:
+            (along if fits else asked).append(ms)
+        if char == "\n":
+            # The text brings its own indentation. What this asked for is not measured.
+            window.press("Shift+Home", "Delete")
+            window.page.wait_for_timeout(PATIENCE_S * 1e3)
+    return {
+        **figures("writing", asked),
+        **figures("typed_along", along),
+        "n_writing_silent": n_silent,
+    }
 
 
-def sample(window: Window, n: int) -> float | None:
-    """Milliseconds from the last key of `print(` to the text; None where none came in a second."""
-    window.press("Control+KeyG")
-    window.page.locator(".quick-input-widget input").first.fill(f":{4 * n + 3}:5")
-    window.press("Enter")
-    until(lambda: window.page.locator(".monaco-editor.focused").count(), "the editor")
-    window.type("print", delay_ms=80)
-    window.press("Escape")
-    window.wait_for_no_ghost()
-    window.type("(", delay_ms=0)
-    window.page.wait_for_timeout(1000)
-    key_at, shown_at = window.page.evaluate("() => [window.key_at, window.shown_at]")
-    window.press("Escape")
-    return shown_at - key_at if shown_at else None
+def jump(window: Window, n: int) -> dict[str, object]:
+    """A key at each place of the file."""
+    asked: list[float] = []
+    for i in order(n):
+        window.press("Escape")
+        window.press("Control+KeyG")
+        window.page.locator(".quick-input-widget input").first.fill(f":{line_of(i)}:99")
+        window.press("Enter")
+        until(lambda: window.page.locator(".monaco-editor.focused").count(), "the editor")
+        window.wait_for_no_ghost()
+        window.page.wait_for_timeout(LOOK_S * 1e3)
+        if (ms := answer_ms(window, KEY, "", fits=False)) is not None:
+            asked.append(ms)
+    return {**figures("jumping", asked), "n_jumping_silent": n - len(asked)}
+
+
+def answer_ms(window: Window, key: str, before: str, fits: bool) -> float | None:
+    """From the key to the first frame with an answer to it; None where none came in time.
+    `fits`: it is the next of the text that is shown."""
+    began = time.monotonic()
+    n_keys, n_shown = window.page.evaluate("() => [window.keys.length, window.shown.length]")
+    window.press(key)
+    while True:
+        key_at, shown = window.page.evaluate(
+            "([k, s]) => [window.keys[k], window.shown.slice(s)]", [n_keys, n_shown]
+        )
+        answers = [at for at, text in shown if at > key_at and text and (fits or text != before)]
+        passed_s = time.monotonic() - began
+        if passed_s > PERIOD_S and (answers or passed_s > PATIENCE_S):
+            return answers[0] - key_at if answers else None
+        window.page.wait_for_timeout(10)
+
+
+def server_ms(code: Code) -> float | None:
+    found = json.loads(code.codespec("stats", "--json"))["languages"]
+    return found[0]["model_ms"][0] if found and found[0]["model_ms"] else None
 
 
 if __name__ == "__main__":

@@ -86,6 +86,20 @@ def test_typing_along_keeps_the_text(window: Window, file: Path) -> None:
     assert all(frames), f"{frames.count('')} of {len(frames)} frames without text"
 
 
+def test_at_the_speed_of_a_typist_no_frame_is_without_text(window: Window, file: Path) -> None:
+    """Nothing waits for anything here: keys come as they come."""
+    window.type(START)
+    ghost = window.wait_for_ghost()
+    assert "\n" in ghost, "a line to type and a line to see"
+    line = ghost.split("\n")[0]
+    window.record_frames()
+    window.type(line, delay_ms=90)
+    until(lambda: window.ghost.startswith("\n"), "the lines below, when this one is typed")
+    frames = window.recorded_frames()
+    assert len(frames) > len(line)
+    assert all(frames), f"{frames.count('')} of {len(frames)} frames without text"
+
+
 def test_escape_dismisses(window: Window, file: Path) -> None:
     window.type(START)
     window.wait_for_ghost()
@@ -200,8 +214,17 @@ def test_restart(window: Window, file: Path) -> None:
     window.wait_for_ghost()
 
 
-def test_a_program_that_is_missing_or_wrong_is_said(window: Window, code: Code) -> None:
+def test_a_program_that_is_missing_or_wrong_is_said(
+    window: Window, code: Code, tmp_path: Path
+) -> None:
     good = code.program
+    wrong = tmp_path / "codespec"
+    wrong.write_text("#!/bin/sh\nexit 3\n")
+    code.set_program(str(wrong))
+    window.wait_for_status("codespec: error", str(wrong), "cannot be run")
+    wrong.chmod(0o755)
+    window.command("codespec: Restart")
+    window.wait_for_status("codespec: error", "see the log")
     code.set_program("/nowhere/codespec")
     window.wait_for_status("codespec: error", "/nowhere/codespec", "not a file")
     code.set_program("")

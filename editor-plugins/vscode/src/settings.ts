@@ -1,0 +1,42 @@
+/** Settings of the editor that are settings of codespec, by section; only what is set, so that
+ * codespec's own file holds for the rest. */
+
+import * as vscode from 'vscode';
+
+export type Sections = Record<string, Record<string, unknown>>;
+
+/** As the language server takes them. */
+export function sections(): Sections {
+  const settings = vscode.workspace.getConfiguration('codespec');
+  const found: Sections = {};
+  const set = (section: string, key: string, value: unknown): void => {
+    found[section] = { ...found[section], [key]: value };
+  };
+  const others = settings.get<Record<string, Record<string, unknown> | null>>('server', {});
+  for (const [section, values] of Object.entries(others)) {
+    for (const [key, value] of Object.entries(values ?? {})) set(section, key, value);
+  }
+  const model = settings.get<string>('model', '');
+  const draftModel = settings.get<string>('draftModel', 'auto');
+  const maxTokens = settings.get<number | null>('maxTokens', null);
+  if (model) set('model', 'target', model);
+  if (draftModel !== 'auto') set('model', 'draft', draftModel);
+  if (maxTokens !== null) set('completion', 'max_tokens', maxTokens);
+  if (!settings.get<boolean>('indexWorkspace', true)) set('index', 'enabled', false);
+  return found;
+}
+
+/** As the command line takes them, which so speaks of what runs here. */
+export function environment(): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const [section, values] of Object.entries(sections())) {
+    for (const [key, value] of Object.entries(values)) {
+      if (value === null || value === undefined) continue;
+      // A list is words between commas.
+      const words: unknown = Array.isArray(value) ? value.join(',') : value;
+      found[`CODESPEC_${section}_${key}`.toUpperCase()] =
+        typeof words === 'string' ? words : JSON.stringify(words);
+    }
+  }
+  return found;
+}
