@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
+from codespec.drafters.cost import CostCurve
 from codespec.types import Trace
 
 
@@ -26,3 +30,16 @@ def by_position(traces: Sequence[Trace]) -> list[list[int]]:
         [sum(a >= n for _, a in passes), sum(d >= n for d, _ in passes)]
         for n in range(1, deepest + 1)
     ]
+
+
+def predicted_ms(trace: Trace, curve: CostCurve) -> float:
+    """What the passes of a generation take by the curve, and nothing else: no drafting."""
+    return float(curve.ms(_widths(trace) + 1).sum())
+
+
+def _widths(trace: Trace) -> npt.NDArray[np.int64]:
+    """Drafted tokens of each pass. A chain is as wide as it is deep; of trees only the total is
+    known, and given to passes by their depth."""
+    depths = np.array(trace.pass_depth, np.float64)
+    total = depths.sum()
+    return np.rint(depths * (trace.n_drafted / total if total else 0.0)).astype(np.int64)

@@ -98,7 +98,15 @@ def print_model_rows(rows: list[dict[str, Any]]) -> None:
         title=f"{first['n_hunks']} completions by {first['model']} on {first['backend']}, "
         f"{first['n_tokens']} tokens; equal texts: {first['equal_texts']:.0%}"
     )
-    columns = ("", "tokens a pass", "drafted a pass", "ms a token", "speed-up", "of the ideal")
+    columns = (
+        "",
+        "tokens a pass",
+        "drafted a pass",
+        "ms a token",
+        "speed-up",
+        "predicted",
+        "of the ideal",
+    )
     for column in columns:
         table.add_column(column, justify="right" if column else "left")
     for row in rows:
@@ -108,6 +116,7 @@ def print_model_rows(rows: list[dict[str, Any]]) -> None:
             f"{row['drafted_per_pass']:.2f}" if "drafted_per_pass" in row else "",
             f"{row['ms'] / row['n_tokens']:.2f}" if "ms" in row else "",
             f"{row['speedup']:.2f}",
+            f"{row['predicted_speedup']:.2f}" if "predicted_speedup" in row else "",
             f"{row['share_of_ideal']:.0%}",
         )
     Console().print(table)

@@ -100,7 +100,7 @@ def launcher(folder: Path) -> None:
     script.write_text(
         "#!/bin/sh\n"
         f'export PYTHONPATH="{folder / "site"}" LLAMA_CPP_LIB_PATH="{bin_dir}"\n'
-        f'export CODESPEC_LLAMA_SERVER="{bin_dir / "llama-server"}"\n'
+        f'export LLAMA_SERVER="{bin_dir / "llama-server"}"\n'
         f'if [ "$1" = python ]; then shift; exec "{sys.executable}" "$@"; fi\n'
         'exec "$@"\n'
     )

@@ -20,13 +20,21 @@ def print_rows(rows: Sequence[Row]) -> None:
             title=f"{workload}: {mine[0]['n_requests']} requests to {mine[0]['model']} "
             f"on {mine[0]['backend']}",
         )
-        for column in ("tokens/s", "of plain", "tokens a pass", "accepted", "same text"):
+        for column in (
+            "tokens/s",
+            "of plain",
+            "predicted",
+            "tokens a pass",
+            "accepted",
+            "same text",
+        ):
             table.add_column(column, justify="right")
         for row in sorted(mine, key=lambda row: -float(row["ratio_to_plain"])):
             table.add_row(
                 row["config"],
                 f"{row['tok_per_s']:.0f}",
                 f"{row['ratio_to_plain']:.2f}",
+                f"{row['predicted_ratio']:.2f}" if "predicted_ratio" in row else "",
                 f"{row['mat']:.2f}",
                 f"{row['accepted'] / row['drafted']:.0%}" if row["drafted"] else "",
                 f"{row['same']:.0%}",
@@ -38,4 +46,4 @@ def print_rows(rows: Sequence[Row]) -> None:
 def print_missing(missing: Sequence[Missing]) -> None:
     out = Console(stderr=True)
     for peer in missing:
-        out.print(f"left out: {peer.config}: {peer.why}. {peer.hint}")
+        out.print(f"left out: {peer.config}: {peer.why}. {peer.hint}", markup=False, soft_wrap=True)

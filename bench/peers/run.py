@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from codespec.config import Settings
 from codespec.engine.local import LocalEngine
@@ -15,12 +18,13 @@ from codespec.types import CompletionRequest
 
 from ..replay import Tree
 from ..results import Row
-from . import server
+from . import huggingface, server
 from .base import Decoded, Job, MissingPeerError, Peer
 from .inprocess import own_peers
 from .workload import Place, places
 
 PLAIN = "plain"
+MAX_THREADS = 8
 
 
 @dataclass
@@ -47,7 +51,8 @@ class Tally:
 
 @dataclass
 class Comparison:
-    """Runs the peers: each request goes through all of them before the next, `n_repeats` times.
+    """Runs the peers: each request goes through all of them before the next, `n_repeats` times, on
+    the same number of threads: that of the settings, or one a core.
 
     A peer that is not installed is left out and named in `missing`.
     """
@@ -66,7 +71,11 @@ class Comparison:
     def run(self, progress: Callable[[int, int], None] = lambda i, n: None) -> list[Row]:
         """Raises: InputError, ModelError."""
         self._tree: Tree | None = None
-        engine = LocalEngine(self.settings, repository=lambda workspace: self._tree)
+        chosen = self.settings.model
+        n_threads = chosen.n_threads or min(os.cpu_count() or 1, MAX_THREADS)
+        model = msgspec.structs.replace(chosen, n_threads=n_threads)
+        settings = msgspec.structs.replace(self.settings, model=model)
+        engine = LocalEngine(settings, repository=lambda workspace: self._tree)
         started: list[Peer] = []
         try:
             engine.settle()
@@ -83,6 +92,9 @@ class Comparison:
             if not wanted:
                 raise InputError(f"{self.repo}: no edits", f'No commit adds to "{self.glob}".')
             tallies: dict[tuple[str, str], Tally] = {}
+            # Nobody's first request counts: pages are touched, kernels chosen, clocks raised.
+            for peer in started:
+                peer.decode(self._job(engine, wanted[0]))
             for i, place in enumerate(wanted):
                 progress(i, len(wanted))
                 self._ask(engine, started, place, tallies)
@@ -99,8 +111,7 @@ class Comparison:
         place: Place,
         tallies: dict[tuple[str, str], Tally],
     ) -> None:
-        self._tree = place.tree
-        job = Job(engine.context(self._request(place)), place.max_tokens)
+        job = self._job(engine, place)
         if not len(job.context.prompt):
             return
         repeats: dict[str, list[Decoded]] = {peer.config: [] for peer in peers}
@@ -110,6 +121,10 @@ class Comparison:
                 repeats[peer.config].append(peer.decode(job))
         for config, runs in repeats.items():
             tallies.setdefault((config, place.workload), Tally()).runs.append(runs)
+
+    def _job(self, engine: LocalEngine, place: Place) -> Job:
+        self._tree = place.tree
+        return Job(engine.context(self._request(place)), place.max_tokens)
 
     def _request(self, place: Place) -> CompletionRequest:
         return CompletionRequest(
@@ -143,11 +158,22 @@ class Comparison:
                 engine.info.n_ctx,
                 chosen.n_gpu_layers if engine.info.backend != "cpu" else 0,
             )
+        library = huggingface.Library(target_path(chosen), draft, engine.n_threads)
+        ways = dict(huggingface.DEFAULTS)
+        if draft is not None:
+            ways |= huggingface.DRAFT_DEFAULT
+        if not self.quick:
+            ways |= huggingface.TUNED
+            if draft is not None:
+                ways |= huggingface.DRAFT_TUNED
+        for config, way in ways.items():
+            yield huggingface.HuggingFace(config, library, way, sorted(engine.info.eog))
 
 
 def rows(tallies: dict[tuple[str, str], Tally], model: str, backend: str) -> list[Row]:
     """A row a peer and workload, plain decoding first. same: the share of requests for which the
-    peer wrote what plain decoding wrote; floating point makes the difference."""
+    peer wrote what plain decoding wrote; floating point makes the difference. predicted_ratio: of
+    the same passes by the machine's curve alone."""
     out: list[Row] = []
     for (config, workload), tally in tallies.items():
         plain = tallies[PLAIN, workload]
@@ -155,6 +181,8 @@ def rows(tallies: dict[tuple[str, str], Tally], model: str, backend: str) -> lis
         texts = [repeats[0].tokens for repeats in plain.runs]
         n_tokens = sum(len(d.tokens) for d in firsts)
         n_passes = sum(d.n_passes for d in firsts)
+        predicted = sum(d.predicted_ms for d in firsts)
+        plainly = sum(repeats[0].predicted_ms for repeats in plain.runs)
         same = sum(d.tokens == text for d, text in zip(firsts, texts, strict=True))
         out.append(
             {
@@ -166,6 +194,7 @@ def rows(tallies: dict[tuple[str, str], Tally], model: str, backend: str) -> lis
                 "n_tokens": n_tokens,
                 "tok_per_s": tally.tok_per_s,
                 "ratio_to_plain": tally.tok_per_s / plain.tok_per_s if plain.tok_per_s else 0.0,
+                **({"predicted_ratio": plainly / predicted} if predicted else {}),
                 "mat": n_tokens / n_passes if n_passes else 0.0,
                 "drafted": sum(d.n_drafted for d in firsts),
                 "accepted": sum(d.n_accepted for d in firsts),

@@ -51,8 +51,8 @@ DRAFT_TUNED: dict[str, tuple[str, ...]] = {
 
 
 def find_server(path: str | None) -> str | None:
-    """A given file, CODESPEC_LLAMA_SERVER, or the one on the PATH."""
-    given = path or os.environ.get("CODESPEC_LLAMA_SERVER")
+    """A given file, LLAMA_SERVER, or the one on the PATH."""
+    given = path or os.environ.get("LLAMA_SERVER")
     return given if given and Path(given).is_file() else shutil.which(given or "llama-server")
 
 

@@ -3,6 +3,7 @@ its protocol, since building it takes minutes."""
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 import textwrap
@@ -11,11 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.peers.base import Job, MissingPeerError
+from bench.peers import huggingface, report
+from bench.peers.base import Decoded, Job, MissingPeerError
 from bench.peers.run import Comparison
 from bench.peers.server import Server
 from codespec.config import Settings
+from codespec.engine.local import LocalEngine
 from codespec.errors import ModelError
+from codespec.models.registry import draft_path, target_path
 from codespec.types import Context
 
 LINES = "".join(f"    total_{i} = compute_value(first_{i}, second_{i})\n" for i in range(12))
@@ -75,6 +79,15 @@ def server(tmp_path: Path) -> Path:
     return script
 
 
+@pytest.fixture
+def no_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "transformers" else found(name)
+    )
+
+
+@pytest.mark.usefixtures("no_transformers")
 def test_all_ways_decode_the_same_requests(
     repo: Path, server: Path, model_options: Settings
 ) -> None:
@@ -87,14 +100,20 @@ def test_all_ways_decode_the_same_requests(
         assert ours["n_tokens"] == plain["n_tokens"] > 0
         assert ours["same"] == 1.0
         assert rows["prompt lookup", workload]["same"] == 1.0
+        assert plain["predicted_ratio"] == 1.0
+        assert ours["predicted_ratio"] > 0
         peer = rows["llama-server ngram-simple", workload]
         assert (peer["drafted"], peer["accepted"]) == (6, 3)
         assert peer["tok_per_s"] < 500
     assert rows["prompt lookup", "edits"]["drafted"] > 0
 
 
+@pytest.mark.usefixtures("no_transformers")
 def test_what_is_not_installed_is_named_with_the_way_to_get_it(
-    repo: Path, model_options: Settings, monkeypatch: pytest.MonkeyPatch
+    repo: Path,
+    model_options: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     comparison = Comparison(repo, model_options, None, n_places=1, n_repeats=1, quick=True)
@@ -102,8 +121,46 @@ def test_what_is_not_installed_is_named_with_the_way_to_get_it(
     assert not [row for row in rows if "llama-server" in row["config"]]
     hints = {missing.why: missing.hint for missing in comparison.missing}
     assert "cmake --build" in hints["llama-server is not installed"]
+    assert "codespec[peers]" in hints["transformers is not installed"]
+    report.print_missing(comparison.missing)
+    assert "pip install 'codespec[peers]'" in capsys.readouterr().err
     if "arctic suffix trie" not in {row["config"] for row in rows}:
         assert "pip install" in hints["arctic-inference is not installed"]
+
+
+def test_transformers_says_what_our_engine_says(model_options: Settings) -> None:
+    """Greedy, with the same weights; where passes are fewer, drafts were accepted."""
+    pytest.importorskip("transformers")
+    engine = LocalEngine(model_options)
+    model = model_options.model
+    library = huggingface.Library(target_path(model), draft_path(model), 1)
+    try:
+        prompt = engine.tokenizer.encode(LINES + "    total_12 = compute_value(first_")
+        job = Job(Context(prompt), 24)
+        tokens, _ = engine.decode(job.context, 24, engine.chain("", ()))
+        ways = {**huggingface.DEFAULTS, **huggingface.DRAFT_DEFAULT}
+        found: dict[str, Decoded] = {}
+        for config, options in ways.items():
+            peer = huggingface.HuggingFace(config, library, options, sorted(engine.info.eog))
+            peer.start()
+            found[config] = peer.decode(job)
+    finally:
+        library.close()
+        engine.close()
+    for decoded in found.values():
+        assert decoded.tokens == tokens
+        assert decoded.ms > 0
+        assert 0 < decoded.n_timed < 24
+        assert decoded.n_accepted <= decoded.n_drafted
+    assert (found["transformers"].n_passes, found["transformers"].n_drafted) == (24, 0)
+    assert found["transformers prompt lookup"].n_passes < 24
+    assert found["transformers assisted"].n_drafted > 0
+
+
+def test_a_model_that_transformers_cannot_read_is_an_error(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    with pytest.raises(ModelError, match="transformers ended"):
+        huggingface.Library(tmp_path / "missing.gguf", None, 1).start()
 
 
 def test_a_server_that_dies_is_named(server: Path, tmp_path: Path) -> None:

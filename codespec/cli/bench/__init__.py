@@ -7,6 +7,7 @@ import click
 from codespec.cli import LazyGroup
 
 _BENCHMARKS = {
+    "all": "All of them, in a quarter of an hour.",
     "replay": "Decode a Git history again with each way of drafting.",
     "index": "Size and speed of the workspace index.",
     "quality": "Complete places of real files, and compare with what stood there.",

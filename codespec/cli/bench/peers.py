@@ -21,7 +21,7 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     "--llama-server",
     type=_FILE,
     metavar="FILE",
-    help="llama.cpp's server (default: CODESPEC_LLAMA_SERVER, or the one on the PATH).",
+    help="llama.cpp's server (default: LLAMA_SERVER, or the one on the PATH).",
 )
 @click.option(
     "--arctic", type=_FILE, metavar="FILE", help="ArcticInference's _C extension, if not installed."
@@ -30,6 +30,10 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option("--places", default=40, show_default=True, help="Most edits.")
 @click.option("--paths", default="*.py", show_default=True, metavar="GLOB", help="Files to edit.")
 @click.option("--repeats", default=3, show_default=True, type=click.IntRange(1), help="Medians of.")
+@click.option(
+    "--threads", "n_threads", default=0, show_default=True, type=click.IntRange(0),
+    help="Of every peer; 0: one a core, at most 8.",
+)  # fmt: skip
 @click.option("--quick", is_flag=True, help="Defaults only, few edits: under a minute.")
 @model_options
 @result_options
@@ -41,6 +45,7 @@ def command(
     places: int,
     paths: str,
     repeats: int,
+    n_threads: int,
     quick: bool,
     model: str | None,
     draft_model: str | None,
@@ -53,15 +58,19 @@ def command(
     the same places with nothing but twenty lines before them. The same model file writes its own
     continuation, greedily. Peers: plain decoding, prompt lookup and ArcticInference's suffix trie
     in codespec's loop; llama-server plain, with each kind of its n-gram speculation, and with the
-    draft model; each at its defaults and at settings that suit short drafts. Its time is what it
-    says itself, without HTTP.
+    draft model, its time what it says itself, without HTTP; transformers plain, with prompt lookup
+    and with the draft model, on the weights unpacked to 32-bit floats. Each at its defaults and at
+    settings that suit short drafts. "predicted" is what the passes cost by the machine's curve.
     """
     from codespec_bench.peers import report  # pyright: ignore[reportMissingImports]
     from codespec_bench.peers.run import Comparison  # pyright: ignore[reportMissingImports]
 
+    chosen = model_settings(model, draft_model).get("model", {})
+    if n_threads:
+        chosen["n_threads"] = n_threads
     comparison = Comparison(
         repo,
-        load_settings(model_settings(model, draft_model)),
+        load_settings({"model": chosen}),
         str(llama_server) if llama_server else None,
         arctic,
         commits,

@@ -1,0 +1,215 @@
+"""`codespec bench all`: the benchmarks one after the other, each in a process of its own, in the
+time there is.
+
+A step whose results are in the file already is not done again, so that an interrupted run goes on.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from . import results
+from .results import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A benchmark by its arguments. only: what its rows say, where a benchmark has several steps.
+    seconds: about, on two cores."""
+
+    name: str
+    arguments: tuple[str, ...]
+    seconds: int
+    bench: str
+    only: tuple[str, str] | None = None
+
+    def of(self, rows: Sequence[Row]) -> list[Row]:
+        """The step's own rows."""
+        return [
+            row
+            for row in rows
+            if row.get("bench") == self.bench
+            and (self.only is None or row.get(self.only[0]) == self.only[1])
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """rows: of the step; why: there are none, in words."""
+
+    step: Step
+    rows: list[Row]
+    seconds: float = 0.0
+    why: str = ""
+
+
+def steps(repo: Path, model: Sequence[str], glob: str) -> list[Step]:
+    """What is said most with soonest first. model: options of the command line."""
+    where = (str(repo), "--paths", glob)
+    target = (*model, *(() if "--model" in model else ("--model", "bundled")))
+    return [
+        Step("curve", ("curve", "--repeats", "5", *model), 10, "curve"),
+        *(
+            Step(
+                f"replay, {curve}",
+                ("replay", *where, "--commits", "12", "--curve", curve),
+                15,
+                "replay",
+                ("curve", curve),
+            )
+            for curve in ("cpu-500m-q8", "gpu-flat")
+        ),
+        Step("replay, model", ("replay", *where, "--commits", "8", *target), 45, "replay-model"),
+        Step("peers", ("peers", *where, "--quick", *model), 55, "peers"),
+        Step("latency", ("latency", *where, "--keys", "150", *model), 100, "latency"),
+        Step("index", ("index", *model), 150, "index"),
+        Step("quality", ("quality", str(repo), "--places", "6", *model), 60, "quality"),
+        Step("models", ("models", "--places", "5"), 120, "models"),
+    ]
+
+
+def run(
+    wanted: Sequence[Step],
+    output: Path,
+    minutes: float,
+    progress: Callable[[Step, int], None] = lambda step, n: None,
+) -> list[Outcome]:
+    """Results are in `output` as soon as a step ends; one that takes longer than all may is ended.
+    progress: told each step before it begins, and how many were done before."""
+    known = results.read(output) if output.exists() else []
+    end_s = time.monotonic() + 60 * minutes
+    outcomes: list[Outcome] = []
+    for n, step in enumerate(wanted):
+        progress(step, n)
+        rows = step.of(known)
+        outcomes.append(Outcome(step, rows) if rows else _run(step, output, end_s))
+    return outcomes
+
+
+def _run(step: Step, output: Path, end_s: float) -> Outcome:
+    started = time.monotonic()
+    left_s = end_s - started
+    if left_s <= 0:
+        return Outcome(step, [], why="the time was up")
+    with tempfile.TemporaryDirectory(prefix="codespec-bench-") as folder:
+        file = Path(folder, "results")
+        command = [sys.executable, "-m", "codespec", "bench", *step.arguments]
+        try:
+            done = subprocess.run(
+                [*command, "--output", str(file)],
+                capture_output=True, text=True, timeout=left_s, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return Outcome(step, [], time.monotonic() - started, "the time was up")
+        seconds = time.monotonic() - started
+        if done.returncode:
+            said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+            errors = [line for line in said if line.startswith("error:")]
+            return Outcome(step, [], seconds, (errors or said or ["it failed"])[-1])
+        rows = results.read(file)
+    results.append(output, rows)
+    return Outcome(step, rows, seconds)
+
+
+def print_outcomes(outcomes: Sequence[Outcome], output: Path | None) -> None:
+    table = Table("", "s", "", title="codespec bench all")
+    for outcome in outcomes:
+        said = headline(outcome.rows) if outcome.rows else f"left out: {outcome.why}"
+        seconds = f"{outcome.seconds:.0f}" if outcome.seconds else "before"
+        table.add_row(outcome.step.name, seconds, said)
+    out = Console()
+    out.print(table)
+    if output is not None:
+        out.print(f"codespec bench report {output}", highlight=False)
+
+
+def headline(rows: Sequence[Row]) -> str:
+    """What a benchmark's rows say, in a line."""
+    by_config = {str(row.get("config", "")): row for row in rows}
+    return _HEADLINES[str(rows[0]["bench"])](rows, by_config)
+
+
+def _curve(rows: Sequence[Row], _: dict[str, Row]) -> str:
+    row = rows[-1]
+    at = dict(zip(row["n"], row["ratio"], strict=True))
+    wide = ", ".join(f"T({n}) {at[n]:.1f}" for n in (2, 8, 16) if n in at)
+    return f"a pass over one token {row['t1_ms']:.2f} ms, in units of it: {wide}"
+
+
+def _replay(_: Sequence[Row], by: dict[str, Row]) -> str:
+    ours, theirs = by["codespec"], by["suffix-trie"]
+    return (
+        f"{ours['speedup']:.2f} times plain decoding, {ours['speedup'] / theirs['speedup']:.2f} "
+        f"times the published rule, {ours['share_of_ideal']:.0%} of the ideal"
+    )
+
+
+def _replay_model(_: Sequence[Row], by: dict[str, Row]) -> str:
+    ours = by["codespec"]
+    return (
+        f"{ours['speedup']:.2f} times plain decoding on the clock, {ours['mat']:.2f} tokens a pass"
+    )
+
+
+def _peers(rows: Sequence[Row], _: dict[str, Row]) -> str:
+    said: list[str] = []
+    for workload in ("edits", "fresh"):
+        mine = {r["config"]: float(r["ratio_to_plain"]) for r in rows if r["workload"] == workload}
+        others = {c: v for c, v in mine.items() if not c.startswith(("codespec", "plain"))}
+        best = max(others, key=others.__getitem__, default="")
+        beside = f" (best other, {best}: {others[best]:.2f})" if best else ""
+        said.append(f"{workload} {mine.get('codespec', 0.0):.2f} times plain{beside}")
+    return "; ".join(said)
+
+
+def _latency(rows: Sequence[Row], _: dict[str, Row]) -> str:
+    return "; ".join(
+        f"{row['config']}: in view {row['visible_ms_p50']:.0f} ms after a key, "
+        f"p95 {row['visible_ms_p95']:.0f}"
+        for row in rows
+        if "visible_ms_p50" in row
+    )
+
+
+def _index(rows: Sequence[Row], _: dict[str, Row]) -> str:
+    row = rows[0]
+    found = (f"{k} {row[k]:.4g}" for k in ("bytes_per_token", "build_mtok_per_s") if k in row)
+    return ", ".join(found) or "done"
+
+
+def _quality(rows: Sequence[Row], _: dict[str, Row]) -> str:
+    """With nothing but the file shown to the model."""
+    return ", ".join(
+        f"{row['kind']} {row['exact']:.0%} exact, similarity {row['similarity']:.2f}"
+        for row in rows
+        if row["config"] == "file" and row["language"] == "all"
+    )
+
+
+def _models(rows: Sequence[Row], _: dict[str, Row]) -> str:
+    return ", ".join(
+        f"{row['model']} {row['bits_per_byte']:.3f} bits a byte"
+        for row in rows
+        if "bits_per_byte" in row
+    )
+
+
+_HEADLINES: dict[str, Callable[[Sequence[Row], dict[str, Row]], str]] = {
+    "curve": _curve,
+    "replay": _replay,
+    "replay-model": _replay_model,
+    "peers": _peers,
+    "latency": _latency,
+    "index": _index,
+    "quality": _quality,
+    "models": _models,
+}

@@ -1,0 +1,138 @@
+"""Hugging Face transformers: plain, with its prompt lookup, and with a draft model.
+
+One process serves all settings. As with llama-server, the clock starts at the end of the first
+pass, which reads the prompt.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from codespec.errors import ModelError
+
+from .base import Decoded, Job, MissingPeerError
+
+Options = Mapping[str, Any]
+DEFAULTS: dict[str, Options] = {
+    "transformers": {},
+    "transformers prompt lookup": {"prompt_lookup_num_tokens": 10},
+}
+DRAFT_DEFAULT: dict[str, Options] = {"transformers assisted": {"assisted": True}}
+TUNED: dict[str, Options] = {
+    "transformers prompt lookup width=3 n=3": {
+        "prompt_lookup_num_tokens": 3,
+        "max_matching_ngram_size": 3,
+    },
+}
+DRAFT_TUNED: dict[str, Options] = {
+    "transformers assisted max=3": {"assisted": True, "num_assistant_tokens": 3},
+}
+
+
+class Library:
+    """The process. Started by the first of its peers, closed by the first that closes."""
+
+    def __init__(self, model: Path, draft: Path | None, n_threads: int) -> None:
+        self._models = [str(model), *([str(draft)] if draft else [])]
+        self._n_threads = n_threads
+        self._process: subprocess.Popen[str] | None = None
+        self._log: IO[bytes] | None = None
+
+    def start(self) -> None:
+        """Raises: MissingPeerError, ModelError."""
+        if self._process is not None:
+            return
+        for package in ("transformers", "torch"):
+            if importlib.util.find_spec(package) is None:
+                raise MissingPeerError(
+                    "transformers is not installed", "pip install 'codespec[peers]'"
+                )
+        threads = str(self._n_threads)
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", f"{__package__}.huggingface_worker", *self._models),
+                *("--threads", threads),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "false"},
+        )
+        self._read()
+
+    def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(question) + "\n")
+            self._process.stdin.flush()
+        except OSError:
+            pass  # reading says why
+        return self._read()
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def _read(self) -> dict[str, Any]:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        assert self._log is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self._log.seek(0)
+            said = self._log.read().decode("utf-8", "replace").strip().splitlines()
+            self.close()
+            raise ModelError(f"transformers ended: {said[-1] if said else 'without a word'}")
+        return json.loads(line)
+
+
+@dataclass
+class HuggingFace:
+    """`Peer`. options: of the library's `generate`."""
+
+    config: str
+    library: Library
+    options: Options
+    eog: Sequence[int]
+
+    def start(self) -> None:
+        self.library.start()
+
+    def decode(self, job: Job) -> Decoded:
+        found = self.library.ask(
+            {
+                "prompt": job.context.prompt.tolist(),
+                "max_tokens": job.max_tokens,
+                "eog": list(self.eog),
+                "options": self.options,
+            }
+        )
+        n_passes, tokens = int(found["n_passes"]), [int(t) for t in found["tokens"]]
+        return Decoded(
+            tokens,
+            float(found["ms"]),
+            int(found["n_timed"]),
+            n_passes,
+            int(found["n_drafted"]),
+            max(len(tokens) - n_passes, 0),
+        )
+
+    def close(self) -> None:
+        self.library.close()

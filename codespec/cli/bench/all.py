@@ -1,0 +1,71 @@
+"""`codespec bench all`."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from codespec.cli import model_options, print_json
+
+
+@click.command()
+@click.argument(
+    "repo", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path()
+)
+@click.option("--paths", default="*.py", show_default=True, metavar="GLOB", help="Files to edit.")
+@click.option(
+    "--minutes", default=15.0, show_default=True, type=click.FloatRange(0),
+    help="What does not fit into this time is left out.",
+)  # fmt: skip
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Keep the results; run again with the same file, and only what is missing is done.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One line of JSON a result.")
+@model_options
+def command(
+    repo: Path,
+    paths: str,
+    minutes: float,
+    output: Path | None,
+    as_json: bool,
+    model: str | None,
+    draft_model: str | None,
+) -> None:
+    """All benchmarks on the Git history of REPO (default: the current folder), small enough for a
+    quarter of an hour on two cores; each by itself takes more.
+    """
+    from codespec_bench import everything  # pyright: ignore[reportMissingImports]
+    from codespec_bench.history import History  # pyright: ignore[reportMissingImports]
+
+    History(repo, paths)
+    given = {"--model": model, "--draft-model": draft_model}
+    chosen = [part for flag, value in given.items() if value is not None for part in (flag, value)]
+    wanted = everything.steps(repo.resolve(), chosen, paths)
+    with tempfile.TemporaryDirectory(prefix="codespec-bench-") as folder:
+        file = output or Path(folder, "results")
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("", total=sum(step.seconds for step in wanted))
+
+            def progress(step: Any, n: int) -> None:
+                bar.update(
+                    task,
+                    description=f"{n + 1} of {len(wanted)}: {step.name}",
+                    completed=sum(s.seconds for s in wanted[:n]),
+                )
+
+            outcomes = everything.run(wanted, file, minutes, progress)
+        if as_json:
+            for outcome in outcomes:
+                for row in outcome.rows:
+                    print_json(row)
+            return
+        everything.print_outcomes(outcomes, output)

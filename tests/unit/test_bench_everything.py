@@ -1,0 +1,57 @@
+"""`bench all`: steps that exist, results as they come, going on, and the time that is left."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import click
+import pytest
+
+from codespec.cli.bench import command as bench
+from codespec_bench import everything, results
+from codespec_bench.everything import Step
+
+CURVE = Step("curve", ("curve", "--context", "32", "--repeats", "1"), 1, "curve")
+BROKEN = Step("broken", ("replay", "/"), 1, "replay")
+
+
+def test_every_step_is_a_command_that_takes_its_arguments(tmp_path: Path) -> None:
+    wanted = everything.steps(tmp_path, ("--draft-model", "none"), "*.py")
+    assert len({step.name for step in wanted}) == len(wanted)
+    context = click.Context(bench)
+    for step in wanted:
+        name, *arguments = step.arguments
+        command = bench.get_command(context, name)
+        assert command is not None
+        command.make_context(name, [*arguments, "--output", "x"])
+
+
+def test_what_was_done_is_not_done_again(tmp_path: Path) -> None:
+    file = tmp_path / "results"
+    told: list[tuple[str, int]] = []
+    first = everything.run([CURVE, BROKEN], file, 5, lambda s, n: told.append((s.name, n)))
+    assert told == [("curve", 0), ("broken", 1)]
+    assert first[0].rows == results.read(file)
+    assert "one token" in everything.headline(first[0].rows)
+    assert "not a Git repository" in first[1].why
+    again = everything.run([CURVE], file, 5)
+    assert (again[0].rows, again[0].seconds) == (first[0].rows, 0.0)
+    # Rows of one benchmark with something else measured are another step's.
+    other = dataclasses.replace(CURVE, only=("model", "another"))
+    assert not other.of(first[0].rows)
+
+
+def test_when_the_time_is_up_the_rest_is_left_out(tmp_path: Path) -> None:
+    (outcome,) = everything.run([CURVE], tmp_path / "results", 0.0)
+    assert outcome.why == "the time was up"
+    (outcome,) = everything.run([CURVE], tmp_path / "results", 0.001)
+    assert outcome.why == "the time was up"
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_table_says_what_was_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    everything.print_outcomes(everything.run([CURVE], tmp_path / "r", 0.0), None)
+    assert "left out: the time was up" in capsys.readouterr().out
