@@ -359,7 +359,10 @@ class TargetModel(Protocol):
         ...
 
     def decode(self, tokens: Tokens, draft: Draft) -> LogitsRows:
-        """One pass over the uncached committed `tokens` (at least 1) and a draft after them."""
+        """One pass over the uncached committed `tokens` (at least 1) and a draft after them.
+
+        Raises: CancelledError, as `prefill`, where the pass reads the rest of a prompt.
+        """
         ...
 
     def keep(self, path: Sequence[int]) -> None:
@@ -412,6 +415,16 @@ class Librarian(Protocol):
 
     def closed(self, path: str) -> None:
         """The document is no longer open: what its file holds counts again."""
+        ...
+
+
+@runtime_checkable
+class Prefetcher(Protocol):
+    """An engine that can get ready for a request."""
+
+    def prefetch(self, request: CompletionRequest, cancelled: Callable[[], bool] = ...) -> None:
+        """Do what a request at this place, or later in its line, would wait for before the first
+        token: read its prompt, its document, its index. May be cut short at any time."""
         ...
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from .configuration import section_of
+from .documents import Place
 from .protocol import place_of
 from .server import Server, path_of
 
@@ -57,22 +58,17 @@ async def inline_completion(
         await server.reload()
     if server.session is None:
         return nothing
-    from .session import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, Ask, workspace_of
-
-    snapshot = document.snapshot(
+    ask = server.ask(
+        document,
         place_of(params.position),
         server.encoding,
-        MAX_PREFIX_CHARS,
-        MAX_SUFFIX_CHARS,
-        _selection_of(context.selected_completion_info),
+        invoked=invoked,
+        selection=_selection_of(context.selected_completion_info),
     )
-    snapshot = server.notebooks.joined(snapshot, MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS)
-    path = server.path_of(document.uri)
-    answer = await server.session.suggest(
-        Ask(snapshot, path, workspace_of(path, server.roots), invoked)
-    )
+    snapshot = ask.snapshot
+    answer = await server.session.suggest(ask)
     server.status.paused(answer.paused)
-    place = f"{path or document.uri}:{snapshot.place.line + 1}"
+    place = f"{ask.path or document.uri}:{snapshot.place.line + 1}"
     server.trace(f"{place}: {answer.words}")
     return types.InlineCompletionList(items=[_item(snapshot, offer) for offer in answer.offers])
 
@@ -137,6 +133,10 @@ async def did_focus(server: Server, params: Any) -> None:
         path = server.path_of(document.uri)
         workspace = workspace_of(path, server.roots)
         server.status.paused(server.session.why_paused(path, workspace, document.language_id))
+        cursor = getattr(params, "position", None)
+        line, character = getattr(cursor, "line", None), getattr(cursor, "character", None)
+        if isinstance(line, int) and isinstance(character, int):
+            server.looked_at(document, Place(line, character), server.encoding)
 
 
 # --- settings ---------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ class Protocol(LanguageServerProtocol):
 
     documents: dict[str, Document]
     notebooks: Notebooks
+    on_open: Callable[[Document], None]
     on_change: Callable[[Document, Sequence[types.TextDocumentContentChangeEvent]], None]
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
@@ -38,6 +39,7 @@ class Protocol(LanguageServerProtocol):
         self, params: types.DidOpenTextDocumentParams
     ) -> None:
         self._open(params.text_document)
+        self.on_open(self.documents[params.text_document.uri])
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(  # pyright: ignore[reportIncompatibleMethodOverride]

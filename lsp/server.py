@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from codespec.daemon.wire import StateChanged
     from codespec.types import Completion
 
-    from .documents import Document
+    from .documents import Document, Place, Selection
     from .indexer import Indexer
     from .positions import Encoding
-    from .session import Session
+    from .session import Ask, Session
     from .status import Status
 
 log = logging.getLogger(__name__)
@@ -55,6 +55,7 @@ class Server(LanguageServer):
         self._protocol = cast("Protocol", self.protocol)
         self._protocol.documents = {}
         self._protocol.notebooks = Notebooks(self._protocol.documents)
+        self._protocol.on_open = self._document_opened
         self._protocol.on_change = self._document_changed
         self.configuration = Configuration()
         self.settings: Settings | None = None
@@ -162,6 +163,8 @@ class Server(LanguageServer):
                 self.settings, self._state_changed, self._lines_of, on_generated=self._generated
             )
             self.session.start()
+            for document in list(self.documents.values())[-1:]:  # opened meanwhile
+                self.looked_at(document, document.edited, "utf-32")
         elif settings != before:
             await self.session.configure(settings)
         if before is None or (settings.index, settings.model) != (before.index, before.model):
@@ -218,6 +221,40 @@ class Server(LanguageServer):
             self.configuration.client = client
             await self.reload()
 
+    def ask(
+        self,
+        document: Document,
+        place: Place,
+        encoding: Encoding,
+        *,
+        invoked: bool = False,
+        selection: Selection | None = None,
+    ) -> Ask:
+        """What to ask for the document as it is now. Call with a session only."""
+        from .session import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, Ask, workspace_of
+
+        limits = (MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS)
+        snapshot = document.snapshot(place, encoding, *limits, selection)
+        path = self.path_of(document.uri)
+        workspace = workspace_of(path, self.roots)
+        return Ask(self.notebooks.joined(snapshot, *limits), path, workspace, invoked)
+
+    def looked_at(self, document: Document, place: Place, encoding: Encoding) -> None:
+        """The user is here, as far as we know: get ready for a request."""
+        if self.session is not None:
+            self.session.prefetch(
+                document.uri,
+                place.line,
+                lambda: (
+                    self.ask(document, place, encoding)
+                    if self.documents.get(document.uri) is document
+                    else None
+                ),
+            )
+
+    def _document_opened(self, document: Document) -> None:
+        self.looked_at(document, document.edited, "utf-32")
+
     def _document_changed(
         self, document: Document, changes: Sequence[types.TextDocumentContentChangeEvent]
     ) -> None:
@@ -226,11 +263,8 @@ class Server(LanguageServer):
         if len(changes) == 1 and len(changes[0].text.strip()) == 1:
             self.session.typed(document.language_id, len(changes[0].text))
         if self.session.is_growing(document.uri):
-            from .session import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS
-
-            limits = (MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS)
-            snapshot = document.snapshot(document.edited, "utf-32", *limits)
-            self.session.changed(self.notebooks.joined(snapshot, *limits))
+            self.session.changed(self.ask(document, document.edited, "utf-32").snapshot)
+        self.looked_at(document, document.edited, "utf-32")
 
     def _state_changed(self, change: StateChanged) -> None:
         self.status.state(change)

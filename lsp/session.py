@@ -25,6 +25,7 @@ from codespec.index.openfiles import OpenFileRules
 from codespec.stats import Stats
 from codespec.types import Completion, CompletionRequest, Progress, SamplingParams, Trace
 
+from .ahead import Ahead
 from .documents import Place, Snapshot
 from .feedback import Feedback
 from .occasions import why_unwelcome
@@ -129,6 +130,7 @@ class Session:
         self._documents: dict[str, _Document] = {}
         self._offers: OrderedDict[str, tuple[Ask, Piece]] = OrderedDict()
         self._numbers = count(1)
+        self._ahead = Ahead(self._read_ahead)
         stats = Stats() if settings.stats.enabled else None
         self._feedback = Feedback(stats, lines_of, secrets.token_hex(6))
 
@@ -157,6 +159,7 @@ class Session:
         if document.turn is not None and not document.turn.done():
             document.turn.set_result(None)
         turn = document.turn = asyncio.get_running_loop().create_future()
+        self._ahead.cancel()
         document.end_grace()
         document.went_along = False
         try:
@@ -196,6 +199,7 @@ class Session:
         if rest is None or (ask.invoked and cached and not rest.suggestion.has_alternatives):
             if not ask.invoked and (why := why_unwelcome(now)):
                 self._end_generation(document)
+                self.prefetch(now.uri, now.place.line, lambda: ask)
                 return Answer(reason=why)
             cached = False
             suggestion = self._begin(ask, document)
@@ -232,11 +236,13 @@ class Session:
             self._model = change.model
         self._state = change
         self._on_state(change)
+        self._ahead.ready(change.state == "ready")
 
     # --- generations ------------------------------------------------------------------------
 
     def _begin(self, ask: Ask, document: _Document) -> Suggestion:
         self._end_generation(document)
+        self._ahead.asked(ask.snapshot.uri, ask.snapshot.place.line)
         suggestion = Suggestion(ask.snapshot)
         suggestion.has_alternatives = ask.invoked
         self._suggestions.add(suggestion)
@@ -244,11 +250,10 @@ class Session:
         document.generation = asyncio.ensure_future(self._generate(ask, suggestion))
         return suggestion
 
-    async def _generate(self, ask: Ask, suggestion: Suggestion) -> None:
-        limits = self.settings.completion
-        snapshot = ask.snapshot
+    def _request(self, ask: Ask) -> CompletionRequest:
+        limits, snapshot = self.settings.completion, ask.snapshot
         patience_ms = limits.deadline_invoked_ms if ask.invoked else limits.deadline_auto_ms
-        request = CompletionRequest(
+        return CompletionRequest(
             prefix=snapshot.prefix,
             suffix=snapshot.suffix,
             path=ask.path,
@@ -261,12 +266,15 @@ class Session:
             n_candidates=limits.n_candidates if ask.invoked else 1,
         )
 
+    async def _generate(self, ask: Ask, suggestion: Suggestion) -> None:
         def heard(progress: Progress) -> None:
             suggestion.text, suggestion.lines = progress.text, progress.lines
 
         started = asyncio.get_running_loop().time()
         try:
-            completion = await self._client.complete(request, snapshot.uri, heard, limits.linger_ms)
+            completion = await self._client.complete(
+                self._request(ask), ask.snapshot.uri, heard, self.settings.completion.linger_ms
+            )
         except asyncio.CancelledError:
             ms = (asyncio.get_running_loop().time() - started) * 1e3
             self._on_generated(Completion(finish="cancelled", trace=Trace(ms=ms)))
@@ -303,6 +311,16 @@ class Session:
         if len(self._offers) > _MAX_OFFERS:
             self._offers.popitem(last=False)
         return offer
+
+    def prefetch(self, uri: str, line: int, ask_of: Callable[[], Ask | None]) -> None:
+        """The user went to a line of a document: read its prompt while the model is free, unless
+        that was done. `ask_of`: what would be asked there, None for nothing."""
+        if self.settings.completion.prefetch:
+            self._ahead.moved(uri, line, ask_of)
+
+    def _read_ahead(self, ask: Ask) -> None:
+        if not self.why_paused(ask.path, ask.workspace, ask.snapshot.language_id):
+            self._client.prefetch(self._request(ask), ask.snapshot.uri)
 
     # --- what became of an offer ------------------------------------------------------------
 
@@ -353,8 +371,10 @@ class Session:
             self._end_generation(document)
             self._client.closed(uri)
         self._suggestions.forget(uri)
+        self._ahead.forget(uri)
 
     async def close(self) -> None:
+        self._ahead.cancel()
         for document in self._documents.values():
             self._end_generation(document)
         await self._feedback.close()

@@ -28,6 +28,8 @@ _MARGIN_MS = 5.0
 _HELLO_S = 10.0
 # A daemon that could not be started is not tried at every keystroke.
 _RETRY_S = 5.0
+# Nobody waits for it; by then it is of no use.
+_PREFETCH_MS = 10_000.0
 
 
 class AsyncClient:
@@ -111,6 +113,20 @@ class AsyncClient:
     def closed(self, document: str) -> None:
         """The document is no longer open in the editor."""
         self._send(wire.Closed(document=document))
+
+    def prefetch(self, request: CompletionRequest, document: str) -> None:
+        """Have the engine get ready for such a request, while it has nothing else to do. Takes the
+        place of the one before. No effect where no daemon is connected."""
+        with contextlib.suppress(CodespecError):
+            self._send(
+                wire.Complete(
+                    id=next(self._ids),
+                    request=payload.pack(request),
+                    document=document,
+                    deadline_ms=_PREFETCH_MS,
+                    prefetch=True,
+                )
+            )
 
     async def close(self) -> None:
         """Leaves the daemon running."""

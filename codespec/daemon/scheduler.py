@@ -3,7 +3,8 @@
 Rules: one request runs at a time (one model). Of the waiting ones, the one whose answer is due
 first; a request without a deadline counts as due after `PATIENCE_S`, so that typing in one
 editor cannot starve it. A newer request for the same document of the same client takes the
-older one's place, waiting or running.
+older one's place, waiting or running. Prefetches run when nothing else waits, and end when
+something does.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Job:
     due:      when the client wants an answer, whatever it is; None: it waits.
     linger_s: how long it may go on after that while no other job waits.
     stream:   the client wants to know what there is so far.
+    prefetch: gives way to every job that is not one itself.
     answered: the client has its answer; a running job may still hold the worker.
     """
 
@@ -35,6 +37,7 @@ class Job:
     due: float | None
     linger_s: float = 0.0
     stream: bool = False
+    prefetch: bool = False
     lingers: bool = False
     number: int = 0
     answered: bool = False
@@ -68,7 +71,12 @@ class Scheduler:
         superseded = [
             old
             for old in self.jobs
-            if job.document and old.document == job.document and old.client == job.client
+            if old.client == job.client
+            and (
+                old.prefetch
+                if job.prefetch
+                else job.document and old.document == job.document and not old.prefetch
+            )
         ]
         self._waiting[job.number] = job
         return superseded
@@ -85,11 +93,21 @@ class Scheduler:
         """Forget a waiting job; no effect on the running one."""
         self._waiting.pop(job.number, None)
 
+    @property
+    def must_yield(self) -> bool:
+        """Whether the running job is to give way to one that waits."""
+        job = self.running
+        return (
+            job is not None
+            and (job.prefetch or job.lingers)
+            and any(not waiting.prefetch for waiting in self._waiting.values())
+        )
+
     def start(self) -> Job | None:
         """The next job, now running; None where one is running or none waits."""
         if self.running or not self._waiting:
             return None
-        job = min(self._waiting.values(), key=lambda j: (j.order, j.number))
+        job = min(self._waiting.values(), key=lambda j: (j.prefetch, j.order, j.number))
         del self._waiting[job.number]
         self.running = job
         return job

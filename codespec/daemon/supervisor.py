@@ -109,7 +109,7 @@ class Supervisor:
         n_bytes = memoryview(message.request).nbytes
         if n_bytes > wire.MAX_REQUEST_BYTES:
             raise wire.too_large(n_bytes)
-        self._n_requests += 1
+        self._n_requests += not message.prefetch
         if self._keeper.failure is not None:
             reply(msgspec.structs.replace(self._keeper.failure, id=message.id))
             return
@@ -120,7 +120,7 @@ class Supervisor:
         due = now + message.deadline_ms / 1e3 if message.deadline_ms > 0 else None
         job = Job(
             client, message.id, message.document, message.request, now, due,
-            linger_s=message.linger_ms / 1e3, stream=message.stream,
+            linger_s=message.linger_ms / 1e3, stream=message.stream, prefetch=message.prefetch,
         )  # fmt: skip
         for old in self._scheduler.add(job):
             self._give_up(old, "cancelled", "a newer request for this document took its place")
@@ -154,7 +154,7 @@ class Supervisor:
         if self._keeper.state != "ready":
             return
         running = self._scheduler.running
-        if running is not None and running.lingers and self._scheduler.waiting:
+        if running is not None and self._scheduler.must_yield and not running.answered:
             self._give_up(running, "deadline", "another request needs the model")
         job = self._scheduler.start()
         if job is None:
@@ -171,6 +171,7 @@ class Supervisor:
                 document=job.document,
                 deadline_ms=left_ms,
                 stream=job.stream,
+                prefetch=job.prefetch,
             )
         )
 

@@ -22,7 +22,15 @@ from codespec.config import Settings
 from codespec.daemon import payload, wire
 from codespec.daemon.logs import outline
 from codespec.errors import CodespecError
-from codespec.types import CancelledError, Completion, Engine, Idler, Librarian, Progress
+from codespec.types import (
+    CancelledError,
+    Completion,
+    Engine,
+    Idler,
+    Librarian,
+    Prefetcher,
+    Progress,
+)
 
 QUIET_S = 2.0
 """So long after a request, the next key was not pressed: time for other work."""
@@ -158,7 +166,11 @@ def _answer(
         if message.document and request.path:
             paths[message.document] = request.path
         request = dataclasses.replace(request, deadline_ms=message.deadline_ms)
-        if task.cancelled.is_set():
+        if message.prefetch:
+            if isinstance(engine, Prefetcher):
+                engine.prefetch(request, task.cancelled.is_set)
+            completion = payload.empty(request, "empty", "")
+        elif task.cancelled.is_set():
             completion = payload.empty(request, "cancelled", "cancelled before it began")
         else:
             on_progress = tell if message.stream else None

@@ -141,14 +141,14 @@ class _Bench:
         start = self._clock()
         try:
             self._target.prefill(tokens, self._interrupted)
+            tail = tokens[self._target.n_cached :]
+            if len(tail) > 1:
+                self._target.decode(tail[:-1], NO_DRAFT)
+                self._target.keep([])
+                tail = tokens[self._target.n_cached :]
+                self.read_s = self._clock() - start
         except CancelledError:
             return None
-        tail = tokens[self._target.n_cached :]
-        if len(tail) > 1:
-            self._target.decode(tail[:-1], NO_DRAFT)
-            self._target.keep([])
-            tail = tokens[self._target.n_cached :]
-            self.read_s = self._clock() - start
         draft = Draft.chain(self._tokens(n - 1)) if n > 1 else NO_DRAFT
         start = self._clock()
         self._target.decode(tail, draft)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Callable
@@ -46,6 +47,7 @@ from codespec.models.registry import draft_path, target_path
 from codespec.native import MAX_DEPTH
 from codespec.sampling import Sampler, TokenMask
 from codespec.types import (
+    CancelledError,
     Completion,
     CompletionRequest,
     Context,
@@ -286,6 +288,18 @@ class LocalEngine:
     @property
     def _busy_s(self) -> float:
         return sum(target.busy_s for target in self._targets)
+
+    def prefetch(
+        self, request: CompletionRequest, cancelled: Callable[[], bool] = lambda: False
+    ) -> None:
+        if self._documents.why_excluded(request):
+            return
+        context = self._prepare(request).context
+        if len(context.prompt):
+            # Lookups open the index and read the text around the place.
+            self.chain(request.workspace, request.drafters).begin(context)
+            with contextlib.suppress(CancelledError):
+                self._target.read_ahead(context.prompt, cancelled)
 
     def idle(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
         """Do one piece of work that is due but that no request waits for: a pass at most. True

@@ -41,6 +41,9 @@ _WORTH_SAVING = 64
 # is typed after it, or rejected, is read again from there.
 _CHECKPOINT_EVERY = 32
 
+# Read ahead in parts of so many tokens: a cancelled part is lost.
+_PART = 128
+
 _NO_CALLBACK = lib.ggml_abort_callback()
 
 
@@ -132,6 +135,7 @@ class LlamaTarget:
         self._logits = np.zeros((0, self.info.n_vocab), np.float32)
         self._logits_at = 0
         self._cancelled: Callable[[], bool] | None = None
+        self._late: Callable[[], bool] | None = None
         # llama.cpp keeps the pointer for the context's life.
         self._abort_callback = lib.ggml_abort_callback(self._should_abort)
 
@@ -152,8 +156,8 @@ class LlamaTarget:
             )
         # The last token is always decoded anew: its logits are what the caller is after.
         known = tokens[:-1]
-        self._recall(known)
-        self._rewind(self._kv.common_prefix(known))
+        self._begin(known)
+        self._late = cancelled
         n_reused = len(self._kv)
         step = self._n_batch - self.max_draft
         while len(tokens) - len(self._kv) > step:
@@ -164,6 +168,21 @@ class LlamaTarget:
                 self._read(tokens[len(self._kv) : n], cancelled)
                 self._put_aside()
         return n_reused
+
+    def _begin(self, known: Tokens) -> None:
+        """Make the cache hold the longest start of `known` that there is."""
+        self._recall(known)
+        self._rewind(self._kv.common_prefix(known))
+
+    def read_ahead(self, tokens: Tokens, cancelled: Callable[[], bool]) -> None:
+        """What `prefill` and the first pass would read of `tokens`, in parts, so that what is done
+        when `cancelled` turns true is kept. Raises: CancelledError."""
+        known = tokens[:-1]
+        self._begin(known)
+        while len(known) - len(self._kv) > 0:
+            self._read(known[len(self._kv) : len(self._kv) + _PART], cancelled)
+            if not self._can_truncate:
+                self._put_aside()
 
     def _read(self, part: Tokens, cancelled: Callable[[], bool]) -> None:
         if cancelled():
@@ -204,7 +223,9 @@ class LlamaTarget:
     def decode(self, tokens: Tokens, draft: Draft) -> LlamaRows:
         n, k = len(tokens), len(draft)
         self._fill(tokens, draft, want_last=True)
-        self._run(n + k, None)
+        # The rest of a long prompt is as long a pass as any.
+        late, self._late = self._late, None
+        self._run(n + k, late if n >= MIN_ABORTABLE else None)
         self._kv.append(tokens)
         self._draft = draft
         return LlamaRows(self._rows())

@@ -1,0 +1,64 @@
+"""Getting ready for the next request: a place's prompt is read when the user comes there.
+
+An edit in another line, a document that comes to the front and a request that was not welcome tell
+where that is. What a place needs is read once: typing on in its line changes only the prompt's end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+# An editor's request follows the edit sooner than this, or waits for a pause in typing.
+SETTLED_S = 0.005
+
+T = TypeVar("T")
+
+
+class Ahead(Generic[T]):
+    """On one event loop. T: what is asked at a place."""
+
+    def __init__(self, read: Callable[[T], None]) -> None:
+        """`read`: have the prompt for this read while the model is free."""
+        self._read = read
+        self._lines: dict[str, int] = {}
+        self._ask_of: Callable[[], T | None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_ready = False
+
+    def moved(self, uri: str, line: int, ask_of: Callable[[], T | None]) -> None:
+        """The user is here now. `ask_of`: what would be asked, None for nothing; called once the
+        user stays, and the model is ready."""
+        if self._lines.get(uri) == line:
+            return
+        self.cancel()
+        self._lines[uri], self._ask_of = line, ask_of
+        if self._is_ready:
+            self._timer = asyncio.get_running_loop().call_later(SETTLED_S, self._send)
+
+    def asked(self, uri: str, line: int) -> None:
+        """The model reads the prompt of this place in any case."""
+        self.cancel()
+        self._lines[uri] = line
+
+    def ready(self, is_ready: bool) -> None:
+        """Whether the model can read. What came before it could is not lost."""
+        self._is_ready = is_ready
+        if is_ready and self._ask_of is not None:
+            self._send()
+
+    def forget(self, uri: str) -> None:
+        self._lines.pop(uri, None)
+
+    def cancel(self) -> None:
+        """Something else is asked for."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._ask_of = None
+
+    def _send(self) -> None:
+        ask = self._ask_of() if self._ask_of is not None else None
+        self.cancel()
+        if ask is not None:
+            self._read(ask)
