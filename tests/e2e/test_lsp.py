@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import threading
+from itertools import count
 
 import pytest
 
@@ -150,6 +153,33 @@ def test_a_stopped_daemon_comes_back_when_it_is_needed(home: Home, spawn: Spawn)
     assert control.status(home.settings) is None
     client.open(OTHER_URI, CODE)
     assert texts(client.complete(OTHER_URI, *CURSOR)) == expected
+    assert client.close() == 0
+
+
+def test_the_prompt_of_the_place_that_the_user_looks_at_is_read_ahead(
+    home: Home, spawn: Spawn
+) -> None:
+    text = "".join(f"def function_{i}(x):\n    return x + {i}\n\n\n" for i in range(80))
+    client = spawn()
+    client.initialize(home.workspace, options=PATIENT)
+    client.notify("$/setTrace", {"value": "verbose"})
+    client.open(URI, text)
+    client.wait_for_status("Normal", "ready")
+    tries = count()
+
+    def is_read_ahead() -> bool:
+        n = next(tries)
+        line = 41 + 12 * n
+        position = {"line": line, "character": 8}
+        client.notify("textDocument/didFocus", {"textDocument": {"uri": URI}, "position": position})
+        threading.Event().wait(0.1 * n)  # no promise says when, so wait ever longer
+        client.complete(URI, line, 8)
+        trace = client.wait_for(lambda m: "verbose" in m.get("params", {}))
+        found = json.loads(trace["params"]["verbose"])["trace"]
+        assert found["n_prompt_tokens"] > 200
+        return found["n_prompt_cached"] > 0.9 * found["n_prompt_tokens"]
+
+    until(is_read_ahead)
     assert client.close() == 0
 
 

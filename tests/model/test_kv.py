@@ -203,3 +203,50 @@ def test_a_cancelled_recurrent_prompt_leaves_nothing_wrong(make, mamba, texts):
         np.testing.assert_allclose(logits(target, texts[0])[1], expected, rtol=1e-3, atol=1e-3)
         target.prefill(np.array([1, 1], np.int32), never)
         target._saved = type(target._saved)(1 << 20, can_truncate=False)
+
+
+def test_what_was_read_ahead_is_reused_and_changes_nothing(base, texts) -> None:
+    target = LlamaTarget(base, n_ctx=N_CTX, n_threads=1)
+    tokens = texts[0]
+    _, expected = logits(target, tokens)
+    target.close()
+    target = LlamaTarget(base, n_ctx=N_CTX, n_threads=1)
+    target.read_ahead(tokens[:200], never)
+    assert target.n_cached == 199
+    n_reused, row = logits(target, tokens)
+    assert n_reused == 199
+    assert np.abs(row - expected).max() < 0.5
+    assert row.argmax() == expected.argmax()
+    target.close()
+
+
+def test_reading_ahead_that_is_cut_short_keeps_what_it_read(base, texts) -> None:
+    target = LlamaTarget(base, n_ctx=N_CTX, n_threads=1)
+    with pytest.raises(CancelledError):
+        # Asked before each part, and again and again within one.
+        target.read_ahead(texts[0], lambda: target.n_cached > 0)
+    assert 0 < target.n_cached < len(texts[0]) - 1
+    n_reused, row = logits(target, texts[0])
+    assert n_reused > 0
+    fresh = LlamaTarget(base, n_ctx=N_CTX, n_threads=1)
+    _, expected = logits(fresh, texts[0])
+    assert row.argmax() == expected.argmax()
+    target.close()
+    fresh.close()
+
+
+def test_the_rest_of_a_prompt_can_be_cut_short(base, texts) -> None:
+    target = LlamaTarget(base, n_ctx=N_CTX, n_threads=1)
+    asked: list[int] = []
+
+    def late() -> bool:
+        asked.append(1)
+        return len(asked) > 2
+
+    tokens = texts[0][:200]  # short enough for one pass
+    target.prefill(tokens, late)
+    with pytest.raises(CancelledError):
+        target.decode(tokens[target.n_cached :], NO_DRAFT)
+    _, row = logits(target, texts[0])
+    assert np.isfinite(row).all()
+    target.close()

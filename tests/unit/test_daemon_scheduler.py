@@ -102,3 +102,36 @@ def test_requests_are_found_by_client_and_id() -> None:
     scheduler.remove(mine)
     assert scheduler.find(1, 7) is None
     assert order(scheduler) == [7]
+
+
+def prefetch(request_id: int, document: str = "") -> Job:
+    return Job(1, request_id, document, msgspec.Raw(b""), 0.0, None, prefetch=True)
+
+
+def test_prefetches_wait_for_everything_else() -> None:
+    scheduler = Scheduler()
+    scheduler.add(prefetch(1))
+    scheduler.add(job(2, arrived=5.0))
+    assert order(scheduler) == [2, 1]
+
+
+def test_a_prefetch_gives_way_to_requests_and_not_to_prefetches() -> None:
+    scheduler = Scheduler()
+    scheduler.add(prefetch(1, "a"))
+    scheduler.start()
+    assert not scheduler.must_yield
+    assert [old.request_id for old in scheduler.add(prefetch(2, "b"))] == [1]
+    assert not scheduler.must_yield
+    scheduler.add(job(3, document="c"))
+    assert scheduler.must_yield
+
+
+def test_a_prefetch_ends_no_request_for_its_document() -> None:
+    scheduler = Scheduler()
+    scheduler.add(job(1, document="a"))
+    running = scheduler.start()
+    assert running is not None
+    running.lingers = True
+    assert scheduler.add(prefetch(2, "a")) == []
+    assert not scheduler.must_yield
+    assert [old.request_id for old in scheduler.add(job(3, document="a"))] == [1]

@@ -41,8 +41,9 @@ _WORTH_SAVING = 64
 # is typed after it, or rejected, is read again from there.
 _CHECKPOINT_EVERY = 32
 
-# Read ahead in parts of so many tokens: a cancelled part is lost.
-_PART = 128
+# On a CPU, prompts are read in parts of so many tokens: quicker than 512 by a tenth, and less is
+# lost where a part is cut short.
+_CPU_PART = 256
 
 _NO_CALLBACK = lib.ggml_abort_callback()
 
@@ -107,6 +108,7 @@ class LlamaTarget:
         self.n_ctx = int(lib.llama_n_ctx(self._ctx))
         self.info: ModelInfo = dataclasses.replace(model.info, n_ctx=self.n_ctx)
         self._n_batch = int(lib.llama_n_batch(self._ctx))
+        self._n_read = min(self._n_batch, _CPU_PART if model.backend == "cpu" else self._n_batch)
         # Recurrent states cannot be cut back to the accepted tokens, so nothing is drafted there.
         recurrent = lib.llama_model_is_recurrent(model.handle)
         hybrid = lib.llama_model_is_hybrid(model.handle)
@@ -159,7 +161,7 @@ class LlamaTarget:
         self._begin(known)
         self._late = cancelled
         n_reused = len(self._kv)
-        step = self._n_batch - self.max_draft
+        step = min(self._n_batch - self.max_draft, self._n_read)
         while len(tokens) - len(self._kv) > step:
             self._read(tokens[len(self._kv) : len(self._kv) + step], cancelled)
         if not self._can_truncate:
@@ -180,7 +182,7 @@ class LlamaTarget:
         known = tokens[:-1]
         self._begin(known)
         while len(known) - len(self._kv) > 0:
-            self._read(known[len(self._kv) : len(self._kv) + _PART], cancelled)
+            self._read(known[len(self._kv) : len(self._kv) + self._n_read], cancelled)
             if not self._can_truncate:
                 self._put_aside()
 
