@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import subprocess
@@ -162,6 +163,13 @@ class Editor:
             return 0
         return int(children[0]) if children else 0
 
+    def wait_for_end(self) -> None:
+        """After a key that ends it; its server ends with it."""
+        server = self.server_pid
+        self._process.wait(TIMEOUT_S)
+        if server:
+            wait_until_gone(server)
+
     def close(self) -> None:
         """Returns when its server has ended, too: that would start a daemon that is ended."""
         server = self.server_pid
@@ -176,6 +184,7 @@ class Editor:
             self._process.wait(TIMEOUT_S)
             for stream in (self._process.stdin, self._process.stdout):
                 assert stream is not None
-                stream.close()
+                with contextlib.suppress(BrokenPipeError):  # it has ended before
+                    stream.close()
         if server:
             wait_until_gone(server)

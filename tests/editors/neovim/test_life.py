@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
+from typing import Any
 
 import pytest
 
@@ -219,3 +223,44 @@ def test_two_ghost_texts_never_show(newest: Neovim, desk: Desk, start: Start) ->
     """)
         is False
     )
+
+
+def test_what_was_shown_and_accepted_is_counted(
+    neovim: Neovim, own_desk: Desk, start: Start
+) -> None:
+    """In part first, which the server is told apart from the whole."""
+    env = {**os.environ, **own_desk.env}
+
+    def counted() -> dict[str, Any]:
+        done = subprocess.run(
+            [sys.executable, "-m", "codespec", "stats", "--json"],
+            env=env, check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        found = json.loads(done.stdout)["languages"]
+        return found[0] if found else {}
+
+    editor = start(neovim, own_desk)
+    editor.open(own_desk.file("a.py", CODE))
+    editor.type(OPEN)
+    editor.wait_for_ghost()
+    text = editor.suggested
+    editor.lua("require('codespec').accept_word()")
+    editor.idle()
+    word = text.removesuffix(editor.suggested)
+    assert 0 < len(word) < len(text)
+    editor.type("<Esc>:qall!<CR>")  # which writes what was counted
+    editor.wait_for_end()
+    assert counted()["n_accepted_chars"] == len(word)
+
+    editor = start(neovim, own_desk)
+    editor.open(own_desk.file("b.py", CODE))
+    editor.type(OPEN)
+    editor.wait_for_ghost()
+    text = editor.suggested
+    editor.lua("require('codespec').accept()")
+    editor.idle()
+    editor.type("<Esc>:qall!<CR>")
+    editor.wait_for_end()
+    counts = counted()
+    assert counts["n_accepted_chars"] == len(word) + len(text)
+    assert counts["n_shown"] >= 2

@@ -130,6 +130,29 @@ def test_the_daemons_log_opens(newest: Neovim, desk: Desk, start: Start) -> None
     editor.wait(lambda frame: "codespec daemon 0" in "".join(frame.lines))
 
 
+def test_doctor_and_explain_are_about_the_place_at_hand(
+    neovim: Neovim, desk: Desk, start: Start
+) -> None:
+    desk.file(".gitignore", "left_out.py\n")
+    # An option of setup() that the command line has to know of.
+    editor = start(neovim, desk, "settings = { completion = { max_tokens = 7 } }")
+    editor.open(desk.file("left_out.py", CODE))
+    editor.type(":Codespec doctor<CR>")
+
+    def said() -> str:
+        """The terminal breaks lines."""
+        return editor.text.replace("\n", "")
+
+    editor.wait_for(lambda: "ignored by .gitignore" in said())
+    assert "build:" in said()
+    assert "completion.max_tokens = 7" in said()
+    editor.type(":close<CR>")
+    editor.open(desk.file("a.py", CODE.replace("pass", "x = '😀'; pass", 1)))
+    editor.type("5GA<Esc>:Codespec explain<CR>")
+    editor.wait_for(lambda: "passes of the model" in editor.text)
+    assert "error" not in editor.text
+
+
 # --- suggestions as text ----------------------------------------------------------------------
 
 

@@ -14,6 +14,19 @@ local function switch(on)
   end
 end
 
+---Options that setup() was given for the server, so that the command line speaks of what runs here.
+---@return table<string, string>
+local function environment()
+  local found = {}
+  for section, values in pairs(require('codespec.config').current.settings) do
+    for key, value in pairs(values) do
+      local words = type(value) == 'table' and table.concat(value, ',') or tostring(value)
+      found[('CODESPEC_%s_%s'):format(section, key):upper()] = words
+    end
+  end
+  return found
+end
+
 ---Run `codespec ...` beside the server, in a terminal.
 local function program(...)
   local extra = { ... }
@@ -25,11 +38,30 @@ local function program(...)
     vim.cmd.new()
     local line = vim.list_extend(vim.list_extend({ cmd[1] }, extra), arguments)
     if vim.fn.has('nvim-0.11') == 1 then
-      vim.fn.jobstart(line, { term = true })
+      vim.fn.jobstart(line, { term = true, env = environment() })
     else
-      vim.fn.termopen(line)
+      vim.fn.termopen(line, { env = environment() })
     end
   end
+end
+
+---About the file at hand, if there is one.
+local function doctor()
+  local name = vim.api.nvim_buf_get_name(0)
+  program('doctor')({ vim.uv.fs_stat(name) and name or vim.fn.getcwd() })
+end
+
+---Why this is suggested at the cursor, or nothing.
+local function explain()
+  local buf = vim.api.nvim_get_current_buf()
+  local name = vim.api.nvim_buf_get_name(buf)
+  if name == '' or vim.bo[buf].buftype ~= '' then
+    error('codespec: this is not a file', 0)
+  end
+  vim.cmd.update() -- the command line reads the file
+  local row, col = unpack(vim.api.nvim_win_get_cursor(0))
+  local before = vim.api.nvim_get_current_line():sub(1, col)
+  program('explain')({ ('%s:%d:%d'):format(name, row, vim.fn.strchars(before) + 1) })
 end
 
 ---@type table<string, { run: fun(arguments: string[]), values?: string[] }>
@@ -48,8 +80,10 @@ M.commands = {
       require('codespec').restart()
     end,
   },
-  doctor = { run = program('doctor') },
+  doctor = { run = doctor },
+  explain = { run = explain },
   log = { run = program('daemon', 'logs') },
+  models = { run = program('models', 'list') },
   stats = { run = program('stats') },
 }
 
