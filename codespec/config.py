@@ -59,6 +59,8 @@ class CompletionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Time for an answer that the user asked for."""
     linger_ms: float = 3000.0
     """How long a generation may go on after that, while the model is free, for later use."""
+    adaptive: bool = True
+    """Suggest less, unasked, at kinds of places where suggestions were hardly ever accepted."""
     prefetch: bool = True
     """Read the prompt of a place that is likely asked for next, while the model is free."""
     n_candidates: int = 3

@@ -30,6 +30,8 @@ from codespec.errors import InputError
 log = logging.getLogger(__name__)
 
 MAX_AGE_DAYS = 365
+MAX_HABIT = 200
+"""Shown suggestions that count in a habit; then both counts are halved."""
 MAX_PENDING = 10_000
 """Events kept in memory while the database cannot be written; later ones are lost."""
 _BUSY_S = 2.0
@@ -43,6 +45,9 @@ CREATE TABLE IF NOT EXISTS suggestion (
 CREATE TABLE IF NOT EXISTS typed (
     day INTEGER, language TEXT, n_chars INTEGER, PRIMARY KEY (day, language)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS habit (
+    language TEXT, kind TEXT, n_shown REAL, n_accepted REAL, PRIMARY KEY (language, kind)
+) WITHOUT ROWID;
 """
 _SHOWN = (
     "INSERT OR IGNORE INTO suggestion (id, at, language, n_chars, latency_ms, cached) "
@@ -51,6 +56,11 @@ _SHOWN = (
 # Accepting by word reports a growing total; a late or repeated report must not lower it.
 _ACCEPTED = "UPDATE suggestion SET n_accepted = max(n_accepted, min(?, n_chars)) WHERE id = ?"
 _RETAINED = "UPDATE suggestion SET n_retained = min(?, n_accepted) WHERE id = ?"
+_HABIT = (
+    "INSERT INTO habit VALUES (?, ?, ?, ?) ON CONFLICT (language, kind) DO UPDATE SET "
+    "n_shown = n_shown + excluded.n_shown, n_accepted = n_accepted + excluded.n_accepted"
+)
+_HALVED = "UPDATE habit SET n_shown = n_shown / 2, n_accepted = n_accepted / 2 WHERE n_shown > ?"
 _TYPED = (
     "INSERT INTO typed VALUES (?, ?, ?) "
     "ON CONFLICT (day, language) DO UPDATE SET n_chars = n_chars + excluded.n_chars"
@@ -121,6 +131,23 @@ class Stats:
         """Characters came into a document by typing."""
         self._add(_TYPED, (int(self._clock() // _DAY_S), _name(language), n_chars))
 
+    def habit(self, language: str, kind: str, n_shown: int, n_accepted: int) -> None:
+        """So many more suggestions at a kind of place were shown, or accepted."""
+        self._add(_HABIT, (_name(language), kind, n_shown, n_accepted))
+
+    def habits(self) -> dict[tuple[str, str], tuple[float, float]]:
+        """(language, kind of place) -> (shown, accepted) as written up to now; about a millisecond,
+        on any thread."""
+        if not (self._path or default_path()).is_file():
+            return {}
+        try:
+            with _open(self._path) as db:
+                rows = db.execute("SELECT language, kind, n_shown, n_accepted FROM habit")
+                return {(language, kind): (shown, taken) for language, kind, shown, taken in rows}
+        except (sqlite3.Error, OSError) as e:
+            log.warning("statistics were not read: %s", type(e).__name__)
+            return {}
+
     def flush(self) -> None:
         """Write what was recorded: about a millisecond, on any thread."""
         with self._lock:
@@ -131,6 +158,7 @@ class Stats:
             with self._writing, _open(self._path) as db, db:
                 for statement, values in pending:
                     db.execute(statement, values)
+                db.execute(_HALVED, (MAX_HABIT,))
                 oldest = self._clock() - MAX_AGE_DAYS * _DAY_S
                 db.execute("DELETE FROM suggestion WHERE at < ?", (oldest,))
                 db.execute("DELETE FROM typed WHERE day < ?", (oldest // _DAY_S,))
@@ -208,6 +236,7 @@ def delete(path: Path | None = None) -> bool:
             with db:
                 db.execute("DELETE FROM suggestion")
                 db.execute("DELETE FROM typed")
+                db.execute("DELETE FROM habit")
             db.execute("VACUUM")
     except sqlite3.Error:
         path.unlink(missing_ok=True)  # a damaged one

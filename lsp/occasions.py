@@ -11,7 +11,18 @@ import re
 from .documents import Snapshot
 
 # Closing brackets and quotes, then what ends or opens a statement, the end of a comment.
+_COMMENT = ("#", "//", "/*", "* ", "--", "<!--")
 _END_OF_LINE = re.compile(r"[\s)\]}>\"'`]*[\s:;,{]*(?:\*/|-->)?\s*")
+
+
+def kind_of_place(snapshot: Snapshot) -> str:
+    """Where suggestions may be liked more or less, in words that follow "suggestions"."""
+    line = snapshot.prefix[snapshot.prefix.rfind("\n") + 1 :].strip()
+    if line.startswith(_COMMENT):
+        return "in comments"
+    if snapshot.suffix.split("\n", 1)[0].strip():
+        return "before closing punctuation"
+    return "within a line" if line else "on empty lines"
 
 
 def why_unwelcome(snapshot: Snapshot) -> str:

@@ -28,7 +28,8 @@ from codespec.types import Completion, CompletionRequest, Progress, SamplingPara
 from .ahead import Ahead
 from .documents import Place, Snapshot
 from .feedback import Feedback
-from .occasions import why_unwelcome
+from .habits import Habits
+from .occasions import kind_of_place, why_unwelcome
 from .status import words_of
 from .suggestions import Piece, Suggestion, Suggestions, rest_of
 
@@ -128,15 +129,23 @@ class Session:
         self._rules = OpenFileRules(settings.index.exclude)
         self._suggestions = Suggestions()
         self._documents: dict[str, _Document] = {}
-        self._offers: OrderedDict[str, tuple[Ask, Piece]] = OrderedDict()
+        self._offers: OrderedDict[str, tuple[Ask, Piece, Suggestion]] = OrderedDict()
         self._numbers = count(1)
         self._ahead = Ahead(self._read_ahead)
         stats = Stats() if settings.stats.enabled else None
+        self._stats = stats
+        self._habits = Habits(stats)
+        self._learning: asyncio.Task[None] | None = None
         self._feedback = Feedback(stats, lines_of, secrets.token_hex(6))
 
     def start(self) -> None:
-        """Begin to start or join the daemon."""
+        """Begin to start or join the daemon, and to read the user's habits."""
         self._client.connect()
+        if self._stats is not None and self._learning is None:
+            self._learning = asyncio.ensure_future(self._learn(self._stats))
+
+    async def _learn(self, stats: Stats) -> None:
+        self._habits.learn(await asyncio.to_thread(stats.habits))
 
     async def configure(self, settings: Settings) -> None:
         """Other settings from now on; with another model, of another daemon."""
@@ -197,7 +206,7 @@ class Session:
         rest = self._suggestions.find(now)
         cached = rest is not None and rest.suggestion.done
         if rest is None or (ask.invoked and cached and not rest.suggestion.has_alternatives):
-            if not ask.invoked and (why := why_unwelcome(now)):
+            if not ask.invoked and (why := why_unwelcome(now) or self._habit_against(now)):
                 self._end_generation(document)
                 self.prefetch(now.uri, now.place.line, lambda: ask)
                 return Answer(reason=why)
@@ -222,8 +231,13 @@ class Session:
         if not pieces:
             reason = suggestion.reason or self._why_late()
             return _with_times(Answer(reason=reason, cached=cached), suggestion)
-        offers = tuple(self._offer(ask, piece) for piece in pieces)
+        offers = tuple(self._offer(ask, piece, suggestion) for piece in pieces)
         return _with_times(Answer(offers, cached=cached), suggestion)
+
+    def _habit_against(self, now: Snapshot) -> str:
+        if not self.settings.completion.adaptive:
+            return ""
+        return self._habits.why_not(now.language_id, kind_of_place(now))
 
     def _why_late(self) -> str:
         if self._state.state != "ready":
@@ -245,6 +259,7 @@ class Session:
         self._ahead.asked(ask.snapshot.uri, ask.snapshot.place.line)
         suggestion = Suggestion(ask.snapshot)
         suggestion.has_alternatives = ask.invoked
+        suggestion.kind = "" if ask.invoked else kind_of_place(ask.snapshot)
         self._suggestions.add(suggestion)
         document.growing = suggestion
         document.generation = asyncio.ensure_future(self._generate(ask, suggestion))
@@ -305,9 +320,9 @@ class Session:
                 self._settle(document.growing, Completion(finish="cancelled", reason=reason))
         document.generation = document.growing = None
 
-    def _offer(self, ask: Ask, piece: Piece) -> Offer:
+    def _offer(self, ask: Ask, piece: Piece, suggestion: Suggestion) -> Offer:
         offer = Offer(str(next(self._numbers)), piece)
-        self._offers[offer.id] = (ask, piece)
+        self._offers[offer.id] = (ask, piece, suggestion)
         if len(self._offers) > _MAX_OFFERS:
             self._offers.popitem(last=False)
         return offer
@@ -326,18 +341,34 @@ class Session:
 
     def shown(self, offer_id: str) -> None:
         self._feedback.shown(offer_id)
+        self._count(offer_id, accepted=False)
+
+    def _count(self, offer_id: str, *, accepted: bool) -> None:
+        """For the user's habits: each suggestion that nobody asked for, once."""
+        if offer_id not in self._offers:
+            return
+        ask, _, suggestion = self._offers[offer_id]
+        language, kind = ask.snapshot.language_id, suggestion.kind
+        if kind and not suggestion.was_shown:
+            suggestion.was_shown = True
+            self._habits.shown(language, kind)
+        if kind and accepted and not suggestion.was_accepted:
+            suggestion.was_accepted = True
+            self._habits.accepted(language, kind)
 
     def partially_accepted(self, offer_id: str, n_units: int) -> None:
         """`n_units`: how much up to now, in units of UTF-16."""
         self._feedback.partially_accepted(offer_id, n_units)
+        self._count(offer_id, accepted=True)
 
     def accepted(self, offer_id: str) -> None:
         """All of it: think ahead, so that what comes next is there when it is asked for."""
         self._feedback.accepted(offer_id)
+        self._count(offer_id, accepted=True)
         offered = self._offers.get(offer_id)
         if offered is None:
             return
-        ask, piece = offered
+        ask, piece, _ = offered
         ahead = replace(ask, snapshot=_after(ask.snapshot, piece), invoked=False)
         if self._suggestions.find(ahead.snapshot) is None and not why_unwelcome(ahead.snapshot):
             document = self._documents.setdefault(ahead.snapshot.uri, _Document())
@@ -377,6 +408,8 @@ class Session:
         self._ahead.cancel()
         for document in self._documents.values():
             self._end_generation(document)
+        if self._learning is not None:
+            await self._learning
         await self._feedback.close()
         await self._client.close()
 

@@ -41,6 +41,9 @@ class Suggestion:
         self.model_ms = 0.0
         self.done = False
         self.has_alternatives = False
+        self.kind = ""
+        """Of its place, where nobody asked for it."""
+        self.was_shown = self.was_accepted = False
 
 
 @dataclass(frozen=True, slots=True)

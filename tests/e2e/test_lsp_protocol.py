@@ -359,3 +359,49 @@ def test_loading_and_indexing_are_shown_as_progress(home: Home, spawn: Spawn) ->
             lambda m: m["method"] == "$/progress" and m["params"]["value"]["kind"] == "end"
         )
         assert client.close() == 0
+
+
+def test_suggestions_that_are_never_accepted_are_made_less(home: Home, spawn: Spawn) -> None:
+    from codespec.stats import Stats
+
+    def answers(n: int, adaptive: bool) -> tuple[list[bool], list[str]]:
+        client = spawn()
+        completion = {**PATIENT["completion"], "adaptive": adaptive}
+        client.initialize(home.workspace, options={**PATIENT, "completion": completion})
+        client.notify("$/setTrace", {"value": "messages"})
+        client.wait_for_status("Normal", "ready")
+        client.open(URI, "".join(f"line_{i} =\n" for i in range(n)))
+        assert client.complete(URI, 0, 4, invoked=True)
+        found = [bool(client.complete(URI, i, 99, invoked=False)) for i in range(n)]
+        traces = [
+            m["params"]["message"] for m in client.notifications if m["method"] == "$/logTrace"
+        ]
+        assert client.close() == 0
+        return found, traces
+
+    stats = Stats()
+    stats.habit("python", "within a line", 60, 0)
+    stats.flush()
+    with daemon_of(home, "ok"):
+        found, traces = answers(16, adaptive=True)
+        # The counts are read in the background.
+        assert found[-8:].count(True) == 1
+        assert any("were passed over: 0 of 60 accepted" in trace for trace in traces)
+        assert answers(4, adaptive=False)[0] == [True] * 4
+
+
+def test_showing_and_accepting_are_the_users_habits(home: Home, scripted: LspClient) -> None:
+    from codespec.stats import Stats
+
+    scripted.open(URI, "x = ")
+    (item,) = scripted.complete(URI, 0, 4, invoked=False)
+    scripted.notify("textDocument/didShowCompletion", {"item": item})
+    text = item["insertText"]
+    scripted.change(URI, 2, insert(0, 4, text[0]))  # typed along: the same suggestion
+    (item,) = scripted.complete(URI, 0, 5, invoked=False)
+    scripted.notify("textDocument/didShowCompletion", {"item": item})
+    accept(scripted, item)
+    (asked_for,) = scripted.complete(URI, 0, 3, invoked=True)
+    scripted.notify("textDocument/didShowCompletion", {"item": asked_for})
+    assert scripted.close() == 0
+    assert Stats().habits() == {("python", "within a line"): (1, 1)}
