@@ -2,7 +2,8 @@
 
 Build times are CPU time of the one thread that works, so that a busy machine does not count. A
 lookup is a whole draft of 16 tokens with counts, called from Python, for contexts of 64 tokens from
-files that the index has not seen. "Cold" is after 256 MB of other memory were touched.
+files that the index has not seen. "Cold" is after 256 MB of other memory were touched; "first" are
+the lookups after opening, which compare what they read with its checksums.
 """
 
 from __future__ import annotations
@@ -109,6 +110,11 @@ def measure_segment(path: Path, tokens: Tokens, starts: Starts, contexts: list[T
         segment = Segment.open(path)
         opens.append((time.perf_counter() - begin) * 1e3)
     segment = Segment.open(path)
+    first = latency(lambda c: segment.draft(c, DRAFT), contexts, warm_up=False)
+    begin = time.perf_counter()
+    while segment.check_some(1 << 10):
+        pass
+    check_ms = (time.perf_counter() - begin) * 1e3
     dead = np.zeros(segment.n_docs, np.bool_)
     dead[::10] = True
     n_cold = N_COLD if len(tokens) > 1_000_000 else N_COLD_SMALL
@@ -122,6 +128,9 @@ def measure_segment(path: Path, tokens: Tokens, starts: Starts, contexts: list[T
         "bytes_per_token": segment.n_bytes / segment.n_tokens,
         "build_mtok_per_s": segment.n_tokens / seconds / 1e6,
         "open_ms": max(opens),
+        "lookup_first_us_p50": first.p50,
+        "lookup_first_us_p99": first.p99,
+        "check_ms": check_ms,
         "lookup_us_p50": warm.p50,
         "lookup_us_p99": warm.p99,
         "lookup_dead_us_p50": half_dead.p50,
@@ -132,10 +141,13 @@ def measure_segment(path: Path, tokens: Tokens, starts: Starts, contexts: list[T
 
 
 def latency(
-    ask: Callable[[Tokens], object], contexts: list[Tokens], evict: bool = False
+    ask: Callable[[Tokens], object],
+    contexts: list[Tokens],
+    evict: bool = False,
+    warm_up: bool = True,
 ) -> Latency:
     other = np.zeros(256 << 20 if evict else 0, np.uint8)
-    for context in contexts[:1000]:
+    for context in contexts[: 1000 if warm_up else 0]:
         ask(context)
     taken: list[int] = []
     for context in contexts:
@@ -171,6 +183,8 @@ def side_by_side(
     build_segment(path, tokens, starts)
     seconds = time.process_time() - begin
     segment = Segment.open(path)
+    while segment.check_some(1 << 10):
+        pass
     rows["segment"] = row(seconds, segment.n_bytes, lambda c: segment.draft(c, DRAFT).tokens)
 
     automaton = SuffixAutomaton()

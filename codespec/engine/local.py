@@ -304,7 +304,9 @@ class LocalEngine:
     def idle(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
         """Do one piece of work that is due but that no request waits for: a pass at most. True
         while there is more. `interrupted` says that a request came."""
-        return self._paces.measure(interrupted)
+        if self._paces.measure(interrupted):
+            return True
+        return any(index.check_some() for index in self._indexes.values())
 
     @property
     def curve(self) -> CostCurve:

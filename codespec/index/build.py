@@ -17,7 +17,7 @@ from typing import Literal
 
 from codespec.config import IndexSettings
 from codespec.errors import IndexCorruptError
-from codespec.index import compact, parse, upkeep
+from codespec.index import check, compact, parse, upkeep
 from codespec.index.documents import Document, DocumentReader
 from codespec.index.ignore import IgnoreRules
 from codespec.index.parsers import Parsers
@@ -91,12 +91,16 @@ def build_index(
     """
     start = time.perf_counter()
     store = Store(os.path.realpath(root), encoder.tokenizer.hash)
+    report = BuildReport()
     with store.writing():
-        build = _Build(store, encoder, parsers, settings, progress, cancelled, paths)
-        try:
-            report = build.run()
-        finally:
-            build.close()
+        for _ in range(2):  # again without what the first one found damaged
+            build = _Build(store, encoder, parsers, settings, progress, cancelled, paths)
+            try:
+                report = build.run()
+            finally:
+                build.close()
+            if not build.found_damage:
+                break
     if report.changed:
         store.mark_used()
         upkeep.evict(settings.max_cache_bytes, keep=store.folder)
@@ -119,6 +123,7 @@ class _Build:
         self.settings = settings
         self.progress = progress
         self.cancelled = cancelled
+        self.found_damage = False
         self.old, self.intact = self._previous()
         self.paths = frozenset(paths) if self.old.scanned_ns and self.intact else frozenset([""])
         self.segments = list(self.old.segments)
@@ -146,6 +151,7 @@ class _Build:
             return empty, False
         if manifest is None or manifest.rules != rules:
             return empty, False
+        check.settle_marks(self.store, manifest.segments)
         sound = tuple(s for s in manifest.segments if self._is_sound(s))
         keys = {c.key for s in sound for c in s.contents} | {""}
         files = tuple(f for f in manifest.files if f.key in keys)
@@ -199,7 +205,11 @@ class _Build:
         self.progress(BuildProgress("merge", len(found.files), len(files), n_bytes, n_bytes))
         files = sorted(files + others, key=lambda f: f.path)
         live = {f.key for f in files}
-        segments = compact.compact(self.store, self.segments, live)
+        try:
+            segments = compact.compact(self.store, self.segments, live)
+        except compact.DamagedError as e:
+            self.store.mark_damaged(str(e))
+            segments, self.found_damage = self.segments, True
         # After a look at some paths the others are as racy as they were.
         scanned_ns = started_ns if "" in self.paths else self.old.scanned_ns
         new = self._manifest(scanned_ns, segments, files)

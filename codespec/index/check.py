@@ -1,8 +1,8 @@
 """Is an index on disk what was written? Every byte of it is under a checksum; here all are asked.
 
-Opening an index checks its manifest and the headers of its segments. A damaged block in between
-only makes drafts worse, never wrong, so it can wait for somebody to look: `--verify`, or the
-watching process in quiet moments.
+Opening an index checks its manifest and the headers of its segments; who reads a block checks it
+first, and leaves a mark where it is damaged. Here everything is looked at: for `--verify`, by the
+watching process in quiet moments, and where somebody left a mark.
 """
 
 from __future__ import annotations
@@ -58,6 +58,20 @@ def segment_damage(store: Store, entry: SegmentEntry) -> list[Damage]:
     return found
 
 
+def settle_marks(store: Store, entries: Collection[SegmentEntry]) -> list[Damage]:
+    """Look at the segments that readers found damage in. Needs the `writing` lock, as it takes
+    away damaged files and all marks. Returns: what is wrong."""
+    found: list[Damage] = []
+    for name in store.marked_damaged():
+        for entry in entries:
+            if entry.name == name:
+                found += segment_damage(store, entry)
+        if any(damage.segment == name for damage in found):
+            _remove(store, name)
+        store.unmark(name)
+    return found
+
+
 def discard(store: Store, damages: Collection[Damage]) -> None:
     """Take what is damaged out of the index; the next build makes it anew.
 
@@ -73,10 +87,14 @@ def discard(store: Store, damages: Collection[Damage]) -> None:
         if manifest is not None:
             store.write_manifest(_without(manifest, names))
         for name in names:
-            # A build that finds a file of the right name would take it for sound. (Symbols are
-            # written in any case.)
-            with contextlib.suppress(OSError):
-                store.segment_path(name).unlink()
+            _remove(store, name)
+
+
+def _remove(store: Store, name: str) -> None:
+    # The text built anew has the same name. (Symbols are written in any case.)
+    with contextlib.suppress(OSError):
+        store.segment_path(name).unlink()
+    store.unmark(name)
 
 
 def _without(manifest: Manifest, names: Collection[str]) -> Manifest:

@@ -6,10 +6,12 @@ the disk when its segment is rewritten.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from codespec.errors import IndexCorruptError
 from codespec.index.store import Content, SegmentEntry, Store
 from codespec.index.symbols import Symbol
+from codespec.native import DamagedSegmentError
 from codespec.types import Tokens
 
 MAX_SEGMENTS = 8
@@ -22,6 +24,10 @@ MAX_DEAD_SEGMENTS = 2
 MAX_DEAD_TOKENS = 1 << 22
 """Of segments whose files are all changed or gone, so many of this size stay on disk: who switches
 between two branches finds the text of the other one there. Readers do not open them."""
+
+
+class DamagedError(Exception):
+    """A segment that was to be merged is damaged; its name."""
 
 
 class SegmentWriter:
@@ -64,7 +70,9 @@ def compact(
     """Keep of the dead segments the newest, see `MAX_DEAD_SEGMENTS`; rewrite those that are nearly
     all dead, and, when there are more than `MAX_SEGMENTS`, merge the smallest. Large ones are left:
     their number grows with the workspace, by one for each 60 MB of source. What is dead in the
-    others costs disk, and is there again at once after a switch back to another branch."""
+    others costs disk, and is there again at once after a switch back to another branch.
+
+    Raises: DamagedError; nothing is lost then, and nothing merged."""
     kept = [s for s in segments if _n_live(s, live)]
     dead = [s for s in segments if not _n_live(s, live) and _n_tokens(s) <= MAX_DEAD_TOKENS]
     goes = {id(s) for s in kept if 4 * _n_live(s, live) < _n_tokens(s)}
@@ -74,20 +82,34 @@ def compact(
     result = [s for s in kept if id(s) not in goes]
     writer = SegmentWriter(store)
     for entry in to_rewrite:
-        segment = store.open_segment(entry.name)
-        symbols: dict[int, list[Symbol]] = {}
-        for i, symbol in store.open_symbols(entry.symbols) if entry.symbols else ():
-            symbols.setdefault(i, []).append(symbol)
-        first = 0
-        for i, content in enumerate(entry.contents):
-            if content.key in live:
-                docs = range(first, first + content.n_docs)
-                of_it = sorted(symbols.get(i, ()), key=lambda s: s.first_line)
-                writer.add(content.key, (segment.doc_tokens(d) for d in docs), of_it)
-            first += content.n_docs
-            if writer.is_full:
-                result += writer.flush()
+        try:
+            for content in _contents(store, entry, live):
+                writer.add(*content)
+                if writer.is_full:
+                    result += writer.flush()
+        except (DamagedSegmentError, IndexCorruptError):
+            raise DamagedError(entry.name) from None
     return dead[-MAX_DEAD_SEGMENTS:] + result + writer.flush()
+
+
+def _contents(
+    store: Store, entry: SegmentEntry, live: Collection[str]
+) -> Iterator[tuple[str, list[Tokens], list[Symbol]]]:
+    """(key, tokens of each document, symbols) of what is live in a segment. Damage must not be
+    written anew, under checksums that are right."""
+    segment = store.open_segment(entry.name)
+    symbols: dict[int, list[Symbol]] = {}
+    if entry.symbols:
+        file = store.open_symbols(entry.symbols)
+        file.require_sound()
+        for i, symbol in file:
+            symbols.setdefault(i, []).append(symbol)
+    first = 0
+    for i, content in enumerate(entry.contents):
+        if content.key in live:
+            docs = [segment.doc_tokens(d) for d in range(first, first + content.n_docs)]
+            yield content.key, docs, sorted(symbols.get(i, ()), key=lambda s: s.first_line)
+        first += content.n_docs
 
 
 def _smallest(segments: Sequence[SegmentEntry], live: Collection[str]) -> list[SegmentEntry]:

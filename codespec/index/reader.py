@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -13,9 +12,10 @@ import numpy.typing as npt
 from codespec.errors import IndexCorruptError
 from codespec.index.store import Manifest, SegmentEntry, Store
 from codespec.index.symbol_file import SymbolFile
-from codespec.native import Proposal, Segment, SuffixAutomaton
+from codespec.native import DamagedSegmentError, Proposal, Segment, SuffixAutomaton
 from codespec.types import NO_TOKENS, Tokens
 
+_CHECKED_BLOCKS = 256
 _Dead = npt.NDArray[np.bool_]
 _NOTHING = SuffixAutomaton().draft(NO_TOKENS, 0)
 
@@ -25,7 +25,7 @@ class Found:
     """A draft and the segment it comes from: what `WorkspaceIndex.locate` needs."""
 
     proposal: Proposal
-    segment: int
+    segment: _OpenSegment | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,9 @@ class Definition:
 class _OpenSegment:
     """A segment with what the manifest says about its documents."""
 
-    def __init__(self, store: Store, entry: SegmentEntry, live: set[str]) -> None:
-        self.native: Segment = store.open_segment(entry.name)
+    def __init__(self, native: Segment, entry: SegmentEntry, live: set[str]) -> None:
+        self.name = entry.name
+        self.native = native
         self.keys = [c.key for c in entry.contents]
         self._place = {key: i for i, key in enumerate(self.keys)}
         counts = [c.n_docs for c in entry.contents]
@@ -84,6 +85,8 @@ class WorkspaceIndex:
         """Use `open`."""
         self._store = store
         self._identity = (0, 0, 0)
+        self._segments: list[_OpenSegment] = []
+        self._sound_symbols: set[str] = set()
         self._load()
 
     @classmethod
@@ -137,23 +140,46 @@ class WorkspaceIndex:
         """As `draft`, with what `locate` needs. A few microseconds a segment."""
         if tuple(skip) != self._skipped:
             self._skip(tuple(skip))
-        best = Found(_NOTHING, -1)
+        best = Found(_NOTHING, None)
         best_rank = (0, 0)
-        for i, (segment, dead) in enumerate(zip(self._segments, self._dead, strict=True)):
-            proposal = segment.native.draft(context, n_max, dead=dead, allowed=allowed)
+        for segment, dead in zip(self._segments, self._dead, strict=True):
+            try:
+                proposal = segment.native.draft(context, n_max, dead=dead, allowed=allowed)
+            except DamagedSegmentError:
+                self._drop(segment)
+                return self.find(context, n_max, skip, allowed)
             if len(proposal):
                 rank = (proposal.match_length, int(proposal.counts[0]))
                 if rank > best_rank:
-                    best, best_rank = Found(proposal, i), rank
+                    best, best_rank = Found(proposal, segment), rank
         return best
+
+    def check_some(self) -> bool:
+        """Compare a megabyte of what was not used yet with its checksums; True while there is
+        more. What is damaged is not drafted from, and built again by whoever writes next."""
+        for segment in self._segments:
+            if not segment.native.is_checked:
+                if not segment.native.check_some(_CHECKED_BLOCKS) and not segment.native.is_checked:
+                    self._drop(segment)
+                return True
+        return False
+
+    def _drop(self, segment: _OpenSegment) -> None:
+        """It is damaged."""
+        self._store.mark_damaged(segment.name)
+        self._segments = [s for s in self._segments if s is not segment]
+        self._skip(self._skipped)
 
     def locate(self, found: Found) -> Place | None:
         """One of the places the draft's first token was seen at; None for an empty draft. Valid
         until `refresh` returns True."""
-        if not len(found.proposal):
+        segment = found.segment
+        if segment is None:
             return None
-        segment = self._segments[found.segment]
-        doc, offset = segment.native.locate(found.proposal.position)
+        try:
+            doc, offset = segment.native.locate(found.proposal.position)
+        except IndexError:  # damaged since it was checked
+            return None
         i = int(np.searchsorted(segment.first_docs, doc, "right")) - 1
         path = self._path_of.get(segment.keys[i], "")
         return Place(path, doc - int(segment.first_docs[i]), offset)
@@ -195,8 +221,14 @@ class WorkspaceIndex:
     def _open_symbols(self) -> Iterator[tuple[SegmentEntry, SymbolFile]]:
         for entry in self._manifest.segments:
             if entry.symbols:
-                with contextlib.suppress(IndexCorruptError):
-                    yield entry, self._store.open_symbols(entry.symbols)
+                try:
+                    file = self._store.open_symbols(entry.symbols)
+                    if entry.symbols not in self._sound_symbols:
+                        file.require_sound()
+                        self._sound_symbols.add(entry.symbols)
+                    yield entry, file
+                except IndexCorruptError:
+                    self._store.mark_damaged(entry.name)
 
     @property
     def n_files(self) -> int:
@@ -232,9 +264,14 @@ class WorkspaceIndex:
             if manifest is None:
                 raise IndexCorruptError("there is no index yet", "It is being built.")
             live = {f.key for f in manifest.files if f.key}
+            # Those that are open stay so, with what is known of their blocks.
+            known = {s.name: s.native for s in self._segments}
             try:
                 used = [s for s in manifest.segments if any(c.key in live for c in s.contents)]
-                segments = [_OpenSegment(self._store, s, live) for s in used]
+                segments = [
+                    _OpenSegment(known.get(s.name) or self._store.open_segment(s.name), s, live)
+                    for s in used
+                ]
             except IndexCorruptError:
                 # A writer may have swapped the manifest and removed the segments it replaced.
                 if attempt == 2 or self._stat() == identity:
@@ -249,6 +286,7 @@ class WorkspaceIndex:
         self._keys = {f.path: f.key for f in manifest.files}
         self._path_of = {f.key: f.path for f in reversed(manifest.files) if f.key}
         self._symbols: list[tuple[SegmentEntry, SymbolFile]] | None = None
+        self._sound_symbols &= {s.symbols for s in manifest.segments}
         self._skip(())
 
     def _skip(self, paths: tuple[str, ...]) -> None:

@@ -4,6 +4,7 @@
         manifest.json      swapped atomically; a reader sees the old or the new one
         <hash>.sym         the symbols of a segment's contents, likewise
         <hash>.seg         named by content, never changed, removed when no manifest names them
+        <hash>.bad         a reader found damage in the segment or its symbols
         lock, watch.lock   held by the one writer, and by the one process that watches
         used               its time says when somebody last needed the index
         strikes.json, in-flight    what killed an indexer, see `strikes`
@@ -175,8 +176,8 @@ class Store:
         path = self.segment_path(name)
         if path.exists():
             with contextlib.suppress(IndexCorruptError):
-                self.open_segment(name)
-                return name
+                if not self.open_segment(name).verify():
+                    return name
         temporary = path.with_suffix(".tmp")
         with open(temporary, "wb", opener=_private):
             pass  # made with the right mode before anything is in it
@@ -194,6 +195,19 @@ class Store:
         except (OSError, ValueError) as e:
             raise self._corrupt(str(e)) from None
 
+    def mark_damaged(self, name: str) -> None:
+        """Ask whoever writes next to look at a segment. Needs no lock."""
+        with contextlib.suppress(OSError):
+            self._named(name, ".bad").touch(mode=0o600)
+
+    def marked_damaged(self) -> set[str]:
+        """The segments that readers found damage in."""
+        return {path.stem for path in self.folder.glob("*.bad")}
+
+    def unmark(self, name: str) -> None:
+        """The segment was looked at."""
+        self._named(name, ".bad").unlink(missing_ok=True)
+
     def segment_path(self, name: str) -> Path:
         return self._named(name, ".seg")
 
@@ -202,8 +216,10 @@ class Store:
         that still map one keep it until they let go."""
         used = {f"{s.name}.seg" for s in manifest.segments}
         used |= {f"{s.symbols}.sym" for s in manifest.segments}
+        used |= {f"{s.name}.bad" for s in manifest.segments}
         for path in self.folder.iterdir():
-            if path.suffix == ".tmp" or (path.suffix in (".seg", ".sym") and path.name not in used):
+            is_ours = path.suffix in (".seg", ".sym", ".bad")
+            if path.suffix == ".tmp" or (is_ours and path.name not in used):
                 with contextlib.suppress(OSError):  # Windows: still mapped; the next time, then
                     path.unlink()
 

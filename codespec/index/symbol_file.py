@@ -81,6 +81,11 @@ class SymbolFile:
     def __iter__(self) -> Iterator[tuple[int, Symbol]]:
         return self._rows(0, len(self._hashes))
 
+    def require_sound(self) -> None:
+        """Raises: IndexCorruptError unless every byte is as it was written; 1 ms a MB."""
+        if not self.is_sound():
+            raise IndexCorruptError("symbols are damaged", "They are built again.")
+
     def is_sound(self) -> bool:
         """Read everything and compare the checksum."""
         return _checksum(memoryview(self._data)[_HEADER.size :]) == self._wanted

@@ -224,7 +224,10 @@ class Keeper:
 
     def _unverified(self) -> bool:
         names = {p.stem for p in self.store.folder.glob("*.seg")}
-        self._sound &= names
+        marked = self.store.marked_damaged()
+        self._sound = (self._sound & names) - marked
+        for name in marked & names:
+            self.store.unmark(name)
         return not names <= self._sound
 
 

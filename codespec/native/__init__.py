@@ -8,6 +8,7 @@ draft. The contracts stand in `_core.pyi`.
 from codespec.native._core import (
     MAX_DEPTH,
     MAX_WORD_BYTES,
+    DamagedSegmentError,
     Matcher,
     Planner,
     Proposal,
@@ -20,6 +21,7 @@ from codespec.native._core import (
 __all__ = [
     "MAX_DEPTH",
     "MAX_WORD_BYTES",
+    "DamagedSegmentError",
     "Matcher",
     "Planner",
     "Proposal",

@@ -311,6 +311,9 @@ void bind_segment(nb::module_& m) {
       .def_prop_ro("n_bytes", [](const Segment& s) { return s.layout().file_bytes; })
       .def_prop_ro("token_bits", [](const Segment& s) { return s.layout().token_bits; })
       .def_prop_ro("n_blocks", [](const Segment& s) { return s.layout().n_blocks; })
+      .def_prop_ro("is_checked", &Segment::is_checked)
+      .def("check_some", &Segment::check_some, "n_blocks"_a,
+           nb::call_guard<nb::gil_scoped_release>())
       .def("verify", &Segment::verify, nb::call_guard<nb::gil_scoped_release>())
       .def(
           "match",
@@ -430,6 +433,7 @@ void raise_os_error(const std::exception_ptr& p, void*) {
 NB_MODULE(_core, m) {
   using namespace codespec;
   nb::register_exception_translator(raise_os_error);
+  nb::exception<DamagedSegment>(m, "DamagedSegmentError", PyExc_ValueError);
   m.attr("MAX_DEPTH") = kMaxDepth;
   bind_proposal(m);
   bind_automaton(m);

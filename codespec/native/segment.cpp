@@ -35,11 +35,19 @@ Segment::Segment(const std::filesystem::path& path)
     : file_(path),
       header_(read_header(file_.bytes(), path)),
       layout_(header_),
+      checks_(file_.bytes(), layout_),
       packer_(header_.n_vocab),
       text_(file_.bytes(), layout_),
       positions_(file_.bytes().data() + layout_.positions, layout_.position_bits),
       keys_(section<std::uint64_t>(layout_.keys, layout_.n_keys)),
       doc_starts_(section<std::uint32_t>(layout_.doc_starts, header_.n_docs)) {
+  // The checksums of the blocks have one of their own.
+  const auto checksums = section<std::uint32_t>(layout_.checksums, layout_.n_blocks);
+  if (crc32c(std::as_bytes(checksums)) != header_.checksums_crc) refuse(path, "damaged checksums");
+  for (std::uint64_t at = layout_.doc_starts; at < layout_.checksums; at += kBlockBytes) {
+    checks_.is_sound(file_.bytes().data() + at);
+  }
+  require_sound();
   // Each document follows the separator that ends the one before it.
   std::uint32_t previous = 0;
   doc_hints_.push_back(0);
@@ -53,23 +61,15 @@ Segment::Segment(const std::filesystem::path& path)
 }
 
 std::vector<std::uint64_t> Segment::verify() const {
-  const auto file = file_.bytes();
-  const auto checksums = section<std::uint32_t>(layout_.checksums, layout_.n_blocks);
-  const auto data = file.subspan(layout_.text, layout_.checksums - layout_.text);
-  std::vector<std::uint64_t> damaged;
-  for (std::uint64_t i = 0; i < layout_.n_blocks; ++i) {
-    const auto rest = data.subspan(i * kBlockBytes);
-    if (crc32c(rest.first(std::min(rest.size(), kBlockBytes))) != checksums[i]) {
-      damaged.push_back(i);
-    }
-  }
-  if (crc32c(std::as_bytes(checksums)) != header_.checksums_crc) {
-    damaged.push_back(layout_.n_blocks);
-  }
-  if (std::memcmp(file.data(), &header_, sizeof header_) != 0) {
+  auto damaged = checks_.find_damaged(header_.checksums_crc);
+  if (std::memcmp(file_.bytes().data(), &header_, sizeof header_) != 0) {
     damaged.push_back(layout_.n_blocks + 1);
   }
   return damaged;
+}
+
+void Segment::require_sound() const {
+  if (checks_.state() == BlockChecks::kDamaged) throw DamagedSegment("a block differs");
 }
 
 // The last document that starts at or before `position`, 0 if none does. Documents may be many and
@@ -98,7 +98,11 @@ std::vector<Token> Segment::doc_tokens(std::uint64_t doc) const {
   const std::uint64_t next = std::min<std::uint64_t>(
       doc + 1 < header_.n_docs ? doc_starts_[doc + 1] : layout_.n_text, layout_.n_text);
   std::vector<Token> tokens;
-  for (std::uint64_t i = begin; i + 1 < next; ++i) tokens.push_back(text_[i]);
+  for (std::uint64_t i = begin; i + 1 < next; ++i) {
+    checks_.is_sound(text_.address(i));
+    tokens.push_back(text_[i]);
+  }
+  require_sound();
   return tokens;
 }
 

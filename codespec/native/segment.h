@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "block_checks.h"
 #include "mapped_file.h"
 #include "segment_format.h"
 #include "tokens.h"
@@ -20,8 +21,10 @@ struct Interval {
   std::size_t hi = 0;
 };
 
-// All methods are const and may run at the same time. Nothing that is read from the file is
-// trusted: offsets are checked, and order only decides what is found.
+// All methods are const and may run at the same time. Each block of the file is compared with its
+// checksum before it is first used; where one differs, DamagedSegment is thrown. Even so nothing
+// that is read is trusted, as a file may change later: offsets are checked, and order only decides
+// what is found.
 class Segment {
  public:
   using Dead = std::span<const std::uint8_t>;  // one byte per document, or none at all
@@ -35,6 +38,10 @@ class Segment {
 
   // Damaged blocks, ascending; n_blocks: the checksums themselves, n_blocks + 1: the header.
   std::vector<std::uint64_t> verify() const;
+
+  // Compares up to `n` more blocks; whether any are left. Lookups are quickest afterwards.
+  bool check_some(std::size_t n) const { return checks_.check_some(n); }
+  bool is_checked() const { return checks_.state() == BlockChecks::kSound; }
 
   Interval match(Tokens context) const;
   Proposal draft(Tokens context, int n_max, int min_length, Dead dead,
@@ -50,10 +57,15 @@ class Segment {
   template <typename T>
   std::span<const T> section(std::uint64_t offset, std::uint64_t n) const;
   std::size_t doc_of(std::uint32_t position) const;
+  template <typename Guard>
+  Proposal draft(Tokens context, int n_max, int min_length, Dead dead, const Allowed& allowed,
+                 Guard guard) const;
+  void require_sound() const;
 
   MappedFile file_;
   Header header_;
   Layout layout_;
+  BlockChecks checks_;
   KeyPacker packer_;
   Text text_;
   BitArray positions_;

@@ -66,11 +66,10 @@ class SegmentWriter {
     write(zeros);
   }
 
-  // Room for the header; nothing of it belongs to a block.
+  // Room for the header; nothing of it counts in its block.
   void skip_header() {
     write(std::vector<std::byte>(sizeof(Header)));
     crc_ = 0;
-    in_block_ = 0;
   }
 
   void finish(Header header) {

@@ -63,15 +63,28 @@ class Sample {
 }  // namespace
 
 Interval Segment::match(Tokens context) const {
-  const ContextSearch search(text_, positions_, header_.n_positions, keys_, packer_);
-  return search.longest(ReversedContext(context, {}, header_.n_vocab));
+  const ContextSearch search(Checking{checks_}, text_, positions_, header_.n_positions, keys_,
+                             packer_);
+  const Interval found = search.longest(ReversedContext(context, {}, header_.n_vocab));
+  require_sound();
+  return found;
 }
 
 Proposal Segment::draft(Tokens context, int n_max, int min_length, Dead dead,
                         const Allowed& allowed) const {
-  const ContextSearch search(text_, positions_, header_.n_positions, keys_, packer_);
+  if (is_checked()) return draft(context, n_max, min_length, dead, allowed, Trusting{});
+  require_sound();
+  Proposal proposal = draft(context, n_max, min_length, dead, allowed, Checking{checks_});
+  require_sound();
+  return proposal;
+}
+
+template <typename Guard>
+Proposal Segment::draft(Tokens context, int n_max, int min_length, Dead dead,
+                        const Allowed& allowed, Guard guard) const {
+  const ContextSearch search(guard, text_, positions_, header_.n_positions, keys_, packer_);
   const auto token_at = [&](std::uint32_t position) {
-    const Token token = position < text_.size() ? text_[position] : kBreak;
+    const Token token = position < text_.size() ? search.token(position) : kBreak;
     // Whoever damaged the file must still not make us draft an id that was never in it.
     return static_cast<std::uint64_t>(token) < header_.n_vocab ? token : kBreak;
   };

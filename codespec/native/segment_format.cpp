@@ -51,7 +51,7 @@ Layout::Layout(const Header& header) {
   keys = align(positions + BitArray::n_bytes(header.n_positions, position_bits));
   doc_starts = align(keys + n_keys * sizeof(std::uint64_t));
   checksums = align(doc_starts + header.n_docs * sizeof(std::uint32_t));
-  n_blocks = (checksums - text + kBlockBytes - 1) / kBlockBytes;
+  n_blocks = (checksums + kBlockBytes - 1) / kBlockBytes;
   file_bytes = checksums + n_blocks * sizeof(std::uint32_t);
 }
 

@@ -5,7 +5,7 @@
 //   positions    BitArray of the offsets in the text that have a left context, in their order
 //   keys         u64, packed context of every kKeyStride-th position: the root of the search
 //   doc_starts   u32, offset in the text of the first token of each document
-//   checksums    u32, CRC-32C of each block of 64 KiB from the text on
+//   checksums    u32, CRC-32C of what each block of 4 KiB of the file holds of these sections
 //
 // Sections start at multiples of 64 bytes, filled with zeros. All numbers are little-endian.
 #pragma once
@@ -25,8 +25,9 @@ namespace codespec {
 
 static_assert(std::endian::native == std::endian::little, "segments are little-endian");
 
-inline constexpr std::uint32_t kFormatVersion = 1;
-inline constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
+inline constexpr std::uint32_t kFormatVersion = 2;
+// A page: who checks a block loads nothing that is not used anyway.
+inline constexpr std::size_t kBlockBytes = std::size_t{1} << 12;
 inline constexpr std::size_t kKeyStride = 128;
 
 struct Header {
@@ -73,7 +74,9 @@ class BitArray {
     return static_cast<std::uint32_t>(word >> bit % 8 & ((std::uint64_t{1} << bits_) - 1));
   }
 
-  void prefetch(std::size_t i) const { codespec::prefetch(data_ + i * bits_ / 8); }
+  // Of the eight bytes that reading the i-th one reads.
+  const std::byte* address(std::size_t i) const { return data_ + i * bits_ / 8; }
+  void prefetch(std::size_t i) const { codespec::prefetch(address(i)); }
 
   // Room for n integers and for the reads beyond them.
   static constexpr std::uint64_t n_bytes(std::uint64_t n, int bits) {
@@ -94,6 +97,7 @@ class Text {
 
   std::uint32_t size() const { return size_; }
   Token operator[](std::size_t i) const { return static_cast<Token>(cells_[i] - 1); }
+  const std::byte* address(std::size_t i) const { return cells_.address(i); }
   void prefetch(std::size_t i) const { cells_.prefetch(i); }
 
  private:

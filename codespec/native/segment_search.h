@@ -33,11 +33,14 @@ class ReversedContext {
   std::array<Token, kMaxDepth> tokens_;
 };
 
+// Guard: says of an address whether what is read there may be used; else it reads as 0.
+template <typename Guard>
 class ContextSearch {
  public:
-  ContextSearch(const Text& text, const BitArray& positions, std::size_t n_positions,
+  ContextSearch(Guard guard, const Text& text, const BitArray& positions, std::size_t n_positions,
                 std::span<const std::uint64_t> keys, const KeyPacker& packer)
-      : text_(text),
+      : guard_(guard),
+        text_(text),
         positions_(positions),
         n_positions_(n_positions),
         keys_(keys),
@@ -45,9 +48,12 @@ class ContextSearch {
 
   // The text offset at sorted position i. A damaged one becomes 0: a separator, without context.
   std::uint32_t position(std::size_t i) const {
-    const std::uint32_t p = positions_[i];
+    const std::uint32_t p = guard_(positions_.address(i)) ? positions_[i] : 0;
     return p < text_.size() ? p : 0;
   }
+
+  // The token at a text offset that is in range.
+  Token token(std::size_t i) const { return guard_(text_.address(i)) ? text_[i] : kBreak; }
 
   // All positions with the longest match of the context; length 0 when there is none.
   Interval longest(const ReversedContext& context) const {
@@ -67,19 +73,19 @@ class ContextSearch {
     const int limit = std::min(context.size(), static_cast<int>(std::min<std::uint32_t>(
                                                    p, static_cast<std::uint32_t>(kMaxDepth))));
     int d = from;
-    while (d < limit && text_[p - 1 - static_cast<std::uint32_t>(d)] == context[d]) ++d;
+    while (d < limit && token(p - 1 - static_cast<std::uint32_t>(d)) == context[d]) ++d;
     return d;
   }
 
   // First position whose context is not below the given one.
   std::size_t insertion_point(const ReversedContext& context) const {
     const auto key = packer_.pack([&](int d) { return d < context.size() ? context[d] : kBreak; });
-    const auto first = std::lower_bound(keys_.begin(), keys_.end(), key);
+    const std::size_t n_below = first_key(0, [key](std::uint64_t k) { return k >= key; });
     // The key decides alone where it holds the whole context.
-    const auto last =
-        context.size() <= packer_.width() ? first : std::upper_bound(first, keys_.end(), key);
-    const auto n_below = static_cast<std::size_t>(first - keys_.begin());
-    const auto n_up_to = static_cast<std::size_t>(last - keys_.begin());
+    const std::size_t n_up_to =
+        context.size() <= packer_.width()
+            ? n_below
+            : first_key(n_below, [key](std::uint64_t k) { return k > key; });
     std::size_t lo = n_below == 0 ? 0 : (n_below - 1) * kKeyStride + 1;
     std::size_t hi = std::min(n_up_to * kKeyStride, n_positions_);
     // What both ends share with the context, all between them do (Manber and Myers 1990).
@@ -102,12 +108,30 @@ class ContextSearch {
     return lo;
   }
 
+  std::uint64_t key(std::size_t i) const { return guard_(&keys_[i]) ? keys_[i] : 0; }
+
+  // The first key from `begin` on that `is_beyond`, which holds from some key on.
+  template <typename Predicate>
+  std::size_t first_key(std::size_t begin, Predicate is_beyond) const {
+    std::size_t n = keys_.size() - begin;
+    while (n > 0) {
+      const std::size_t half = n / 2;
+      if (is_beyond(key(begin + half))) {
+        n = half;
+      } else {
+        begin += half + 1;
+        n -= half + 1;
+      }
+    }
+    return begin;
+  }
+
   // Whether position i's context, equal in the first d tokens but not in the next, comes first.
   bool below(std::size_t i, const ReversedContext& context, int d) const {
     if (d == context.size()) return false;
     const std::uint32_t p = position(i);
     return static_cast<std::uint32_t>(d) >= p ||
-           text_[p - 1 - static_cast<std::uint32_t>(d)] < context[d];
+           token(p - 1 - static_cast<std::uint32_t>(d)) < context[d];
   }
 
   // Widens [lo, hi) by all that share what the better of its two neighbours shares, of at most
@@ -136,9 +160,9 @@ class ContextSearch {
     const std::uint64_t most = least | packer_.rest(at.length);
     const std::size_t begin = (at.lo + kKeyStride - 1) / kKeyStride;
     const std::size_t end = (at.hi + kKeyStride - 1) / kKeyStride;
-    const auto n_before = run(begin, [&](std::size_t k) { return keys_[begin - 1 - k] >= least; });
+    const auto n_before = run(begin, [&](std::size_t k) { return key(begin - 1 - k) >= least; });
     const auto n_after =
-        run(keys_.size() - end, [&](std::size_t k) { return keys_[end + k] <= most; });
+        run(keys_.size() - end, [&](std::size_t k) { return key(end + k) <= most; });
     if (n_before > 0) at.lo = (begin - n_before) * kKeyStride;
     if (n_before < begin) limit.lo = (begin - n_before - 1) * kKeyStride + 1;
     if (n_after > 0) at.hi = (end + n_after - 1) * kKeyStride + 1;
@@ -165,6 +189,7 @@ class ContextSearch {
     return known;
   }
 
+  [[no_unique_address]] Guard guard_;
   const Text& text_;
   const BitArray& positions_;
   std::size_t n_positions_;

@@ -21,8 +21,6 @@ inline constexpr Token kBreak = -1;
 // tokens after a match of 33 or more are right), and every bound below follows from this one.
 inline constexpr int kMaxDepth = 64;
 
-// Starts loading a cache line that will be read soon. Lookups go all over a text that is larger
-// than the caches: waiting for it is most of what they cost.
 // Ids that a first token may have, ascending; none: any id.
 using Allowed = std::optional<Tokens>;
 
@@ -30,6 +28,8 @@ inline bool allows(const Allowed& allowed, Token token) {
   return !allowed || std::ranges::binary_search(*allowed, token);
 }
 
+// Starts loading a cache line that will be read soon. Lookups go all over a text that is larger
+// than the caches: waiting for it is most of what they cost.
 inline void prefetch([[maybe_unused]] const void* address) {
 #if defined(__GNUC__) || defined(__clang__)
   __builtin_prefetch(address);

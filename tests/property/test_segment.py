@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codespec.native import MAX_DEPTH, Proposal, Segment, build_segment
+from codespec.native import MAX_DEPTH, DamagedSegmentError, Proposal, Segment, build_segment
 
 Ints = npt.NDArray[np.int32]
 Docs = list[list[int]]
@@ -222,7 +223,8 @@ def drill(segment: Segment, contexts: Docs, dead: npt.NDArray[np.bool_]) -> None
             tokens = proposal.tokens
             assert ((tokens >= 0) & (tokens < segment.n_vocab)).all()
             assert (proposal.counts <= proposal.totals).all()
-            if len(proposal):
+            # The table of documents may be damaged, too.
+            with contextlib.suppress(IndexError):
                 doc, _ = segment.locate(proposal.position)
                 assert 0 <= doc < segment.n_docs
     for doc in range(0, segment.n_docs, 5):
@@ -245,7 +247,69 @@ def test_every_single_byte_of_damage_is_found(tmp_path: Path, scale: int) -> Non
                 continue
             assert i >= 128, f"byte {i} of the header may not be damaged unnoticed"
             assert segment.verify() != []
-            drill(segment, docs, np.array([1, 0, 0, 0], np.bool_))
+            # The one block holds the byte, so no first use is without damage.
+            for use in (
+                lambda s: s.draft(ids([1, 2]), 4),
+                lambda s: s.match(ids([1, 2])),
+                lambda s: s.doc_tokens(0),
+            ):
+                with pytest.raises(DamagedSegmentError):
+                    use(Segment.open(bad))
+            assert not segment.check_some(99)
+            assert not segment.is_checked
+            drill(damaged_later(bad, good, damaged), docs, np.array([1, 0, 0, 0], np.bool_))
+
+
+def damaged_later(path: Path, good: bytes, bad: bytes | npt.NDArray[np.uint8]) -> Segment:
+    """A segment that was sound when all of it was checked."""
+    path.write_bytes(good)
+    segment = Segment.open(path)
+    while segment.check_some(1000):
+        pass
+    assert segment.is_checked
+    with open(path, "rb+") as f:
+        f.write(bad)
+    return segment
+
+
+def test_blocks_are_checked_on_first_use(tmp_path: Path) -> None:
+    """A file of many blocks, any of them damaged: drafts are those of the good file, or none."""
+    rng = np.random.default_rng(3)
+    docs: Docs = [[int(t) for t in rng.integers(0, 300, 2000)] for _ in range(30)]
+    good = write(tmp_path / "good", docs)
+    raw = good.read_bytes()
+    reference = Segment.open(good)
+    assert reference.n_blocks > 30
+    contexts = [ids(docs[i][: 10 + 60 * i]) for i in range(3)]
+    expected = [reference.draft(c, 16).tokens.tolist() for c in contexts]
+    bad = tmp_path / "bad"
+    n_found = n_unused = n_refused = 0
+    for block in range(reference.n_blocks):
+        damaged = bytearray(raw)
+        damaged[max(128, min(block * 4096 + int(rng.integers(4096)), len(raw) - 1))] ^= 0x10
+        bad.write_bytes(damaged)
+        try:
+            segment = Segment.open(bad)
+        except ValueError:
+            n_refused += 1  # the table of documents, or of checksums
+            continue
+        try:
+            assert [segment.draft(c, 16).tokens.tolist() for c in contexts] == expected
+            n_unused += 1
+            while segment.check_some(7):
+                assert not segment.is_checked
+        except DamagedSegmentError:
+            n_found += 1
+        assert not segment.is_checked
+        with pytest.raises(DamagedSegmentError):
+            segment.draft(contexts[0], 16)
+        with pytest.raises(DamagedSegmentError):
+            segment.doc_tokens(0)
+    assert min(n_found, n_unused, n_refused) > 0
+    while reference.check_some(7):
+        assert not reference.is_checked
+    assert reference.is_checked
+    assert [reference.draft(c, 16).tokens.tolist() for c in contexts] == expected
 
 
 def test_any_length_but_the_right_one_is_refused(tmp_path: Path) -> None:
@@ -268,7 +332,8 @@ def test_heavy_damage_never_crashes(code_like: Docs, data: st.DataObject) -> Non
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     with TemporaryDirectory() as folder:
         path = write(Path(folder) / "segment", docs)
-        raw = np.fromfile(path, np.uint8)
+        good = path.read_bytes()
+        raw = np.frombuffer(good, np.uint8).copy()
         kind = data.draw(st.sampled_from(["bytes", "zeros", "ones", "noise", "shuffle"]))
         if kind == "bytes":
             where = rng.integers(128, len(raw), int(rng.integers(1, 3000)))
@@ -283,12 +348,16 @@ def test_heavy_damage_never_crashes(code_like: Docs, data: st.DataObject) -> Non
                 "noise": rng.integers(0, 256, len(part)).astype(np.uint8),
                 "shuffle": rng.permutation(part),
             }[kind]
-        raw.tofile(path)
+        contexts = [docs[int(i)][: int(rng.integers(1, 100))] for i in rng.integers(0, 40, 12)]
+        contexts += [[0], [scale]]
+        dead = rng.random(len(docs)) < 0.5
+        segment = damaged_later(path, good, raw)
+        segment.verify()
+        drill(segment, contexts, dead)
         try:
             segment = Segment.open(path)
         except ValueError:
             return
         segment.verify()
-        contexts = [docs[int(i)][: int(rng.integers(1, 100))] for i in rng.integers(0, 40, 12)]
-        dead = rng.random(len(docs)) < 0.5
-        drill(segment, [*contexts, [0], [scale]], dead)
+        with contextlib.suppress(DamagedSegmentError):
+            drill(segment, contexts, dead)

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from codespec.cli import main
 from codespec.config import IndexSettings
-from codespec.index import check, upkeep
+from codespec.index import check, compact, upkeep
 from codespec.index.store import Store
 from tests.index_support import Workspace, isolate
 
@@ -89,6 +89,73 @@ def test_what_is_damaged_is_taken_out_and_built_again(workspace: Workspace) -> N
         assert check.find_damage(workspace.store) == []
         assert workspace.index().paths == ("a.py", "b.py")
         assert workspace.draft("def alpha_").startswith("one")
+
+
+def damage(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+
+
+def test_what_a_reader_finds_damaged_is_built_again(workspace: Workspace) -> None:
+    """By drafting, by checking in quiet moments, by asking for symbols."""
+    workspace.write("a.py", ALPHA * 2000)
+    workspace.build()
+    context = workspace.tokenizer.encode("def alpha_")
+    for kind, use in (
+        ("*.seg", lambda index: index.draft(context, 8)),
+        ("*.seg", lambda index: [None for _ in iter(index.check_some, False)]),
+        ("*.sym", lambda index: index.definitions(["alpha_one"])),
+    ):
+        damage(next(workspace.store.folder.glob(kind)))
+        index = workspace.index()
+        assert not use(index) or kind == "*.seg"
+        while index.check_some():
+            pass
+        assert len(workspace.store.marked_damaged()) == 1
+        if kind == "*.seg":
+            assert len(index.draft(context, 8)) == 0
+        assert workspace.build().n_tokenised == 1
+        assert check.find_damage(workspace.store) == []
+        assert not workspace.store.marked_damaged()
+        assert index.refresh()
+        assert len(index.draft(context, 8)) == 8
+        assert len(index.definitions(["alpha_one"])) == 2000
+        while index.check_some():
+            pass
+        assert not workspace.build().changed
+
+
+@pytest.mark.parametrize("kind", ["*.seg", "*.sym"])
+def test_damage_is_not_merged_into_new_segments(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(compact, "MAX_SEGMENTS", 2)
+    for name in "abc":
+        if name == "c":
+            damage(next(workspace.store.folder.glob(kind)))
+        workspace.write(f"{name}.py", f"def func_{name}(x):\n    return {name}_value\n" * 9)
+        workspace.build()
+    assert check.find_damage(workspace.store) == []
+    assert len(workspace.store.read_manifest().segments) <= 2
+    for name in "abc":
+        assert workspace.draft(f"def func_{name}(x):\n    return ").startswith(f"{name}_value")
+        assert len(workspace.index().definitions([f"func_{name}"])) == 9
+
+
+def test_generations_keep_what_was_checked(workspace: Workspace) -> None:
+    """A save must not make every lookup compare checksums again."""
+    workspace.write("a.py", ALPHA * 50)
+    workspace.build()
+    index = workspace.index()
+    while index.check_some():
+        pass
+    file = next(workspace.store.folder.glob("*.seg"))
+    workspace.write("b.py", "x = 1\n")
+    workspace.build()
+    damage(file)  # would be found by who checks it again
+    index.refresh()
+    assert len(index.draft(workspace.tokenizer.encode("def alpha_"), 1)) == 1
 
 
 def test_verify_on_the_command_line(workspace: Workspace) -> None:

@@ -199,6 +199,34 @@ def test_quiet_moments_find_and_mend_damage(workspace: Workspace, keeper: Keeper
     assert workspace.index().paths == ("a.py",)
 
 
+def test_a_reader_that_finds_damage_has_it_mended(workspace: Workspace, keeper: Keeper) -> None:
+    """Also where the watcher found the segment sound before."""
+    workspace.write("a.py", ALPHA * 50)
+    keeper.run([set()])
+    keeper.handle(set())
+    manifest = workspace.store.read_manifest()
+    assert manifest is not None
+    path = workspace.store.segment_path(manifest.segments[0].name)
+    data = bytearray(path.read_bytes())
+    data[200] ^= 4
+    path.write_bytes(data)
+    reader = workspace.index()
+    context = workspace.tokenizer.encode("def alpha_")
+    assert len(reader.draft(context, 8)) == 0
+    keeper.handle(set())  # takes it out
+    assert not workspace.store.marked_damaged()
+    assert workspace.index().paths == ()
+    keeper.handle(set())  # builds it again
+    assert check.find_damage(workspace.store) == []
+    assert reader.refresh()
+    assert len(reader.draft(context, 8)) == 8
+    # A mark without damage is taken away.
+    workspace.store.mark_damaged(manifest.segments[0].name)
+    keeper.handle(set())
+    assert not workspace.store.marked_damaged()
+    assert workspace.index().paths == ("a.py",)
+
+
 def test_hints_come_from_a_pipe_whose_end_stops_the_watcher(tmp_path: Path) -> None:
     root, stop = str(tmp_path), threading.Event()
     hints = Hints(root, stop)
