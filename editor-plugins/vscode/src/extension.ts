@@ -2,6 +2,7 @@
 
 import * as vscode from 'vscode';
 import { offerToInstall, registerCommands } from './commands';
+import { Focus } from './focus';
 import { Offers } from './offers';
 import { Programs } from './program';
 import { Reports } from './reports';
@@ -37,6 +38,15 @@ export async function activate(context: vscode.ExtensionContext): Promise<Api> {
       });
     },
   });
+  const focus = new Focus(
+    (document, position) => {
+      server.focus(document, position);
+    },
+    (document) => !switches.whyOff(document),
+  );
+  server.onRunning = () => {
+    focus.now();
+  };
   const reports = new Reports(() => server.program);
   running = server;
   context.subscriptions.push(
@@ -44,6 +54,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<Api> {
     switches,
     status,
     reports,
+    focus,
     ...registerCommands({ programs, server, status, switches, offers, reports, log }),
     switches.onDidChange(() => {
       status.update();
@@ -53,7 +64,10 @@ export async function activate(context: vscode.ExtensionContext): Promise<Api> {
     }),
     vscode.window.onDidChangeActiveTextEditor((editor) => {
       status.update();
-      server.focus(editor?.document);
+      focus.now(editor);
+    }),
+    vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => {
+      focus.moved(textEditor);
     }),
     vscode.workspace.onDidChangeTextDocument((event) => {
       offers.changed(event);

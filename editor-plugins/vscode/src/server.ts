@@ -29,6 +29,8 @@ export class Server {
   /** Starts and stops run one after another. */
   private queue: Promise<void> = Promise.resolve();
   program: string | undefined;
+  /** Called when the server can be talked to. */
+  onRunning: () => void = () => undefined;
 
   constructor(
     private readonly programs: Programs,
@@ -57,10 +59,11 @@ export class Server {
     });
   }
 
-  focus(document: vscode.TextDocument | undefined): void {
-    if (document && DOCUMENTS.some(({ scheme }) => scheme === document.uri.scheme)) {
+  focus(document: vscode.TextDocument, position?: vscode.Position): void {
+    if (DOCUMENTS.some(({ scheme }) => scheme === document.uri.scheme)) {
       this.notify('textDocument/didFocus', {
         textDocument: { uri: document.uri.toString() },
+        ...(position && { position: { line: position.line, character: position.character } }),
       });
     }
   }
@@ -86,7 +89,7 @@ export class Server {
       this.client.onDidChangeState(({ newState }) => {
         void this.running(newState === State.Running);
         // Also after it was started again by itself.
-        if (newState === State.Running) this.focus(vscode.window.activeTextEditor?.document);
+        if (newState === State.Running) this.onRunning();
       });
       await this.startClient(this.client, this.program);
     } catch (error) {

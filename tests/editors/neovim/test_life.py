@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.conftest import wait_until_gone
+from tests.editors.recorded import listening, told
 
 from .conftest import PATIENT, Desk, Start
 from .editor import Editor
@@ -223,6 +225,28 @@ def test_two_ghost_texts_never_show(newest: Neovim, desk: Desk, start: Start) ->
     """)
         is False
     )
+
+
+def test_where_the_cursor_rests_is_told(
+    neovim: Neovim, desk: Desk, start: Start, tmp_path: Path
+) -> None:
+    """So that the server reads ahead what a first suggestion there needs."""
+    program = str(Path(sys.executable).parent / "codespec")
+    editor = start(neovim, desk, f"cmd={{'{listening(program, tmp_path)}', 'lsp'}}, {PATIENT}")
+
+    def lines() -> list[int | None]:
+        found = told(tmp_path, "textDocument/didFocus")
+        assert all(params["textDocument"]["uri"].endswith("a.py") for params in found)
+        return [params.get("position", {}).get("line") for params in found]
+
+    editor.open(desk.file("a.py", CODE))
+    editor.wait_for_status("ready")
+    editor.wait_for(lambda: lines() and lines()[-1] == 0)
+    editor.type("jjj")
+    editor.wait_for(lambda: lines()[-1] == 3)
+    assert 1 not in lines()
+    editor.type(":Codespec disable<CR>G")
+    editor.wait_for(lambda: lines()[-1] is None)
 
 
 def test_what_was_shown_and_accepted_is_counted(

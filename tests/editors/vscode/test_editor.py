@@ -12,6 +12,7 @@ from playwright.sync_api import Browser
 
 from tests.e2e.test_daemon import stopped
 
+from ..recorded import listening, told
 from .app import Code, Window, until
 
 CODE = """\
@@ -231,6 +232,36 @@ def test_a_program_that_is_missing_or_wrong_is_said(
     window.wait_for_status("codespec: error", "codespec is not installed")
     code.set_program(good)
     window.wait_for_status("codespec: ready")
+
+
+def test_where_the_cursor_rests_is_told(
+    window: Window, file: Path, code: Code, tmp_path: Path
+) -> None:
+    """So that the server reads ahead what a first suggestion there needs."""
+    good = code.program
+    code.set_program(listening(good, tmp_path))
+    try:
+        until(lambda: told(tmp_path, "initialize"), "a server that is listened to")
+        window.wait_for_status("codespec: ready")
+
+        def lines() -> list[int | None]:
+            """Of the places that were told; None without one."""
+            found = told(tmp_path, "textDocument/didFocus")
+            assert all(params["textDocument"]["uri"].endswith(file.name) for params in found)
+            return [params.get("position", {}).get("line") for params in found]
+
+        window.press("Control+Home")
+        until(lambda: 0 in lines(), "the first line told")
+        window.press("ArrowDown", "ArrowDown", "ArrowDown")
+        until(lambda: lines()[-1] == 3, "the line where it rests")
+        window.command("codespec: Enable or Disable in This File")
+        window.wait_for_status("codespec: off")
+        window.press("Control+End")
+        until(lambda: lines()[-1] is None, "no place where nothing is wanted")
+        window.command("codespec: Enable or Disable in This File")
+    finally:
+        code.set_program(good)
+        window.wait_for_status("codespec: ready")
 
 
 def test_a_workspace_chooses_no_program_and_switches_nothing_on(

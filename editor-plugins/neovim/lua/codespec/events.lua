@@ -7,6 +7,8 @@ local status = require('codespec.status')
 
 local M = {}
 
+local REST_MS = 100
+
 ---Errors are shown once, not each time the server repeats them.
 local last_error = ''
 local was_ready = false
@@ -34,20 +36,47 @@ local function consider(buf)
   status.announce()
 end
 
+local resting = assert(vim.uv.new_timer())
+local told = ''
+
+local function place()
+  return ('%d %d'):format(vim.api.nvim_get_current_buf(), vim.fn.line('.'))
+end
+
+---Tell the server where the user is: its status is about that buffer, and it reads ahead what a first
+---suggestion there needs.
 local function focus()
+  resting:stop()
+  told = place()
   local buf = vim.api.nvim_get_current_buf()
-  if client.id and vim.lsp.buf_is_attached(buf, client.id) then
-    local params = { textDocument = { uri = vim.uri_from_bufnr(buf) } }
-    client.notify('textDocument/didFocus', params)
+  local server = client.get()
+  if not server or not vim.lsp.buf_is_attached(buf, server.id) then
+    return
+  end
+  local params = { textDocument = { uri = vim.uri_from_bufnr(buf) } }
+  if not scope.why_off(buf) then
+    params = vim.lsp.util.make_position_params(0, server.offset_encoding)
+  end
+  client.notify('textDocument/didFocus', params)
+end
+
+---The cursor moved. One that only passes a line does not count.
+local function moved()
+  resting:stop()
+  if place() ~= told then
+    resting:start(REST_MS, 0, vim.schedule_wrap(focus))
   end
 end
 
 local function server_changed()
   local said = client.status
   local is_ready = said ~= nil and not said.busy and said.kind == 'Normal'
-  if is_ready and not was_ready and own() then
-    -- Text typed before had no answer.
-    vim.schedule(inline.refresh)
+  if is_ready and not was_ready then
+    vim.schedule(focus)
+    if own() then
+      -- Text typed before had no answer.
+      vim.schedule(inline.refresh)
+    end
   end
   was_ready = is_ready
   local message = client.failure or (said and said.kind == 'Error' and said.message) or ''
@@ -93,6 +122,7 @@ function M.start(again)
     consider(event.buf)
     focus()
   end)
+  on({ 'CursorMoved', 'CursorMovedI' }, moved)
   client.on_change = server_changed
   inline.on_thinking = status.announce
   if own() then
@@ -102,6 +132,7 @@ function M.start(again)
     on('InsertEnter', function()
       -- The cursor takes its place only after this event.
       vim.schedule(inline.refresh)
+    vim.schedule(focus)
     end)
     on({ 'InsertLeave', 'BufLeave', 'WinLeave' }, inline.leave)
   end
