@@ -6,6 +6,7 @@ A step whose results are in the file already is not done again, so that an inter
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 from rich.console import Console
 from rich.table import Table
 
@@ -103,21 +105,34 @@ def _run(step: Step, output: Path, end_s: float) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="codespec-bench-") as folder:
         file = Path(folder, "results")
         command = [sys.executable, "-m", "codespec", "bench", *step.arguments]
-        try:
-            done = subprocess.run(
-                [*command, "--output", str(file)],
-                capture_output=True, text=True, timeout=left_s, check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return Outcome(step, [], time.monotonic() - started, "the time was up")
+        with subprocess.Popen(
+            [*command, "--output", str(file)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        ) as child:  # fmt: skip
+            try:
+                _, stderr = child.communicate(timeout=left_s)
+            except subprocess.TimeoutExpired:
+                return Outcome(step, [], time.monotonic() - started, "the time was up")
+            finally:
+                _end(child)
         seconds = time.monotonic() - started
-        if done.returncode:
-            said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        if child.returncode:
+            said = [line.strip() for line in stderr.splitlines() if line.strip()]
             errors = [line for line in said if line.startswith("error:")]
             return Outcome(step, [], seconds, (errors or said or ["it failed"])[-1])
         rows = results.read(file)
     results.append(output, rows)
     return Outcome(step, rows, seconds)
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """With the servers that it started itself."""
+    if child.poll() is not None:
+        return
+    parent = psutil.Process(child.pid)
+    for process in [*parent.children(recursive=True), parent]:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
 
 
 def print_outcomes(outcomes: Sequence[Outcome], output: Path | None) -> None:

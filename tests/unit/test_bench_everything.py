@@ -13,6 +13,7 @@ from codespec_bench import everything, results
 from codespec_bench.everything import Step
 
 CURVE = Step("curve", ("curve", "--context", "32", "--repeats", "1"), 1, "curve")
+SLOW = Step("slow", ("models", "--places", "500"), 1, "models")
 BROKEN = Step("broken", ("replay", "/"), 1, "replay")
 
 
@@ -45,7 +46,7 @@ def test_what_was_done_is_not_done_again(tmp_path: Path) -> None:
 def test_when_the_time_is_up_the_rest_is_left_out(tmp_path: Path) -> None:
     (outcome,) = everything.run([CURVE], tmp_path / "results", 0.0)
     assert outcome.why == "the time was up"
-    (outcome,) = everything.run([CURVE], tmp_path / "results", 0.001)
+    (outcome,) = everything.run([SLOW], tmp_path / "results", 0.02)
     assert outcome.why == "the time was up"
     assert not (tmp_path / "results").exists()
 
