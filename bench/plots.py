@@ -51,7 +51,7 @@ def lines(series: Series, x: str, y: str, diagonal: bool = False) -> str:
         axes.set(xlabel=x, ylabel=y)
         axes.set_ylim(bottom=0)
         if len(series) > 1:
-            axes.legend()
+            _legend(axes)
 
     return _svg(draw)
 
@@ -71,7 +71,7 @@ def bars(groups: Mapping[str, Mapping[str, float]], y: str, mark: float | None =
         if mark is not None:
             axes.axvline(mark, color=_INK, linewidth=0.7, linestyle=":")
         if len(groups) > 1:
-            axes.legend()
+            _legend(axes)
 
     return _svg(draw, height=0.6 + 0.22 * len(names) * max(len(groups), 1) ** 0.6)
 
@@ -91,14 +91,19 @@ def distribution(samples: Mapping[str, Sequence[float]], x: str) -> str:
             axes.axhline(share, color=_INK, linewidth=0.4, linestyle=":")
         axes.set(xlabel=x, ylabel="share of requests", ylim=(0, 1.02))
         axes.set_xlim(left=0)
-        axes.legend()
+        _legend(axes)
 
     return _svg(draw)
 
 
+def _legend(axes: Any) -> None:
+    """Beside the plot, where it hides nothing."""
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.5)
+
+
 def _svg(draw: Any, height: float = 3.0) -> str:
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(6.4, height), layout="constrained")
+        figure = Figure(figsize=(8.0, height), layout="constrained")
         axes = figure.add_subplot()
         axes.set_prop_cycle(color=PALETTE)
         draw(axes)

@@ -36,12 +36,12 @@ from codespec.types import (
     Logits,
     SamplingParams,
     Source,
-    SourceStats,
     Tokenizer,
     Tokens,
     Trace,
 )
 
+from .acceptance import by_position, by_source
 from .calibration import Calibration, Watched
 from .history import Commit, History, Hunk
 from .reference import (
@@ -124,7 +124,7 @@ class Result:
     n_accepted: int = 0
     cost: float = 0.0
     draft_s: float = 0.0
-    by_source: dict[str, SourceStats] = field(default_factory=dict[str, SourceStats])
+    traces: list[Trace] = field(default_factory=list[Trace])
 
     def add(self, trace: Trace, widths: Sequence[int], curve: CostCurve) -> None:
         self.n_tokens += trace.n_tokens
@@ -133,10 +133,7 @@ class Result:
         self.n_accepted += trace.n_accepted
         self.cost += float(curve.ms(np.asarray(widths) + 1).sum())
         self.draft_s += trace.draft_ms / 1e3
-        for source, stats in trace.by_source.items():
-            mine = self.by_source.setdefault(source, SourceStats())
-            mine.n_drafted += stats.n_drafted
-            mine.n_accepted += stats.n_accepted
+        self.traces.append(trace)
 
 
 class Tree:
@@ -357,9 +354,8 @@ class Replay:
                     "speedup": speedup,
                     "share_of_ideal": speedup / (plain.cost / ideal.cost),
                     "draft_us_per_pass": 1e6 * result.draft_s / result.n_passes,
-                    "by_source": {
-                        s: [v.n_accepted, v.n_drafted] for s, v in sorted(result.by_source.items())
-                    },
+                    "by_source": by_source(result.traces),
+                    "by_position": by_position(result.traces),
                     **(calibration.report() if calibration else {}),
                 }
             )

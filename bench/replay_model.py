@@ -23,9 +23,9 @@ from codespec.engine.local import LocalEngine
 from codespec.engine.measures import measures
 from codespec.index.text import encode, safe_cuts
 from codespec.sampling import Sampler
-from codespec.types import CompletionRequest, Context, SamplingParams, SourceStats, Tokens, Trace
+from codespec.types import CompletionRequest, Context, SamplingParams, Tokens, Trace
 
-from .acceptance import predicted_ms
+from .acceptance import by_position, by_source, predicted_ms
 from .history import Commit, History, Hunk
 from .reference import Ideal, Sources
 from .replay import MAX_TOKENS, MIN_TOKENS, Tally, TextTarget, Tree, Trees
@@ -47,7 +47,7 @@ class _Sums:
     n_drafted: int = 0
     n_accepted: int = 0
     predicted_ms: float = 0.0
-    by_source: dict[str, SourceStats] = field(default_factory=dict[str, SourceStats])
+    traces: list[Trace] = field(default_factory=list[Trace])
 
     def add(
         self, trace: Trace, ms: Sequence[float], decoding_ms: Sequence[float], predicted_ms: float
@@ -62,10 +62,7 @@ class _Sums:
         self.first_token_ms.append(trace.first_token_ms)
         if trace.n_tokens > 1:
             self.token_ms.append(measures(trace).time_per_token)
-        for source, stats in trace.by_source.items():
-            mine = self.by_source.setdefault(source, SourceStats())
-            mine.n_drafted += stats.n_drafted
-            mine.n_accepted += stats.n_accepted
+        self.traces.append(trace)
 
 
 class ModelReplay:
@@ -191,9 +188,8 @@ class ModelReplay:
                     "predicted_speedup": self.plain.predicted_ms / sums.predicted_ms,
                     "share_of_ideal": speedup / ideal,
                     "equal_texts": self.n_equal / self.n_hunks,
-                    "by_source": {
-                        s: [v.n_accepted, v.n_drafted] for s, v in sorted(sums.by_source.items())
-                    },
+                    "by_source": by_source(sums.traces),
+                    "by_position": by_position(sums.traces),
                 }
             )
         rows.append(

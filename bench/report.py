@@ -8,10 +8,16 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from . import plots
+from .latency import WORDS as LATENCIES
 from .results import Row, figures, identity
 
 Plots: TypeAlias = Iterable[tuple[str, str]]
 """Caption, SVG."""
+
+_REFERENCES = frozenset(
+    {"prompt-lookup", "fixed", "suffix-trie", "suffix-trie-tree", "ideal", "plain"}
+)
+"""Of the replay; what is said of drafts is said of ours."""
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -21,10 +27,13 @@ figure { margin: 1.5rem 0; } figcaption { font-size: 13px; opacity: .75; }
 svg { max-width: 100%; height: auto; }
 table { border-collapse: collapse; font-size: 13px; display: block; overflow-x: auto; }
 th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid #8884; }
-th:first-child, td:first-child { text-align: left; }
+th:first-child, td:first-child { text-align: left; white-space: nowrap; }
 .note { opacity: .75; }
 @media print {
   body { max-width: none; } h2 { break-after: avoid; } figure, tr { break-inside: avoid; }
+  table { display: table; width: 100%; font-size: 6px; }
+  th, td { padding: 1px 2px; overflow-wrap: anywhere; }
+  th:first-child, td:first-child { white-space: normal; }
 }
 """
 
@@ -100,18 +109,28 @@ def _peers(rows: Sequence[Row]) -> Plots:
 
 def _acceptance(rows: Sequence[Row]) -> Plots:
     """by_source: source -> [accepted, drafted]; by_position: the same by place in the draft."""
+    groups: dict[str, dict[str, float]] = {}
+    series: dict[str, tuple[list[float], list[float]]] = {}
     for row in rows:
+        name = _name(row, "config", "curve")
         sources: dict[str, Any] = row.get("by_source", {})
-        shares = {name: a / n for name, (a, n) in sources.items() if n}
-        if shares and row.get("config", "codespec") == "codespec":
-            plot = plots.bars({"": shares}, "share of drafted tokens that were accepted")
-            yield "Acceptance by source", plot
+        shares = {source: a / n for source, (a, n) in sources.items() if n}
+        if shares and row.get("config") not in _REFERENCES:
+            groups[name] = shares
         positions: list[Any] = row.get("by_position", [])
         points = [(i + 1, a / n) for i, (a, n) in enumerate(positions) if n]
-        if points and row.get("config", "codespec") == "codespec":
-            xs, ys = zip(*points, strict=True)
-            plot = plots.lines({"": (xs, ys)}, "place in the draft", "share accepted")
-            yield "Acceptance by place in the draft", plot
+        if points and row.get("config") not in _REFERENCES:
+            series[name] = ([float(x) for x, _ in points], [y for _, y in points])
+    if groups:
+        yield (
+            "Acceptance by source: share of the drafted tokens that the model agreed with",
+            plots.bars(groups, "share of drafted tokens that were accepted"),
+        )
+    if series:
+        yield (
+            "Acceptance by place in the draft",
+            plots.lines(series, "place in the draft", "share accepted"),
+        )
 
 
 def _curves(rows: Sequence[Row]) -> Plots:
@@ -131,28 +150,39 @@ def _curves(rows: Sequence[Row]) -> Plots:
 def _latency(rows: Sequence[Row]) -> Plots:
     for row in rows:
         samples: dict[str, list[float]] = row.get("samples", {})
-        if samples:
-            yield "Latency", plots.distribution(samples, "ms")
+        if any(samples.values()):
+            named = {LATENCIES.get(name, name): values for name, values in samples.items()}
+            yield f"Latency: {_name(row, 'config')}", plots.distribution(named, "ms")
 
 
 def _reliability(rows: Sequence[Row]) -> Plots:
-    """reliability: source -> [[predicted, observed, n], ...]."""
+    """reliability: source -> [[how many, predicted, accepted], ...]."""
     for row in rows:
         found: dict[str, list[list[float]]] = row.get("reliability", {})
         series = {
-            name: ([p[0] for p in points], [p[1] for p in points])
-            for name, points in found.items()
-            if points
+            source: ([p[1] for p in points], [p[2] for p in points])
+            for source, all_points in found.items()
+            if (points := [p for p in all_points if p[0] >= _FEW])
         }
         if series:
+            name = _name(row, "config", "curve")
             plot = plots.lines(series, "predicted probability", "share accepted", diagonal=True)
-            yield "Reliability of the calibration: on the diagonal is right", plot
+            caption = f"Reliability of the calibration, {name}: on the diagonal is right"
+            yield f"{caption}; points of fewer than {_FEW} tokens left out", plot
+
+
+_FEW = 10
+
+
+def _name(row: Row, *keys: str) -> str:
+    return ", ".join(str(row[key]) for key in keys if key in row)
 
 
 _PLOTS: dict[str, tuple[Callable[[Sequence[Row]], Plots], ...]] = {
     "replay": (_speed, _acceptance, _reliability),
-    "peers": (_peers, _acceptance),
+    "replay-model": (_speed, _acceptance),
+    "peers": (_peers,),
     "curve": (_curves,),
-    "gpu": (_curves, _speed),
+    "gpu": (_curves, _speed, _peers, _acceptance),
     "latency": (_latency, _acceptance),
 }

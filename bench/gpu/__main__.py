@@ -26,7 +26,9 @@ from codespec.types import NO_DRAFT, Draft, TargetModel
 
 from .. import results
 from ..curve import as_ratios
+from ..peers.run import Comparison
 from ..replay_report import run as replay
+from ..replay_report import run_model
 from ..results import Row
 from .shapes import SHAPES, SMALL, Shape, write_random
 
@@ -34,19 +36,24 @@ CONTEXTS = (512, 2048)
 TREE_NODES = (4, 8, 16, 32)
 TREE_LEAVES = (2, 4, 8)
 REPLAY_CURVES = ("7b-q8_0", "1.5b-q8_0")
+ROOT = Path(__file__).resolve().parents[2]
 
 out = Console(stderr=True, highlight=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to measure. folder: for models, histories and curves; may be deleted afterwards."""
+    """What to measure. folder: for models, histories and curves; may be deleted afterwards.
+    repositories: name -> bundle or folder. n_places: edits given to the bundled pair and to
+    llama-server; quick: its defaults only."""
 
     shapes: Sequence[tuple[Shape, str]]
     contexts: Sequence[int]
     n_commits: int
     folder: Path
-    bundle: Path | None
+    repositories: dict[str, Path]
+    n_places: int = 20
+    quick: bool = False
 
     def steps(self) -> dict[str, Callable[[], list[Row]]]:
         """By name, in order."""
@@ -54,11 +61,15 @@ class Plan:
         for shape, quantisation in self.shapes:
             name = f"{shape.name}-{quantisation}"
             found[f"curve {name}"] = lambda s=shape, q=quantisation: self._curve(s, q)
-        for repository in self._repositories():
-            for curve in REPLAY_CURVES:
+        measured = [f"{shape.name}-{quantisation}" for shape, quantisation in self.shapes]
+        curves = [name for name in REPLAY_CURVES if name in measured] or measured[:1]
+        for repository in self.repositories:
+            for curve in curves:
                 found[f"replay {repository} {curve}"] = lambda r=repository, c=curve: self._replay(
                     r, c
                 )
+            found[f"pair {repository}"] = lambda r=repository: self._pair(r)
+            found[f"peers {repository}"] = lambda r=repository: self._peers(r)
         return found
 
     def _bundled(self) -> list[Row]:
@@ -92,30 +103,48 @@ class Plan:
             model.close()
         return rows
 
-    def _repositories(self) -> list[str]:
-        bundles = sorted(self.bundle.glob("*.bundle")) if self.bundle else []
-        return [bundle.stem for bundle in bundles]
-
     def _replay(self, repository: str, curve: str) -> list[Row]:
         """The true text as target, with a curve measured before."""
         file = self.folder / f"{curve}.curve.json"
         if not file.exists():
-            return []
+            raise click.UsageError(f"{file} is gone: measure into a new file of results")
         rows = replay(
             self._clone(repository), load_settings(), self.n_commits, "*.py", str(file), 16
         )
         return [{**row, "curve": curve, "repository": repository} for row in rows]
 
+    def _pair(self, repository: str) -> list[Row]:
+        """The bundled pair as real target and draft, on the clock."""
+        n_commits = max(1, self.n_commits // 4)
+        rows = run_model(self._clone(repository), load_settings(), n_commits, "*.py")
+        return [{**row, "curve": "bundled pair", "repository": repository} for row in rows]
+
+    def _peers(self, repository: str) -> list[Row]:
+        """The same beside llama-server, which LLAMA_SERVER names, and others that are there."""
+        comparison = Comparison(
+            self._clone(repository),
+            load_settings(),
+            n_commits=self.n_commits,
+            n_places=self.n_places,
+            n_repeats=1 if self.quick else 3,
+            quick=self.quick,
+        )
+        rows = comparison.run()
+        for missing in comparison.missing:
+            out.print(f"left out: {missing.config}: {missing.why}")
+        return [{**row, "repository": repository} for row in rows]
+
     def _clone(self, repository: str) -> Path:
-        assert self.bundle is not None
+        source = self.repositories[repository]
+        if source.is_dir():
+            return source
         clone = self.folder / repository
         if not clone.exists():
-            bundle = self.bundle / f"{repository}.bundle"
             git("init", "--quiet", "--bare", str(clone))
-            shallow = self.bundle / f"{repository}.shallow"
+            shallow = source.with_suffix(".shallow")
             if shallow.exists():
                 (clone / "shallow").write_text(shallow.read_text())
-            git("-C", str(clone), "fetch", "--quiet", str(bundle.resolve()), "HEAD:refs/heads/main")
+            git("-C", str(clone), "fetch", "--quiet", str(source.resolve()), "HEAD:refs/heads/main")
             git("-C", str(clone), "symbolic-ref", "HEAD", "refs/heads/main")
         return clone
 
@@ -164,6 +193,13 @@ def git(*args: str) -> None:
 @click.command()
 @click.option("--bundle", type=click.Path(path_type=Path, exists=True), help="From pack.py.")
 @click.option(
+    "--repo",
+    "repos",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="A clone to replay; may be given again.",
+)
+@click.option(
     "--folder",
     type=click.Path(path_type=Path),
     default=Path("build/gpu"),
@@ -174,10 +210,14 @@ def git(*args: str) -> None:
 @click.option("--minutes", default=9.0, show_default=True, help="No step is begun after this time.")
 @click.option("--commits", default=25, show_default=True, help="Of each history.")
 @click.option(
-    "--self-test", is_flag=True, help="Only a small model: does everything run here? A minute."
+    "--self-test",
+    is_flag=True,
+    help="Small models and little of everything, on this checkout's history: does it run here? "
+    "Some minutes.",
 )
 def main(
     bundle: Path | None,
+    repos: tuple[Path, ...],
     folder: Path,
     output: Path,
     minutes: float,
@@ -187,7 +227,14 @@ def main(
     """Measure on this machine's GPU; run it again until it says that all is done."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted = [(SMALL, "q8_0"), (SMALL, "f16")] if self_test else _usual()
-    plan = Plan(wanted, (64, 256) if self_test else CONTEXTS, commits, folder, bundle)
+    repositories = {path.stem: path for path in sorted(bundle.glob("*.bundle"))} if bundle else {}
+    repositories |= {path.resolve().name: path.resolve() for path in repos}
+    if self_test and not repositories and (ROOT / ".git").exists():
+        repositories = {ROOT.name: ROOT}
+    if self_test:
+        plan = Plan(wanted, (64, 256), 4, folder, repositories, 2, quick=True)
+    else:
+        plan = Plan(wanted, CONTEXTS, commits, folder, repositories)
     done = {str(row.get("step")) for row in results.read(output)} if output.exists() else set()
     started = time.monotonic()
     for name, step in plan.steps().items():

@@ -1,9 +1,9 @@
 """Make an environment from what `pack.py` gathered: `python3 bench/gpu/build.py BUNDLE FOLDER`.
 
-No network is used. Standard library only, besides pip and a compiler (nvcc for CUDA). FOLDER gets
-llama.cpp's library and server, built for this machine's GPU alone, the packages, and codespec;
-`FOLDER/run COMMAND` runs a command with all of it. What is there already is kept, so an interrupted
-build goes on.
+No network is used. Standard library only, besides pip, a compiler (nvcc for CUDA), and packages
+that were not carried. FOLDER gets llama.cpp's library and server, built for this machine's GPU
+alone, the packages, and codespec; `FOLDER/run COMMAND` runs a command with all of it. What is there
+already is kept, so an interrupted build goes on.
 """
 
 from __future__ import annotations
@@ -108,7 +108,10 @@ def launcher(folder: Path) -> None:
 
 
 def cmake_of(folder: Path) -> list[str]:
-    return [sys.executable, "-c", "import cmake; cmake.cmake()"]
+    """The one that was carried, or the machine's."""
+    if (folder / "site" / "cmake").is_dir():
+        return [sys.executable, "-c", "import cmake; cmake.cmake()"]
+    return ["cmake"]
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -24,7 +24,8 @@ PACKAGES = (
     "charset-normalizer", "idna", "urllib3", "certifi", "typing-extensions", "tree-sitter",
     "tree-sitter-c", "tree-sitter-cpp", "tree-sitter-go", "tree-sitter-java",
     "tree-sitter-javascript", "tree-sitter-python", "tree-sitter-rust", "tree-sitter-typescript",
-    "watchfiles", "anyio", "jinja2", "markupsafe", "diskcache",
+    "watchfiles", "anyio", "jinja2", "markupsafe", "diskcache", "psutil", "pyahocorasick",
+    "tomlkit",
 )
 # fmt: on
 # Of the archive's llama.cpp, what its library and server are compiled from.
@@ -43,11 +44,18 @@ def main() -> None:
     parser.add_argument("repos", type=Path, nargs="*", metavar="REPO", help="clones to replay")
     parser.add_argument("--python", default="3.12", help="of the other machine (default 3.12)")
     parser.add_argument("--machine", default="x86_64", help="its processor (default x86_64)")
-    parser.add_argument("--commits", type=int, default=400, help="of each history (default 400)")
+    parser.add_argument("--commits", type=int, default=100, help="of each history (default 100)")
+    parser.add_argument(
+        "--without", default="", metavar="NAME,...",
+        help="packages that the other machine has: numpy, cmake and ninja are 45 of 55 MiB",
+    )  # fmt: skip
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     sources(args.folder)
-    wheels(args.folder, args.python, args.machine)
+    there = {name.strip() for name in args.without.split(",")} - {""}
+    if unknown := there - set(PACKAGES):
+        parser.error(f"--without {', '.join(sorted(unknown))}: it is not packed anyway")
+    wheels(args.folder, args.python, args.machine, there)
     for repo in args.repos:
         history(args.folder, repo, args.commits)
     total = sum(f.stat().st_size for f in args.folder.rglob("*") if f.is_file())
@@ -76,15 +84,16 @@ def sources(folder: Path) -> None:
         partial.rename(packed)
 
 
-def wheels(folder: Path, python: str, machine: str) -> None:
-    """Everything codespec imports, for the other machine's Python."""
+def wheels(folder: Path, python: str, machine: str, there: set[str]) -> None:
+    """Everything codespec imports, for the other machine's Python, but what is there."""
     platforms = [f"--platform={p}_{machine}" for p in PLATFORMS] + [
         f"--platform=manylinux2014_{machine}",
         f"--platform=manylinux1_{machine}",
     ]
     pip("download", "--no-deps", "--only-binary", ":all:", f"--python-version={python}",
         "--implementation=cp", *platforms, "--dest", str(folder / "wheels"),
-        "--constraint", str(ROOT / ".ci" / "constraints.txt"), *PACKAGES)  # fmt: skip
+        "--constraint", str(ROOT / ".ci" / "constraints.txt"),
+        *(name for name in PACKAGES if name not in there))  # fmt: skip
 
 
 def history(folder: Path, repo: Path, n_commits: int) -> None:

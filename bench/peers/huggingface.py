@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,13 +45,17 @@ class Library:
     def __init__(self, model: Path, draft: Path | None, n_threads: int) -> None:
         self._models = [str(model), *([str(draft)] if draft else [])]
         self._n_threads = n_threads
+        self._starting = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._log: IO[bytes] | None = None
 
     def start(self) -> None:
         """Raises: MissingPeerError, ModelError."""
-        if self._process is not None:
-            return
+        with self._starting:
+            if self._process is None:
+                self._start()
+
+    def _start(self) -> None:
         for package in ("transformers", "torch"):
             if importlib.util.find_spec(package) is None:
                 raise MissingPeerError(

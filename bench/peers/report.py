@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from ..results import Row
 from .run import Missing
@@ -16,7 +16,7 @@ def print_rows(rows: Sequence[Row]) -> None:
     for workload in dict.fromkeys(str(row["workload"]) for row in rows):
         mine = [row for row in rows if row["workload"] == workload]
         table = Table(
-            "",
+            Column(no_wrap=True),
             title=f"{workload}: {mine[0]['n_requests']} requests to {mine[0]['model']} "
             f"on {mine[0]['backend']}",
         )

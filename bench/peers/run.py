@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -79,13 +80,7 @@ class Comparison:
         started: list[Peer] = []
         try:
             engine.settle()
-            for peer in self._peers(engine):
-                try:
-                    peer.start()
-                    started.append(peer)
-                except MissingPeerError as e:
-                    if e.message not in [m.why for m in self.missing]:
-                        self.missing.append(Missing(peer.config, e.message, e.hint))
+            self._start(list(self._peers(engine)), started)
             wanted = list(
                 places(self.repo, engine.tokenizer, self.n_commits, self.glob, self.n_places)
             )
@@ -103,6 +98,25 @@ class Comparison:
             for peer in started:
                 peer.close()
             engine.close()
+
+    def _start(self, peers: Sequence[Peer], started: list[Peer]) -> None:
+        """All at once: most of it is waiting. `started` holds those that run, in their order, even
+        where one fails."""
+
+        def start(peer: Peer) -> MissingPeerError | None:
+            try:
+                peer.start()
+            except MissingPeerError as e:
+                return e
+            started.append(peer)
+            return None
+
+        with ThreadPoolExecutor(len(peers)) as pool:
+            missing = zip(peers, pool.map(start, peers), strict=True)
+            for peer, why in missing:
+                if why is not None and why.message not in [m.why for m in self.missing]:
+                    self.missing.append(Missing(peer.config, why.message, why.hint))
+        started.sort(key=peers.index)
 
     def _ask(
         self,

@@ -22,7 +22,7 @@ ROWS: list[dict[str, Any]] = [
         "speedup": 1.25,
         "by_source": {"prefix": [3, 4]},
         "by_position": [[3, 4], [1, 3]],
-        "reliability": {"prefix": [[0.2, 0.25, 9], [0.9, 0.88, 30]]},
+        "reliability": {"prefix": [[9, 0.2, 0.25], [10, 0.3, 0.2], [30, 0.9, 0.88]]},
     },
     {"bench": "curve", "model": "m", "n_context": 64, "t1_ms": 2.0, "n": [1, 2], "ratio": [1, 1.5]},
     {"bench": "latency", "config": "codespec", "samples": {"first": [3.0, 1.0, 2.0]}},

@@ -75,7 +75,7 @@ def command(
         arctic,
         commits,
         paths,
-        min(places, 8) if quick else places,
+        min(places, 5) if quick else places,
         1 if quick else repeats,
         quick,
     )
