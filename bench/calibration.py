@@ -47,16 +47,22 @@ class Calibration:
 
     def report(self) -> dict[str, object]:
         """log_loss: nats a token. log_loss_table: of the best table of match lengths there is for
-        these very tokens. ece: expected calibration error by source. reliability: by source,
-        [how many, predicted, accepted] for each twentieth of predicted probability."""
+        these very tokens. ece: expected calibration error by source; ece_by_chance: what it would
+        be, in the mean, were each prediction right: few tokens differ from any probability.
+        reliability: by source, [how many, predicted, accepted] for each twentieth of predicted
+        probability."""
         total = max(float(self.n.sum()), 1.0)
         gap = np.abs(self.predicted - self.accepted).sum(axis=1)
         n_source = self.n.sum(axis=1)
+        # Of a sum of independent outcomes, about normal: sqrt(2 / pi) of its standard deviation.
+        variance = self.predicted * (1 - self.predicted / np.maximum(self.n, 1))
+        by_chance = np.sqrt(2 / np.pi * variance).sum(axis=1)
         seen = [s for s in Source if n_source[s]]
         return {
             "log_loss": self.log_loss / total,
             "log_loss_table": self._table_loss() / total,
             "ece": {s.label: float(gap[s] / n_source[s]) for s in seen},
+            "ece_by_chance": {s.label: float(by_chance[s] / n_source[s]) for s in seen},
             "reliability": {s.label: self._curve(s) for s in seen},
         }
 
