@@ -7,11 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from codespec.context.boundary import Ask, Boundary, Columns, Continuation, Query
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.index.live import LiveDocument
 from codespec.native import MAX_DEPTH, Matcher, Planner, Proposal, SuffixAutomaton
+from codespec.tree import path_probs
 from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Tokens, Verdict
 
 
@@ -32,11 +34,18 @@ class Repository(Protocol):
 Neighbour: TypeAlias = tuple[Source, SuffixAutomaton]
 
 
-Offer: TypeAlias = tuple[int, int, Columns, int]
-"""source, distance, columns, start: see `native.Planner.plan`."""
+Offer: TypeAlias = tuple[int, int, Columns, Tokens]
+"""source, distance, columns, path: see `native.Planner.plan`."""
 
 
 _ELSEWHERE = -1
+
+# Width is nearly free where this many tokens more cost less than half a pass.
+_FEW, _CHEAP = 4, 1.5
+# Branches of a tree that are looked up further.
+_MAX_PATHS = 4
+
+Ends: TypeAlias = npt.NDArray[np.uint8]
 
 
 class LookupDrafter:
@@ -94,46 +103,71 @@ class LookupDrafter:
         self._planner.begin(context.left, context.right)
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
-        self._offers = self._look_up(emitted, n_max, 0)
-        return self._plan(n_max, NO_DRAFT) if self._offers else NO_DRAFT
+        self._offers = self._look_up(emitted, NO_TOKENS, n_max)
+        if self._offers and self._trees_pay(n_max):
+            self._offers += self._after_last(emitted, n_max)
+        return self._plan(emitted, n_max, NO_DRAFT) if self._offers else NO_DRAFT
 
     def extend(self, emitted: Tokens, given: Draft, n_max: int) -> Draft:
         """The best of what `propose` saw last and a deterministic chain that another drafter gives,
         with what stands after that chain elsewhere."""
-        said = np.concatenate([emitted, given.tokens])
-        self._offers += self._look_up(said, n_max - len(given), len(given))
-        return self._plan(n_max, given)
+        self._offers += self._look_up(emitted, given.tokens, n_max)
+        return self._plan(emitted, n_max, given)
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         if self._planner is not None:
             known = np.array(verdict.emitted, np.int32)
             self._planner.learn(known, len(known))
 
-    def _plan(self, n_max: int, given: Draft) -> Draft:
+    def _plan(self, emitted: Tokens, n_max: int, given: Draft) -> Draft:
+        draft, ends = self._planned(n_max, given)
+        if draft.is_chain:
+            return draft
+        # What follows branches that no source went beyond?
+        for path in _open_paths(draft, ends, n_max):
+            self._offers += self._look_up(emitted, path, n_max)
+        return self._planned(n_max, given)[0]
+
+    def _planned(self, n_max: int, given: Draft) -> tuple[Draft, Ends]:
         assert self._planner is not None
         costs = self._curve.first(n_max + 1)
         source = int(given.sources[0]) if len(given) else Source.DRAFT_MODEL
         probs = np.ascontiguousarray(given.probs, np.float32)
-        planned = self._planner.plan(
+        tokens, parents, likely, sources, ends = self._planner.plan(
             self._offers, n_max, self._max_leaves, costs, given.tokens, probs, source
         )
-        return Draft(*planned) if len(planned[0]) else NO_DRAFT
+        return Draft(tokens, parents, likely, sources) if len(tokens) else NO_DRAFT, ends
 
-    def _look_up(self, emitted: Tokens, n_max: int, start: int) -> list[Offer]:
-        """What each source says after the context and `emitted`, the last `start` tokens of which
-        are a draft."""
+    def _look_up(self, emitted: Tokens, path: Tokens, n_max: int) -> list[Offer]:
+        """What each source says after the context, `emitted`, and a path of drafted tokens."""
+        n_max -= len(path)
         if self._document is None or n_max <= 0:
             return []
+        said = np.concatenate([emitted, path]) if len(path) else emitted
+        return self._offered(self._query(said), path, n_max)
+
+    def _trees_pay(self, n_max: int) -> bool:
+        """Whether some tokens more cost next to nothing, so that much is worth knowing."""
+        costs = self._curve.first(min(n_max, _FEW) + 1)
+        return self._max_leaves > 1 and bool(costs[-1] < _CHEAP * costs[0])
+
+    def _after_last(self, emitted: Tokens, n_max: int) -> list[Offer]:
+        """What follows the last token alone, wherever it stands."""
+        query = self._query(emitted)
+        return [] if query.wanted else self._offered(Query(query.context[-1:]), NO_TOKENS, n_max)
+
+    def _query(self, said: Tokens) -> Query:
         if self._boundary is None:
-            query = Query(np.concatenate([self._context.left, emitted]))
-        else:
-            query = self._boundary.query(emitted)
+            return Query(np.concatenate([self._context.left, said]))
+        return self._boundary.query(said)
+
+    def _offered(self, query: Query, path: Tokens, n_max: int) -> list[Offer]:
         offers: list[Offer] = []
         for source, ask in self._sources:
             found = self._ask(query, n_max, ask)
             if len(found):
                 distance = self._distance(source, found.position)
-                offers.append((int(source), distance, found.columns, start))
+                offers.append((int(source), distance, found.columns, path))
         return offers
 
     def _distance(self, source: Source, position: int) -> int:
@@ -147,8 +181,27 @@ class LookupDrafter:
         return self._boundary.ask(query, n_max, ask)
 
 
+def _open_paths(draft: Draft, ends: Ends, n_max: int) -> list[Tokens]:
+    """The likeliest branches of a tree after which no source was asked yet."""
+    likely = path_probs(draft)
+    nodes: list[int] = np.flatnonzero(ends).tolist()
+    nodes.sort(key=lambda i: -likely[i])
+    parents, tokens = draft.parents.tolist(), draft.tokens.tolist()
+    paths: list[Tokens] = []
+    for node in nodes[:_MAX_PATHS]:
+        path: list[int] = []
+        while node >= 0:
+            path.append(tokens[node])
+            node = parents[node]
+        if len(path) < n_max:
+            paths.append(np.array(path[::-1], np.int32))
+    return paths
+
+
 def _before(document: LiveDocument) -> Ask:
     def ask(context: Tokens, n_max: int, allowed: Tokens | None) -> Proposal:
+        if len(context) < 2:
+            return document.before.draft(context, n_max, allowed=allowed)
         document.follow(context)
         return document.before.draft_tail(n_max, allowed=allowed)
 

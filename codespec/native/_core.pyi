@@ -396,7 +396,7 @@ class Planner:
 
     def plan(
         self,
-        offers: Sequence[tuple[int, int, npt.NDArray[np.int32], int]],
+        offers: Sequence[tuple[int, int, npt.NDArray[np.int32], npt.NDArray[np.int32]]],
         n_max: int,
         max_leaves: int,
         costs: npt.NDArray[np.float64],
@@ -408,13 +408,14 @@ class Planner:
         npt.NDArray[np.int32],
         npt.NDArray[np.float32],
         npt.NDArray[np.int8],
+        npt.NDArray[np.uint8],
     ]:
         """Tokens, parents, probabilities and sources of the tree to verify, parents first; empty
-        where nothing pays.
+        where nothing pays. Last, 1 for each token after which no offer goes on.
 
-        offers: (source 0..7, distance, columns of a proposal, start): what a source says after the
-            context and the first `start` of the `given` tokens. distance: tokens from the cursor
-            to where it says so, -1 in another text.
+        offers: (source 0..7, distance, columns of a proposal, path): what a source says after the
+            context and the tokens `path`, which offers before it, or `given`, hold. distance:
+            tokens from the cursor to where it says so, -1 in another text.
         n_max, max_leaves: most tokens and branches of the tree; with one leaf, runner-ups are left
             aside.
         costs: (n_max + 1,) milliseconds of passes that draft 0, 1, ... n_max tokens.

@@ -46,7 +46,7 @@ Planner make_planner(const Vector<std::uint8_t>& classes) {
 }
 
 using Columns = nb::ndarray<const std::int32_t, nb::ndim<2>, nb::device::cpu>;
-using PyOffer = std::tuple<int, std::int64_t, Columns, int>;  // source, distance, columns, start
+using PyOffer = std::tuple<int, std::int64_t, Columns, Vector<Token>>;
 
 std::vector<Step> as_steps(const Columns& columns) {
   if (columns.shape(0) != Proposal::kNumColumns) throw nb::value_error("an offer has 6 columns");
@@ -65,10 +65,9 @@ std::vector<Step> as_steps(const Columns& columns) {
 
 std::vector<Offer> as_offers(const std::vector<PyOffer>& offers) {
   std::vector<Offer> out;
-  for (const auto& [source, distance, columns, start] : offers) {
+  for (const auto& [source, distance, columns, path] : offers) {
     check_source(source);
-    if (start < 0) throw nb::value_error("an offer must start at 0 or later");
-    out.push_back({source, distance, start, as_steps(columns)});
+    out.push_back({source, distance, as_span(path), as_steps(columns)});
   }
   return out;
 }
@@ -88,7 +87,8 @@ auto plan(Planner& self, const std::vector<PyOffer>& offers, int n_max, int max_
   Draft d = self.plan(read, {as_span(given), as_span(probs), source},
                       {n_max, max_leaves, as_span(costs)});
   return nb::make_tuple(as_numpy(std::move(d.tokens)), as_numpy(std::move(d.parents)),
-                        as_numpy(std::move(d.probs)), as_numpy(std::move(d.sources)));
+                        as_numpy(std::move(d.probs)), as_numpy(std::move(d.sources)),
+                        as_numpy(std::move(d.ends)));
 }
 
 auto outcomes(const Planner& self) {

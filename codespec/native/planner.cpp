@@ -73,6 +73,17 @@ Planner::Index Planner::child(Index parent, Token token) {
   return fresh;
 }
 
+Planner::Index Planner::find(Tokens path) const {
+  Index node = kRoot;
+  for (const Token token : path) {
+    Index i = first_child(node);
+    while (i >= 0 && at(i).token != token) i = at(i).next_sibling;
+    if (i < 0) return kNowhere;
+    node = i;
+  }
+  return node;
+}
+
 // The strongest support speaks for a token; of other sources the longest match is remembered.
 void Planner::support(Node& node, Evidence evidence) {
   Evidence& known = node.evidence;
@@ -90,21 +101,20 @@ void Planner::support(Node& node, Evidence evidence) {
   node.sources |= 1u << evidence.source;
 }
 
-std::vector<Planner::Index> Planner::insert(const Given& given, int n_max) {
-  std::vector<Index> path{-1};
+void Planner::insert(const Given& given, int n_max) {
+  Index node = kRoot;
   const auto n =
       std::min({given.tokens.size(), given.probs.size(), static_cast<std::size_t>(n_max)});
   for (std::size_t i = 0; i < n; ++i) {
-    path.push_back(child(path.back(), given.tokens[i]));
+    node = child(node, given.tokens[i]);
     Evidence evidence;
     evidence.source = given.source;
     evidence.depth = static_cast<int>(i);
     evidence.ratio = evidence.ratio_before = evidence.ratio_lowest = given.probs[i];
-    support(at(path.back()), evidence);
-    at(path.back()).given = given.probs[i];
-    at(path.back()).given_by = 1u << given.source;
+    support(at(node), evidence);
+    at(node).given = given.probs[i];
+    at(node).given_by = 1u << given.source;
   }
-  return path;
 }
 
 void Planner::insert(const Offer& offer, Index root, int depth, int n_max, bool with_runner_ups) {
@@ -193,12 +203,12 @@ Draft Planner::plan(std::span<const Offer> offers, const Given& given, const Lim
   outcomes_.clear();
   const int n_max = std::min(limits.n_max, static_cast<int>(limits.costs.size()) - 1);
   if (n_max <= 0) return {};
-  const auto path = insert(given, n_max);
+  insert(given, n_max);
   for (const Offer& offer : offers) {
-    const auto start = static_cast<std::size_t>(offer.start);
-    if (offer.steps.empty() || start >= path.size()) continue;
-    if (start == 0) said_[static_cast<std::size_t>(offer.source)] = offer.steps[0].token;
-    insert(offer, path[start], offer.start, n_max, limits.max_leaves > 1);
+    const Index root = find(offer.path);
+    if (offer.steps.empty() || root == kNowhere) continue;
+    if (root == kRoot) said_[static_cast<std::size_t>(offer.source)] = offer.steps[0].token;
+    insert(offer, root, static_cast<int>(offer.path.size()), n_max, limits.max_leaves > 1);
   }
   weigh();
   const Limits bounded{n_max, limits.max_leaves, limits.costs};
@@ -270,6 +280,7 @@ Draft Planner::draft(const std::vector<Index>& chosen) const {
     out.parents.push_back(node.parent < 0 ? -1 : place[static_cast<std::size_t>(node.parent)]);
     out.probs.push_back(node.prob);
     out.sources.push_back(static_cast<std::int8_t>(node.evidence.source));
+    out.ends.push_back(node.first_child < 0 ? 1 : 0);
   }
   return out;
 }

@@ -12,11 +12,11 @@
 
 namespace codespec {
 
-// One source's proposal for what follows the context and the first `start` given tokens.
+// One source's proposal for what follows the context and `path`, tokens that are in the tree.
 struct Offer {
   int source = 0;
   std::int64_t distance = -1;  // see Evidence
-  int start = 0;
+  Tokens path;
   std::vector<Step> steps;
 };
 
@@ -33,6 +33,7 @@ struct Draft {
   std::vector<std::int32_t> parents;
   std::vector<float> probs;
   std::vector<std::int8_t> sources;
+  std::vector<std::uint8_t> ends;  // whether no source said what follows
 };
 
 // What became of one token that was weighed.
@@ -88,14 +89,16 @@ class Planner {
 
   Node& at(Index i) { return nodes_[static_cast<std::size_t>(i)]; }
   const Node& at(Index i) const { return nodes_[static_cast<std::size_t>(i)]; }
+  static constexpr Index kRoot = -1, kNowhere = -2;
   Index first_child(Index i) const { return i < 0 ? first_root_ : at(i).first_child; }
   Index child(Index parent, Token token);
+  Index find(Tokens path) const;
   void clear();
   std::uint8_t class_of(Token token) const;
   int recency(Token token) const;
   void see(Token token);
 
-  std::vector<Index> insert(const Given& given, int n_max);
+  void insert(const Given& given, int n_max);
   void insert(const Offer& offer, Index root, int depth, int n_max, bool with_runner_ups);
   void support(Node& node, Evidence evidence);
   void weigh();

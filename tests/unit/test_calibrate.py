@@ -32,7 +32,7 @@ def proposal(text: bytes, context: bytes, n: int = 8):
 
 
 def plan(planner, *offers, n_max=16, max_leaves=1, costs=FLAT):
-    rows = [(int(source), -1, found.columns, 0) for source, found in offers]
+    rows = [(int(source), -1, found.columns, NO_TOKENS) for source, found in offers]
     return planner.plan(rows, n_max, max_leaves, costs, NO_TOKENS, NO_PROBS, Source.DRAFT_MODEL)
 
 
@@ -135,6 +135,19 @@ def test_the_tree_is_the_best_there_is(seed):
     assert rate == pytest.approx(best_by_force(nodes, costs, 99), rel=1e-5)
 
 
+def test_offers_go_on_where_their_path_leads():
+    planner = fresh()
+    ab, cd = tokens(b"ab"), tokens(b"cd")
+    first = proposal(b"xab xab", b"x", 2)
+    then = proposal(b"abcd abcd", b"ab", 2)
+    rows = [(0, -1, first.columns, NO_TOKENS), (0, -1, then.columns, ab)]
+    nowhere = (1, -1, then.columns, cd)  # no offer before it holds that path
+    found = planner.plan([*rows, nowhere], 8, 4, FLAT, NO_TOKENS, NO_PROBS, Source.DRAFT_MODEL)
+    assert found[0].tolist() == list(b"abcd")
+    assert found[1].tolist() == [-1, 0, 1, 2]
+    assert found[4].tolist() == [0, 0, 0, 1]
+
+
 def test_leaves_are_bounded():
     planner = fresh()
     text = b"".join(b"key%c " % c for c in b"abcdefgh") * 2
@@ -210,14 +223,12 @@ def test_what_a_planner_refuses():
     found = proposal(b"abab", b"ab")
     none = (NO_TOKENS, NO_PROBS, 0)
     with pytest.raises(ValueError, match="source"):
-        planner.plan([(8, -1, found.columns, 0)], 4, 1, FLAT, *none)
+        planner.plan([(8, -1, found.columns, NO_TOKENS)], 4, 1, FLAT, *none)
     with pytest.raises(ValueError, match="6 columns"):
-        planner.plan([(0, -1, found.columns[:4], 0)], 4, 1, FLAT, *none)
-    with pytest.raises(ValueError, match="start"):
-        planner.plan([(0, -1, found.columns, -1)], 4, 1, FLAT, *none)
+        planner.plan([(0, -1, found.columns[:4], NO_TOKENS)], 4, 1, FLAT, *none)
     for costs in (np.zeros(0), np.array([1.0, math.nan]), np.array([0.0]), np.array([math.inf])):
         with pytest.raises(ValueError, match="costs"):
-            planner.plan([(0, -1, found.columns, 0)], 4, 1, costs, *none)
+            planner.plan([(0, -1, found.columns, NO_TOKENS)], 4, 1, costs, *none)
     with pytest.raises(ValueError, match="probs"):
         planner.plan([], 4, 1, FLAT, tokens(b"a"), np.array([math.nan], np.float32), 3)
     with pytest.raises(ValueError, match="n_emitted"):
@@ -227,12 +238,13 @@ def test_what_a_planner_refuses():
     for state in (np.zeros(3, np.float32), np.full(Planner.n_weights, np.nan, np.float32)):
         with pytest.raises(ValueError, match="state"):
             planner.load(state)
-    # And what it bears: ids of no vocabulary, offers past what is given, widths of any size.
+    # And what it bears: ids of no vocabulary, offers after what nobody said, widths of any size.
     planner.begin(np.array([-5, 2**31 - 1], np.int32), np.array([-1, 2**31 - 1], np.int32))
-    assert len(planner.plan([(0, -1, found.columns, 9)], 4, 1, FLAT, *none)[0]) == 0
-    assert len(planner.plan([(0, -1, found.columns, 0)], -3, 1, FLAT, *none)[0]) == 0
+    assert len(planner.plan([(0, -1, found.columns, tokens(b"xyz"))], 4, 1, FLAT, *none)[0]) == 0
+    assert len(planner.plan([(0, -1, found.columns, NO_TOKENS)], -3, 1, FLAT, *none)[0]) == 0
     wild = np.array([2**31 - 1], np.int32)
-    planner.plan([(0, 2**60, found.columns, 0)], 10**6, 9, FLAT, wild, np.ones(1, np.float32), 3)
+    far = [(0, 2**60, found.columns, NO_TOKENS)]
+    planner.plan(far, 10**6, 9, FLAT, wild, np.ones(1, np.float32), 3)
     planner.learn(np.array([-1, 2**31 - 1], np.int32), 2)
 
 

@@ -8,7 +8,7 @@ import pytest
 from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
 from codespec.drafters.calibrate import Planners
 from codespec.drafters.chain import DraftChain
-from codespec.drafters.cost import CostCurve
+from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter
 from codespec.drafters.model import ModelDrafter, check_pair
@@ -44,12 +44,18 @@ def drafter_for(
     suffix: str = "",
     repository: OneFile | None = None,
     planner: Planner | None = None,
+    curve: CostCurve = FLAT,
+    max_leaves: int = 1,
 ):
     document = LiveDocument(TOKENIZER)
     document.update(prefix, suffix)
     planner = planner or new_planner()
     drafter = LookupDrafter(
-        lambda path: document, lambda workspace: planner, lambda workspace: repository
+        lambda path: document,
+        lambda workspace: planner,
+        lambda workspace: repository,
+        curve=curve,
+        max_leaves=max_leaves,
     )
     context = Context(
         NO_TOKENS, document.left, document.right, path="/w/a.py", workspace="/w" * bool(repository)
@@ -95,6 +101,33 @@ def test_output_counts_as_context():
 
 def test_nothing_matches():
     assert drafter_for("abc").propose(TOKENIZER.encode("Z"), 4) is NO_DRAFT
+
+
+def texts(draft: Draft) -> set[str]:
+    """What each path of a tree says."""
+    parents, tokens = draft.parents.tolist(), draft.tokens
+    said: list[str] = []
+    for parent, token in zip(parents, tokens, strict=True):
+        before = said[parent] if parent >= 0 else ""
+        said.append(before + TOKENIZER.decode([int(token)]).decode())
+    return set(said)
+
+
+def test_where_width_costs_nothing_branches_are_looked_up_further():
+    """The runner-up of a vote is a single token; what follows it stands in the text as well."""
+    drafter = drafter_for("get(one) get(one) get(two) get(", max_leaves=8)
+    found = texts(drafter.propose(NO_TOKENS, 16))
+    assert {"one)", "two)"} <= found
+
+
+def test_where_width_costs_nothing_the_last_token_alone_is_looked_up_as_well():
+    """The longest match knows one continuation, a shorter one another."""
+    text = "a.name b.kind c.kind d.kind a."
+    wide = texts(drafter_for(text, max_leaves=8).propose(NO_TOKENS, 16))
+    assert {"name", "kind"} <= wide
+    steep = CostCurve({1: 1.0, 16: 16.0})
+    narrow = texts(drafter_for(text, curve=steep, max_leaves=8).propose(NO_TOKENS, 16))
+    assert "kind" not in narrow
 
 
 def test_a_draft_is_never_longer_than_asked():
