@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codespec.train.corpus import HELD_OUT
+from codespec.train.fim import CUTS
 from codespec.train.recipe import Recipe
 
 LISTED_BYTES = 200_000  # packages smaller than this share one paragraph
@@ -32,10 +33,12 @@ matrices in q8_0.
 Prompts, both orders trained with equal chance; the metadata key `codespec.fim_order` names the one
 that serves better:
 
-    PSM  <|fim_prefix|> prefix <|fim_suffix|> suffix <|fim_middle|>
-    SPM  <|fim_prefix|> <|fim_suffix|> suffix <|fim_middle|> prefix
+    PSM  <|fim_prefix|> lines before <|fim_suffix|> suffix <|fim_middle|> line before the cursor
+    SPM  <|fim_prefix|> <|fim_suffix|> suffix <|fim_middle|> all before the cursor
 
-The middle ends with `<|endoftext|>`. Prefix and suffix are tokenised apart.
+The middle ends with `<|endoftext|>`. The parts are tokenised apart. Text of other files goes first:
+`<|repo_name|>` name, newline, and for each file `<|file_sep|>` path, newline, text, newline; last
+`<|file_sep|>`, the path of the cursor's file and a newline.
 
 ## Results on packages never trained on
 
@@ -52,10 +55,10 @@ An order that completes no line exactly should not be used.{pair}
 
 {training}
 
-Half of the sequences are plain text, half fill-in-the-middle (Bavarian et al. 2022); rows of 512
-tokens first, then of 2,048. At the end short rows, nine tenths of them fill-in-the-middle, in which
-the tokens outside the middle count little. Muon for the matrices (Jordan et al. 2024), AdamW for
-the rest, bf16 arithmetic, warmup, stable rate, linear decay to zero.{notes}
+{phases}
+
+Fill-in-the-middle as in Bavarian et al. 2022, middles cut {cuts}.
+{optimisers}{notes}
 
 ## torch and llama.cpp
 
@@ -86,9 +89,22 @@ Refused, because their metadata does not show a permissive licence: {refused}. F
     python -m codespec.train all --minutes 90 --out run --env heldout-env --env corpus-env \\
         --npm npm-env/node_modules
 
+On a machine with a large GPU and without a network (a checkout, Python, torch and tokenizers are
+there), from the corpus and tokenizer of `run`; the second command as often as it takes:
+
+    python -m codespec.train pack --out run bundle
+    python3 codespec/train/there.py bundle --run run --to results --large --minutes 24 \\
+        --stop-after 9
+    python -m codespec.train receive --out run results
+
 `--extra DIR=SPDX` adds a folder of source. Newer versions of the packages give another corpus, and
 so other weights; with `--tokens` instead of `--minutes` a run on the same corpus repeats itself.
 """
+
+
+OPTIMISERS = """\
+Muon for the matrices (Jordan et al. 2024), AdamW for the rest, bf16 arithmetic, warmup, stable
+rate, linear decay to zero."""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -124,6 +140,9 @@ def render(out: Path, recipes: Sequence[Recipe]) -> str:
         if pair is not None
         else "",
         training=training_table(out, recipes),
+        phases=phases_table(recipes[0]),
+        cuts=", ".join(f"{share:.0%} {kind}" for share, kind, _ in CUTS),
+        optimisers=OPTIMISERS,
         notes=notes(out),
         n_agreement=agreements(report, recipes)[0][1]["f32"]["n_tokens"],
         agreement=agreement_table(report, recipes),
@@ -186,6 +205,29 @@ def training_table(out: Path, recipes: Sequence[Recipe]) -> str:
     return (
         table(head, rows)
         + "\n\nLosses in nats a token; at the end the training loss is one of middles above all."
+    )
+
+
+def phases_table(recipe: Recipe) -> str:
+    """What the rows of a training were made of, from the recipe."""
+    head = ("up to", "tokens a row", "rows a step", "FIM", "other files", "outside middles", "end")
+    rows = [
+        (
+            f"{p.until:.0%}",
+            p.n_tokens,
+            p.n_rows,
+            f"{p.fim_rate:.0%}",
+            f"{p.repository_rate:.0%}",
+            p.context_weight,
+            p.end_weight,
+        )
+        for p in recipe.phases
+    ]
+    return (
+        table(head, rows)
+        + "\n\nFIM: share of sequences; other files: share of rows that begin with text of other"
+        "\nfiles of the package; outside middles, end: what tokens outside middles and end tokens"
+        "\ncount in the loss, where one of a middle counts 1."
     )
 
 

@@ -39,6 +39,7 @@ def try_to_compile(model: Llama, n_rows: int, n_tokens: int) -> str:
     device = model.device
     try:
         for block in model.blocks:
+            vars(block).pop("forward", None)  # compiled for another shape
             vars(block)["forward"] = torch.compile(block.forward, dynamic=False)
         with precision(device):
             batch = torch.zeros(n_rows, n_tokens + 1, dtype=torch.int64, device=device)

@@ -108,6 +108,23 @@ RECIPES = {recipe.name: recipe for recipe in (TARGET, DRAFT)}
 
 # For half an hour of a large GPU: as large as 20 MiB and 3 MiB in q8_0 allow, batches of 64,000
 # tokens, and most of the budget in long rows, which a GPU does not mind. Processes make the rows.
+#
+# The shapes are chosen for two CPU cores, where a prompt that is new costs most. One thread, random
+# weights, milliseconds for a prompt of 1,280 tokens, a pass of one token after it, of four:
+#
+#   width x layers     M      prompt  one   four
+#   320 x 6 (above)    9.3       379  1.4    3.4
+#   320 x 14          17.7       990  3.0    6.0
+#   384 x 9           18.0       824  2.5    6.0
+#   448 x 7           18.3       764  2.2    5.1
+#   512 x 5           17.6       644  2.1    6.5
+#   96 x 2 (above)     1.0        35  0.28   0.29
+#   160 x 3            2.1        73  0.29   0.50
+#   192 x 2            2.3        52  0.24   0.44
+#   128 x 5            2.0       113  0.39   0.67
+#
+# Fewer layers are quicker at one size, and small models gain from depth (Liu et al. 2024,
+# MobileLLM): seven is the middle. One head of keys and values halves the cache.
 LARGE_PHASES = (
     Phase(0.05, 512, 64, 64),
     Phase(0.35, 512, 128, 64),
@@ -117,14 +134,14 @@ LARGE_PHASES = (
 )
 LARGE_TARGET = replace(
     TARGET,
-    model=ModelConfig(n_embd=384, n_layers=9, n_heads=6, n_kv_heads=2, head_dim=64, n_ff=1088),
+    model=ModelConfig(n_embd=448, n_layers=7, n_heads=7, n_kv_heads=1, head_dim=64, n_ff=1216),
     phases=LARGE_PHASES,
     warmup_steps=200,
     n_streams=16,
 )
 LARGE_DRAFT = replace(
     DRAFT,
-    model=ModelConfig(n_embd=160, n_layers=3, n_heads=2, n_kv_heads=1, head_dim=64, n_ff=448),
+    model=ModelConfig(n_embd=192, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=64, n_ff=512),
     phases=LARGE_PHASES,
     warmup_steps=200,
     n_streams=16,
