@@ -8,11 +8,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 TIMEOUT_S = 60.0
+
+
+def folder_of(path: Path) -> dict[str, str]:
+    """A folder as the protocol has it."""
+    return {"uri": path.as_uri(), "name": path.name}
 
 
 class LspClient:
@@ -135,6 +140,7 @@ class LspClient:
         root: Path | None = None,
         encodings: list[str] | None = None,
         options: object = None,
+        folders: Sequence[Path] = (),
         **capabilities: object,
     ) -> Any:
         result = self.request(
@@ -142,6 +148,7 @@ class LspClient:
             {
                 "processId": None,
                 "rootUri": root.as_uri() if root else None,
+                "workspaceFolders": [folder_of(path) for path in folders] or None,
                 "initializationOptions": options,
                 "capabilities": {
                     "general": {"positionEncodings": encodings or ["utf-16"]},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -207,6 +208,11 @@ class WorkspaceIndex:
     def root(self) -> str:
         """The workspace's folder, absolute."""
         return self._store.root
+
+    @property
+    def folder(self) -> Path:
+        """Where the index lies."""
+        return self._store.folder
 
     @property
     def generation(self) -> tuple[int, int, int]:

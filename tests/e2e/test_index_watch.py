@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import load_settings
 from codespec.index.reader import WorkspaceIndex
 from codespec.models.registry import target_path
 from codespec_lsp.indexer import watch_command
+from tests.rpc import folder_of
 
-from .conftest import TIMEOUT_S, Home, wait_until_gone
+from .conftest import TIMEOUT_S, Home, Spawn, wait_until_gone
 
 ALPHA = "def alpha_one(value):\n    return value + alpha_constant\n"
 BETA = "class BetaTwo:\n    beta_field = gamma_function(beta_input)\n"
@@ -98,6 +100,34 @@ def test_drafts_follow_the_files(home: Home, watcher: subprocess.Popen[bytes]) -
     assert second.stdin is not None
     second.stdin.close()
     assert second.wait(TIMEOUT_S) == 0
+
+
+def test_every_folder_of_an_editor_has_an_index_of_its_own(home: Home, spawn: Spawn) -> None:
+    roots = {name: home.path / f"folder_{name}" for name in "abc"}
+    drafts = {name: Drafts(root) for name, root in roots.items()}
+    for name, root in roots.items():
+        root.mkdir()
+        (root / "m.py").write_text(f"{name}_total = {name}_count({name}_value)\n")
+
+    def has(root: str, name: str) -> bool:
+        return drafts[root].after(f"{name}_total =").startswith(f" {name}_count(")
+
+    client = spawn()
+    client.initialize(folders=[roots["a"], roots["b"]], workspace={"workspaceFolders": True})
+    until(lambda: has("a", "a") and has("b", "b"))
+    assert not has("a", "b")
+    assert not has("b", "a")
+    event = {"added": [folder_of(roots["c"])], "removed": [folder_of(roots["b"])]}
+    client.notify("workspace/didChangeWorkspaceFolders", {"event": event})
+    until(lambda: has("c", "c"))
+    assert drafts["b"].index is not None
+    lock = FileLock(drafts["b"].index.folder / "watch.lock")
+    lock.acquire(timeout=TIMEOUT_S)  # free: nobody watches it any more
+    lock.release()
+    for name in "ac":
+        (roots[name] / "new.py").write_text("x_total = x_count(x_value)\n")
+    until(lambda: has("a", "x") and has("c", "x"))
+    assert client.close() == 0
 
 
 def test_the_watcher_ends_with_the_process_that_started_it(home: Home, tmp_path: Path) -> None:
