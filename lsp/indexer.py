@@ -17,10 +17,10 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE
 
 from codespec.config import IndexSettings
+from codespec.processes import NICENESS
 
 log = logging.getLogger(__name__)
 
-_NICE = 10
 # Each file that ends a child costs one life, and one more where it is not the parser's fault.
 MAX_CRASHES = 50
 # What ends with an error of its own will do so again.
@@ -123,7 +123,7 @@ class Indexer:
         try:
             if hasattr(os, "setpriority"):
                 with contextlib.suppress(OSError):
-                    os.setpriority(os.PRIO_PROCESS, child.pid, _NICE)
+                    os.setpriority(os.PRIO_PROCESS, child.pid, NICENESS)
             await self._listen(root, child)
             return await child.wait()
         finally:

@@ -30,6 +30,7 @@ from codespec.processes import be_modest, module_command
 _PROGRESS_S = 0.5
 # Each file that crashes the tokenizer costs two runs, and is left out afterwards.
 _MAX_CRASHES = 50
+_WINDOWS_CRASH = 0xC0000000  # exit codes from here on are exceptions of native code
 
 
 def supervise(quiet: bool) -> int:
@@ -39,7 +40,8 @@ def supervise(quiet: bool) -> int:
     code = 0
     for _ in range(_MAX_CRASHES):
         code = subprocess.run(command, check=False).returncode
-        if code >= 0 or -code in (signal.SIGINT, signal.SIGTERM):
+        crashed = code < 0 or code >= _WINDOWS_CRASH
+        if not crashed or -code in (signal.SIGINT, signal.SIGTERM):
             return abs(code)
         if not quiet:
             click.echo("a file crashed the indexer; going on with care", err=True)

@@ -19,6 +19,7 @@ import contextlib
 import hashlib
 import os
 import re
+import time
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
@@ -39,6 +40,7 @@ FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 USED = "used"
 LOCKS = ("lock", "watch.lock")
+_REPLACE_WAITS_S = (0.001, 0.01, 0.1)
 _NAME = re.compile(r"[0-9a-f]{32}")
 
 
@@ -184,7 +186,7 @@ class Store:
         build_segment(temporary, tokens, starts)
         with open(temporary, "rb+") as f:
             os.fsync(f.fileno())
-        os.replace(temporary, path)
+        _replace(temporary, path)
         self._sync_folder()
         return name
 
@@ -235,7 +237,7 @@ class Store:
             f.write(data)
             f.flush()
             os.fsync(f.fileno())
-        os.replace(temporary, path)
+        _replace(temporary, path)
         self._sync_folder()
 
     def _sync_folder(self) -> None:
@@ -283,6 +285,18 @@ def index_folders(root: str | None = None) -> list[Path]:
     index = cache_dir() / "index"
     above = list(index.glob("*")) if root is None else [index / _short_hash(root)]
     return sorted(f for folder in above for f in folder.glob("*") if f.is_dir())
+
+
+def _replace(source: Path, target: Path) -> None:
+    """On Windows a file cannot be replaced in the moment somebody reads it."""
+    for wait_s in _REPLACE_WAITS_S:
+        try:
+            os.replace(source, target)
+        except PermissionError:
+            time.sleep(wait_s)
+        else:
+            return
+    os.replace(source, target)
 
 
 def _private(path: str, flags: int) -> int:

@@ -72,6 +72,28 @@ def test_one_writer(store: Store) -> None:
         pass
 
 
+def test_a_file_that_is_read_in_that_moment_is_replaced_later(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Windows has it."""
+    replace, n_refused = os.replace, 2
+
+    def refuse(source: object, target: object) -> None:
+        nonlocal n_refused
+        n_refused -= 1
+        if n_refused >= 0:
+            raise PermissionError("in use")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with store.writing():
+        store.write_manifest(manifest(store))
+        assert store.read_manifest() == manifest(store)
+        n_refused = 99
+        with pytest.raises(PermissionError):
+            store.write_manifest(manifest(store))
+
+
 def test_segments_are_named_by_content(store: Store) -> None:
     with store.writing():
         first = store.add_segment(docs(3, 4))
