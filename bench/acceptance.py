@@ -32,9 +32,10 @@ def by_position(traces: Sequence[Trace]) -> list[list[int]]:
     ]
 
 
-def predicted_ms(trace: Trace, curve: CostCurve) -> float:
-    """What the passes of a generation take by the curve, and nothing else: no drafting."""
-    return float(curve.ms(_widths(trace) + 1).sum())
+def cost_in_passes(trace: Trace, curve: CostCurve) -> float:
+    """What the passes of a generation cost by the curve, in passes of one token; nothing but
+    passes. In such units the machine's speed of the moment, which a curve follows, cancels out."""
+    return float((curve.ms(_widths(trace) + 1) / curve.ms(np.ones(1, np.int64))).sum())
 
 
 def _widths(trace: Trace) -> npt.NDArray[np.int64]:

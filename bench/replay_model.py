@@ -25,7 +25,7 @@ from codespec.index.text import encode, safe_cuts
 from codespec.sampling import Sampler
 from codespec.types import CompletionRequest, Context, SamplingParams, Tokens, Trace
 
-from .acceptance import by_position, by_source, predicted_ms
+from .acceptance import by_position, by_source, cost_in_passes
 from .history import Commit, History, Hunk
 from .reference import Ideal, Sources
 from .replay import MAX_TOKENS, MIN_TOKENS, Tally, TextTarget, Tree, Trees
@@ -46,13 +46,13 @@ class _Sums:
     n_passes: int = 0
     n_drafted: int = 0
     n_accepted: int = 0
-    predicted_ms: float = 0.0
+    cost: float = 0.0
     traces: list[Trace] = field(default_factory=list[Trace])
 
     def add(
-        self, trace: Trace, ms: Sequence[float], decoding_ms: Sequence[float], predicted_ms: float
+        self, trace: Trace, ms: Sequence[float], decoding_ms: Sequence[float], cost: float
     ) -> None:
-        self.predicted_ms += predicted_ms
+        self.cost += cost
         self.ms += statistics.median(ms)
         self.decoding_ms += statistics.median(decoding_ms)
         self.n_tokens += trace.n_tokens
@@ -134,7 +134,9 @@ class ModelReplay:
         for sums, way in ((self.plain, ()), (self.drafted, None)):
             traces = ways[way]
             decoding_ms = [_decoding_ms(t) for t in traces]
-            sums.add(traces[0], took[way], decoding_ms, predicted_ms(traces[0], self._engine.curve))
+            sums.add(
+                traces[0], took[way], decoding_ms, cost_in_passes(traces[0], self._engine.curve)
+            )
         self._ideal(warm.context, np.array(warm.tokens, np.int32), hunk, tree)
 
     def _request(self, hunk: Hunk, drafters: tuple[str, ...] | None) -> CompletionRequest:
@@ -185,7 +187,7 @@ class ModelReplay:
                     "token_ms": statistics.median(sums.token_ms) if sums.token_ms else 0.0,
                     "speedup": speedup,
                     "decoding_speedup": self.plain.decoding_ms / sums.decoding_ms,
-                    "predicted_speedup": self.plain.predicted_ms / sums.predicted_ms,
+                    "predicted_speedup": self.plain.cost / sums.cost,
                     "share_of_ideal": speedup / ideal,
                     "equal_texts": self.n_equal / self.n_hunks,
                     "by_source": by_source(sums.traces),

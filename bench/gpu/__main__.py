@@ -109,20 +109,20 @@ class Plan:
         if not file.exists():
             raise click.UsageError(f"{file} is gone: measure into a new file of results")
         rows = replay(
-            self._clone(repository), load_settings(), self.n_commits, "*.py", str(file), 16
+            self.clone(repository), load_settings(), self.n_commits, "*.py", str(file), 16
         )
         return [{**row, "curve": curve, "repository": repository} for row in rows]
 
     def _pair(self, repository: str) -> list[Row]:
         """The bundled pair as real target and draft, on the clock."""
         n_commits = max(1, self.n_commits // 4)
-        rows = run_model(self._clone(repository), load_settings(), n_commits, "*.py")
+        rows = run_model(self.clone(repository), load_settings(), n_commits, "*.py")
         return [{**row, "curve": "bundled pair", "repository": repository} for row in rows]
 
     def _peers(self, repository: str) -> list[Row]:
         """The same beside llama-server, which LLAMA_SERVER names, and others that are there."""
         comparison = Comparison(
-            self._clone(repository),
+            self.clone(repository),
             load_settings(),
             n_commits=self.n_commits,
             n_places=self.n_places,
@@ -134,7 +134,8 @@ class Plan:
             out.print(f"left out: {missing.config}: {missing.why}")
         return [{**row, "repository": repository} for row in rows]
 
-    def _clone(self, repository: str) -> Path:
+    def clone(self, repository: str) -> Path:
+        """A folder with the history of that name, made of its bundle where it came as one."""
         source = self.repositories[repository]
         if source.is_dir():
             return source

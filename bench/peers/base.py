@@ -24,8 +24,8 @@ class Job:
 @dataclass(slots=True)
 class Decoded:
     """ms: from the processed prompt to the last token; n_timed: tokens decoded in that time, one
-    fewer than `tokens` where the clock starts at the first one; predicted_ms: what its passes take
-    by the machine's curve, 0 where it is not known."""
+    fewer than `tokens` where the clock starts at the first one; cost: of its passes by the
+    machine's curve, in passes of one token, 0 where it is not known."""
 
     tokens: list[int] = field(default_factory=list[int])
     ms: float = 0.0
@@ -33,7 +33,7 @@ class Decoded:
     n_passes: int = 0
     n_drafted: int = 0
     n_accepted: int = 0
-    predicted_ms: float = 0.0
+    cost: float = 0.0
 
 
 class MissingPeerError(CodespecError):

@@ -12,7 +12,7 @@ from codespec.engine.local import LocalEngine
 from codespec.native import SuffixAutomaton
 from codespec.types import Drafter
 
-from ..acceptance import predicted_ms
+from ..acceptance import cost_in_passes
 from ..peer import PACKAGE, load_peer
 from ..reference import PromptLookup, Sources
 from .arctic import ArcticDrafter
@@ -96,7 +96,7 @@ def _timed(engine: LocalEngine, job: Job, chain: DraftChain) -> Decoded:
         trace.n_target_passes,
         trace.n_drafted,
         trace.n_accepted,
-        predicted_ms(trace, engine.curve),
+        cost_in_passes(trace, engine.curve),
     )
 
 

@@ -195,8 +195,8 @@ def rows(tallies: dict[tuple[str, str], Tally], model: str, backend: str) -> lis
         texts = [repeats[0].tokens for repeats in plain.runs]
         n_tokens = sum(len(d.tokens) for d in firsts)
         n_passes = sum(d.n_passes for d in firsts)
-        predicted = sum(d.predicted_ms for d in firsts)
-        plainly = sum(repeats[0].predicted_ms for repeats in plain.runs)
+        predicted = sum(d.cost for d in firsts)
+        plainly = sum(repeats[0].cost for repeats in plain.runs)
         same = sum(d.tokens == text for d, text in zip(firsts, texts, strict=True))
         out.append(
             {

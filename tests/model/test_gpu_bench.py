@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from bench.gpu import pack
 from bench.gpu.__main__ import Plan, main, tree_ratios
 from bench.gpu.shapes import SHAPES, Shape, write_random
+from bench.history import History
 from codespec.backends.llama import LlamaTarget, load_model
 from codespec.config import load_settings
 from codespec.models.registry import target_path
@@ -52,6 +55,52 @@ def test_a_model_with_random_weights_runs(tmp_path: Path, quantisation: str) -> 
 def test_shapes_have_the_sizes_they_are_named_for(shape: Shape, billions: float) -> None:
     n = sum(math.prod(size) for _, size in shape.tensors()) / 1e9
     assert n == pytest.approx(billions, rel=0.02)
+
+
+def test_a_carried_history_is_replayed_there_as_here(tmp_path: Path) -> None:
+    """Packed as on the machine with the network, cut off after some commits."""
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    who = ("-c", "user.name=n", "-c", "user.email=e@x", "-c", "commit.gpgsign=false")
+
+    def git(*args: str) -> None:
+        subprocess.run(["git", "-C", str(repo), *who, *args], check=True, capture_output=True)
+
+    git("init", "-q")
+    text = ""
+    for i in range(5):
+        text += f"def function_{i}(first):\n    return first + {i}\n"
+        (repo / "a.py").write_text(text)
+        git("add", "-A")
+        git("commit", "-qm", str(i))
+    packed, folder = tmp_path / "packed", tmp_path / "work"
+    for path in (packed, folder):
+        path.mkdir()
+    pack.history(packed, repo, 3)
+    plan = Plan([(TINY, "q8_0")], (64,), 2, folder, {"repo": packed / "repo.bundle"})
+    assert [name.split()[0] for name in plan.steps()] == [
+        *("bundled", "curve", "replay", "pair", "peers"),
+    ]
+    clone = plan.clone("repo")
+    assert plan.clone("repo") == clone
+    assert [c.hunks for c in History(clone).commits(2)] == [
+        c.hunks for c in History(repo).commits(2)
+    ]
+
+
+def test_what_the_other_machine_has_is_not_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(pack, "sources", lambda folder: None)
+    monkeypatch.setattr(pack, "pip", lambda *args: asked.extend(args))
+    monkeypatch.setattr("sys.argv", ["pack.py", str(tmp_path), "--without", "numpy,cmake"])
+    pack.main()
+    assert "ninja" in asked
+    assert not {"numpy", "cmake"} & set(asked)
+    monkeypatch.setattr("sys.argv", ["pack.py", str(tmp_path), "--without", "torch"])
+    with pytest.raises(SystemExit):
+        pack.main()
 
 
 def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
