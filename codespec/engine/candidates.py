@@ -1,14 +1,28 @@
 """Further suggestions beside the best one: each begins with another token and goes on greedily, or
-however the request samples."""
+however the request samples. They are decoded side by side over one prompt, a token of each a pass.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from codespec.sampling import TokenMask
+from codespec.engine.completer import Limits, Stop
+from codespec.sampling import Sampler, TokenMask
+from codespec.types import (
+    NO_DRAFT,
+    CancelledError,
+    Finish,
+    Logits,
+    LogitsRows,
+    TargetModel,
+    Tokens,
+)
+from codespec.verify import accept
 
 
 class OtherFirstToken:
@@ -33,3 +47,105 @@ class OtherFirstToken:
         if ids is None:
             ids = np.arange(self._n_vocab, dtype=np.int32)
         return np.setdiff1d(ids, self._taken, assume_unique=True)
+
+
+class BranchingTarget(TargetModel, Protocol):
+    """A target that can go on from its committed tokens in several ways at once."""
+
+    @property
+    def max_branches(self) -> int:
+        """1 or more."""
+        ...
+
+    def fork(self) -> None:
+        """Begin: all branches hold the committed tokens."""
+        ...
+
+    def decode_branches(self, branches: Sequence[int], tokens: Sequence[int]) -> LogitsRows:
+        """One pass over a further token of each of these branches, which are equally long; row i
+        follows token i."""
+        ...
+
+    def join(self) -> None:
+        """Drop all branches; the committed tokens stay."""
+        ...
+
+
+@dataclass(slots=True)
+class Branch:
+    """tokens: its output so far, as of `Completer.run`. finish: "" while it goes on."""
+
+    sampler: Sampler
+    stop: Stop
+    tokens: list[int] = field(default_factory=list[int])
+    finish: Finish | None = None
+
+
+def decode_side_by_side(
+    target: BranchingTarget,
+    prompt: Tokens,
+    n_branches: int,
+    make: Callable[[frozenset[int]], Branch | None],
+    limits: Limits,
+    late: Callable[[], bool],
+) -> list[Branch]:
+    """Up to `n_branches` outputs after one prompt, in the order of their first tokens' draws.
+
+    make: a branch that begins with none of these tokens, None where nothing else may come.
+    late: whether to stop where they are; their `finish` is "deadline" then.
+    """
+    n_branches = min(n_branches, target.max_branches)
+    branches: list[Branch] = []
+    try:
+        target.prefill(prompt, late)
+        rows = target.decode(prompt[target.n_cached :], NO_DRAFT)
+    except CancelledError:
+        return []
+    taken: set[int] = set()
+    while len(branches) < n_branches and (branch := make(frozenset(taken))) is not None:
+        taken.add(_take(branch, rows, 0, limits, target.info.eog))
+        branches.append(branch)
+    target.keep(())
+    room = (target.info.n_ctx - len(prompt)) // max(1, n_branches) - 1
+    target.fork()
+    try:
+        while alive := [i for i, branch in enumerate(branches) if branch.finish is None]:
+            if late() or len(branches[alive[0]].tokens) >= room:
+                for i in alive:
+                    branches[i].finish = "deadline"
+                break
+            rows = target.decode_branches(alive, [branches[i].tokens[-1] for i in alive])
+            for row, i in enumerate(alive):
+                _take(branches[i], rows, row, limits, target.info.eog)
+    finally:
+        target.join()
+    return branches
+
+
+def _take(branch: Branch, rows: LogitsRows, row: int, limits: Limits, eog: frozenset[int]) -> int:
+    """The branch's next token, from a row; plain decoding, so it is what the target says."""
+    verdict = accept(NO_DRAFT, _From(rows, row), branch.sampler, branch.tokens, eog)
+    (token,) = verdict.emitted
+    if token in eog:
+        branch.finish = "stop"
+        return token
+    branch.tokens.append(token)
+    if branch.stop(branch.tokens):
+        branch.finish = "stop"
+    elif len(branch.tokens) >= limits.max_tokens:
+        branch.finish = "length"
+    return token
+
+
+class _From:
+    """Rows from `first` on."""
+
+    def __init__(self, rows: LogitsRows, first: int) -> None:
+        self._rows = rows
+        self._first = first
+
+    def row(self, i: int) -> Logits:
+        return self._rows.row(self._first + i)
+
+    def argmax(self, i: int) -> int:
+        return self._rows.argmax(self._first + i)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from codespec.engine.postprocess import Finished, Place, Shape, UnitStop, finish
 from codespec.engine.until import StopTexts, before_first
@@ -27,6 +27,12 @@ class Generation:
     finish: Finish = "empty"
     until: tuple[str, ...] = ()
     is_verbatim: bool = False
+
+    def anew(self, tokenizer: Tokenizer) -> Generation:
+        """The same place and prompt, nothing said yet."""
+        n_healed = len(self.context.healed)
+        stop = UnitStop(tokenizer, self.shape, self.place, n_healed)
+        return replace(self, stop=stop, tokens=[], finish="empty")
 
     def finished(self, raw: bytes, ended: Finish) -> Finished:
         """The text to insert for the bytes of all tokens so far. `ended`: why there are no more;

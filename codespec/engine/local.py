@@ -29,7 +29,7 @@ from codespec.drafters.lookup import LookupDrafter, Repository
 from codespec.drafters.measure import CurveStore
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.worth import Worth
-from codespec.engine.candidates import OtherFirstToken
+from codespec.engine.candidates import Branch, OtherFirstToken, decode_side_by_side
 from codespec.engine.completer import Completer, Limits, Stop
 from codespec.engine.documents import OpenDocuments
 from codespec.engine.drafts import WorkspaceDrafts, as_draft
@@ -150,21 +150,39 @@ class LocalEngine:
         started: float,
         cancelled: Callable[[], bool],
     ) -> tuple[str, ...]:
-        """What else may be meant, as time permits. Each costs a generation, but no prompt."""
+        """What else may be meant, as time permits."""
+        n_more = request.n_candidates - 1
+        if n_more < 1 or not best.tokens:
+            return ()
+        context, taken = best.context, {*self.info.eog, best.tokens[0]}
         texts = {text.rstrip(): text}
-        made, taken = best, set(self.info.eog)
-        for _ in range(2 * (request.n_candidates - 1)):
+
+        def late() -> bool:
             spent_ms = (self._clock() - started) * 1e3
-            taken.update(made.tokens[:1])
-            late = request.deadline_ms and spent_ms >= request.deadline_ms
-            if late or len(texts) >= request.n_candidates or made.finish == "empty":
+            return cancelled() or bool(request.deadline_ms and spent_ms >= request.deadline_ms)
+
+        def make(others: frozenset[int]) -> Branch | None:
+            mask = OtherFirstToken(taken | others, self.info.n_vocab, self._mask(context, request))
+            if mask.is_empty:
+                return None
+            made = best.anew(self.tokenizer)
+            return Branch(Sampler(request.sampling, mask), made.ends(self.tokenizer))
+
+        limits = Limits(request.max_tokens)
+        # Twice as many as are wanted: some come to the same text, or to none.
+        for _ in range(2 * n_more):
+            made = decode_side_by_side(self._target, context.prompt, 2 * n_more, make, limits, late)
+            for branch in made:
+                taken.update(branch.tokens[:1])
+                finish = branch.finish or "deadline"
+                found = best.anew(self.tokenizer).finished(
+                    self.tokenizer.decode(branch.tokens), finish
+                )
+                texts.setdefault(found.text.rstrip(), found.text)
+            if len(made) > 1 or not made or late() or len(texts) > n_more:
                 break
-            left_ms = request.deadline_ms and request.deadline_ms - spent_ms
-            other = dataclasses.replace(request, deadline_ms=left_ms)
-            made = self.generate(other, cancelled, first_not=frozenset(taken))
-            alternative = made.finished(self.tokenizer.decode(made.tokens), made.finish).text
-            texts.setdefault(alternative.rstrip(), alternative)
-        return tuple(t for t in list(texts.values())[1:] if t.strip())
+        others = [other for other in list(texts.values())[1:] if other.strip()]
+        return tuple(others[:n_more])
 
     def open(self, request: CompletionRequest) -> None:
         """Take note of a document without completing it: its text and what was changed in it serve
@@ -183,26 +201,15 @@ class LocalEngine:
         request: CompletionRequest,
         cancelled: Callable[[], bool] = lambda: False,
         on_progress: OnProgress | None = None,
-        first_not: frozenset[int] = frozenset(),
     ) -> Generation:
-        """The tokens of a completion, before they become the text to insert. `first_not`: what the
-        output must not begin with."""
+        """The tokens of a completion, before they become the text to insert."""
         started = self._clock()
         made = self._prepare(request)
         context, trace = made.context, made.trace
         trace.context_ms = (self._clock() - started) * 1e3
         if not len(context.prompt):
             return made
-        mask: TokenMask | None = None
-        if context.healed:
-            mask = HealingMask(context.healed, self._vocabulary, self.tokenizer)
-        elif request.sampling.grammar:
-            mask = GrammarMask(self._models[0], request.sampling.grammar)
-        if first_not:
-            mask = OtherFirstToken(first_not, self.info.n_vocab, mask)
-            if mask.is_empty:
-                return made
-        sampler = Sampler(request.sampling, mask)
+        sampler = Sampler(request.sampling, self._mask(context, request))
         deadline = started + request.deadline_ms / 1e3 if request.deadline_ms else float("inf")
         limits = Limits(request.max_tokens, deadline, self.settings.drafting.max_width)
         self._paces.begin(len(context.prompt))
@@ -213,6 +220,13 @@ class LocalEngine:
             ends = self._telling(on_progress, made, ends)
         tokens, ended = completer.run(context, sampler, limits, ends, cancelled, trace)
         return dataclasses.replace(made, tokens=tokens, finish=ended)
+
+    def _mask(self, context: Context, request: CompletionRequest) -> TokenMask | None:
+        if context.healed:
+            return HealingMask(context.healed, self._vocabulary, self.tokenizer)
+        if request.sampling.grammar:
+            return GrammarMask(self._models[0], request.sampling.grammar)
+        return None
 
     def _prepare(self, request: CompletionRequest) -> Generation:
         """Everything before the first pass: the prompt, and how much to suggest."""

@@ -133,6 +133,7 @@ class LlamaTarget:
         self._n_seq[:] = 1
         for i in range(self._n_batch):
             self._batch.seq_id[i][0] = MAIN
+        self._n_forked = 0  # tokens of each branch after the committed ones
         self._n_in_tree = 0  # cells of the batch that name other sequences than MAIN
         self._logits = np.zeros((0, self.info.n_vocab), np.float32)
         self._logits_at = 0
@@ -231,6 +232,34 @@ class LlamaTarget:
         self._kv.append(tokens)
         self._draft = draft
         return LlamaRows(self._rows())
+
+    @property
+    def max_branches(self) -> int:
+        return min(MAX_LEAVES, 1 + self.max_draft)
+
+    def fork(self) -> None:
+        for s in range(self.max_branches):
+            lib.llama_memory_seq_cp(self._memory, MAIN, 1 + s, -1, -1)
+        self._n_forked = 0
+
+    def decode_branches(self, branches: Sequence[int], tokens: Sequence[int]) -> LlamaRows:
+        n = len(branches)
+        self._token[:n] = tokens
+        self._pos[:n] = len(self._kv) + self._n_forked
+        self._n_seq[: max(n, self._n_in_tree)] = 1
+        for i in range(n, self._n_in_tree):
+            self._batch.seq_id[i][0] = MAIN
+        for i, branch in enumerate(branches):
+            self._batch.seq_id[i][0] = 1 + branch
+        self._want[:n] = 1
+        self._n_in_tree = n
+        self._run(n, None)
+        self._n_forked += 1
+        return LlamaRows(self._rows())
+
+    def join(self) -> None:
+        for s in range(self.max_branches):
+            lib.llama_memory_seq_rm(self._memory, 1 + s, -1, -1)
 
     def _rows(self) -> npt.NDArray[np.float32]:
         """llama.cpp's buffer of logits. Only the rows asked for in the last pass exist."""

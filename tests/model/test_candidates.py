@@ -1,0 +1,101 @@
+"""Candidates that are decoded side by side are what each would have been alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from codespec.drafters.chain import DraftChain
+from codespec.engine.candidates import Branch, OtherFirstToken, decode_side_by_side
+from codespec.engine.completer import Completer, Limits
+from codespec.engine.local import LocalEngine
+from codespec.sampling import Sampler
+from codespec.types import CompletionRequest
+
+N_PLACES, N_TOKENS = 12, 12
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory, model_options):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CODESPEC_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        engine = LocalEngine(model_options)
+        yield engine
+        engine.close()
+
+
+@pytest.fixture(scope="module")
+def requests() -> list[CompletionRequest]:
+    text = Path(sysconfig.get_paths()["stdlib"], "statistics.py").read_text()[:9000]
+    lines = text.split("\n")
+    found = [i for i, line in enumerate(lines) if len(line.strip()) > 20][20::7][:N_PLACES]
+    return [
+        CompletionRequest(
+            "\n".join([*lines[:i], lines[i][: len(lines[i]) // 2]]),
+            "\n" + "\n".join(lines[i + 1 :]),
+            path=f"/{i}.py",
+            max_tokens=N_TOKENS,
+            n_candidates=3,
+        )
+        for i in found
+    ]
+
+
+def test_side_by_side_is_one_after_the_other(engine, requests) -> None:
+    n_equal = n = 0
+    target, n_vocab = engine._target, engine.info.n_vocab
+    for request in requests:
+        context = dataclasses.replace(engine.context(request), healed=b"")
+
+        def make(others: frozenset[int], params=request.sampling) -> Branch:
+            mask = OtherFirstToken(others, n_vocab, None)
+            return Branch(Sampler(params, mask), lambda emitted: False)
+
+        limits = Limits(N_TOKENS)
+        branches = decode_side_by_side(target, context.prompt, 4, make, limits, lambda: False)
+        assert len(branches) == 4
+        assert len({branch.tokens[0] for branch in branches if branch.tokens}) >= 3
+        # The cache holds the prompt and nothing of the branches.
+        assert target.cached.tolist() == context.prompt.tolist()
+        taken: set[int] = set()
+        for branch in branches:
+            mask = OtherFirstToken(taken, n_vocab, None)
+            alone = Completer(target, DraftChain([], n_vocab, 1))
+            tokens, finish = alone.run(context, Sampler(request.sampling, mask), limits)
+            assert branch.finish == finish or branch.tokens != tokens
+            n_equal += branch.tokens == tokens
+            n += 1
+            taken.update(tokens[:1] if tokens else engine.info.eog)
+    # Passes of one token and of several differ in the last digits, which decides ties.
+    assert n_equal >= 0.9 * n
+
+
+def test_candidates_differ_and_leave_the_engine_as_it_was(engine, requests) -> None:
+    n_others = 0
+    for request in requests:
+        alone = engine.complete(dataclasses.replace(request, n_candidates=1))
+        among = engine.complete(request)
+        assert among.text == alone.text
+        texts = [among.text, *among.alternatives]
+        assert len({text.rstrip() for text in texts}) == len(texts) <= 3
+        assert all(other.strip() for other in among.alternatives)
+        n_others += len(among.alternatives)
+        assert engine.complete(dataclasses.replace(request, n_candidates=1)).text == alone.text
+    assert n_others > N_PLACES
+
+
+def test_candidates_end_with_the_request(engine, requests) -> None:
+    request = dataclasses.replace(requests[0], n_candidates=3)
+    n_asked = 0
+
+    def cancelled() -> bool:
+        nonlocal n_asked
+        n_asked += 1
+        return n_asked > 40
+
+    whole = engine.complete(dataclasses.replace(request, n_candidates=1)).text
+    assert engine.complete(request, cancelled).doc_version == request.doc_version
+    assert engine.complete(dataclasses.replace(request, n_candidates=1)).text == whole
