@@ -1,6 +1,4 @@
-#include "bindings_planner.h"
-
-#include <nanobind/ndarray.h>
+// Planning drafts.
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -8,28 +6,13 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "bindings.h"
 #include "planner.h"
 
-namespace nb = nanobind;
-using namespace nb::literals;
+using namespace nanobind::literals;
 
 namespace codespec {
 namespace {
-
-template <typename T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <typename T>
-std::span<const T> as_span(const Vector<T>& v) {
-  return {v.data(), v.size()};
-}
-
-template <typename T>
-auto as_numpy(std::vector<T> values) {
-  auto* kept = new std::vector<T>(std::move(values));
-  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner);
-}
 
 void check_source(int source) {
   if (source < 0 || source >= AcceptanceModel::kNumSources) {

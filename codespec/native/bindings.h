@@ -1,0 +1,53 @@
+// What the parts of the Python face share: arrays in and out, and limits. See _core.pyi.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "tokens.h"
+
+namespace codespec {
+
+namespace nb = nanobind;
+
+template <typename T>
+using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using TokenArray = Vector<Token>;
+using AnyVector = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <typename T>
+std::span<const T> as_span(const Vector<T>& v) {
+  return {v.data(), v.size()};
+}
+
+template <typename T>
+auto as_numpy(std::vector<T>&& values) {
+  auto* kept = new std::vector<T>(std::move(values));
+  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner);
+}
+
+inline auto as_numpy(Tokens tokens) {  // a copy
+  return as_numpy(std::vector<Token>(tokens.begin(), tokens.end()));
+}
+
+inline Allowed as_allowed(const std::optional<TokenArray>& ids) {
+  return ids ? Allowed(as_span(*ids)) : std::nullopt;
+}
+
+inline void check_limits(int n_max, int min_length) {
+  if (n_max < 0) throw nb::value_error("n_max must not be negative");
+  if (min_length < 1) throw nb::value_error("min_length must be at least 1");
+}
+
+void bind_automaton(nb::module_& m);
+void bind_segment(nb::module_& m);
+void bind_words(nb::module_& m);
+void bind_planner(nb::module_& m);
+
+}  // namespace codespec
