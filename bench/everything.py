@@ -190,8 +190,10 @@ def _latency(rows: Sequence[Row], _: dict[str, Row]) -> str:
     return "; ".join(
         f"{row['config']}: in view {row['visible_ms_p50']:.0f} ms after a key, "
         f"p95 {row['visible_ms_p95']:.0f}"
-        for row in rows
         if "visible_ms_p50" in row
+        else f"{row['config']}: the next key came before every suggestion"
+        for row in rows
+        if "debounce_ms" in row
     )
 
 

@@ -56,3 +56,11 @@ def test_the_table_says_what_was_left_out(
 ) -> None:
     everything.print_outcomes(everything.run([CURVE], tmp_path / "r", 0.0), None)
     assert "left out: the time was up" in capsys.readouterr().out
+
+
+def test_a_model_too_slow_for_the_typist_is_said_in_words() -> None:
+    editor = {"bench": "latency", "config": "VS Code", "debounce_ms": 50.0}
+    fast = {**editor, "visible_ms_p50": 70.4, "visible_ms_p95": 120.0}
+    start = {"bench": "latency", "config": "start", "n": 2}
+    assert everything.headline([fast, start]) == "VS Code: in view 70 ms after a key, p95 120"
+    assert "before every suggestion" in everything.headline([editor, start])

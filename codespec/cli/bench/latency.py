@@ -27,7 +27,7 @@ from codespec.cli.bench.results import deliver, result_options
 )  # fmt: skip
 @click.option(
     "--threads", "n_threads", default=0, show_default=True, type=click.IntRange(0),
-    help="Of the model; 0: chosen while it works.",
+    help="Of the model; 0: as the settings say, or chosen while it works.",
 )  # fmt: skip
 @model_options
 @result_options
@@ -54,7 +54,9 @@ def command(
 
     if model and Path(model).exists():
         model = str(Path(model).absolute())
-    chosen = {**model_settings(model, draft_model).get("model", {}), "n_threads": n_threads}
+    chosen = model_settings(model, draft_model).get("model", {})
+    if n_threads:
+        chosen["n_threads"] = n_threads
     typing = latency.Typing(repo.resolve(), commits, paths, n_keys, pace, chosen)
     with Console(stderr=True).status("reading the history") as status:
         rows = typing.run(status.update)
