@@ -90,6 +90,21 @@ def test_a_restored_state_is_the_state(make, texts):
     np.testing.assert_array_equal(row, expected)
 
 
+def test_the_state_wanted_next_may_be_the_oldest_of_a_full_budget(make, texts):
+    """Putting the document left aside makes room; what is about to be restored is not the room."""
+    target, fresh = make(), make(max_saved_bytes=0)
+    first, second, third = texts
+    logits(target, first)
+    logits(target, second)
+    one = target._saved.n_bytes
+    target = make(max_saved_bytes=int(2.5 * one))
+    for document in (first, second, third, first, second):
+        n_reused, row = logits(target, document)
+        assert np.array_equal(row, logits(fresh, document)[1])
+    assert n_reused == len(second) - 1
+    assert 0 < target._saved.n_bytes <= 2.5 * one
+
+
 def test_no_budget_nothing_kept(make, texts):
     target = make(max_saved_bytes=0)
     for _ in range(2):

@@ -201,10 +201,11 @@ class LlamaTarget:
             n_here = 0
         n_there, checkpoint = self._saved.find(tokens)
         is_better = checkpoint is not None and n_there >= n_here + _WORTH_SAVING // 2
+        # Taken first: to put another aside may make room by forgetting this one.
+        state = self._saved.take(checkpoint) if checkpoint is not None and is_better else None
         if self._can_truncate and (is_better or 2 * n_here < len(self._kv)):
             self._put_aside()  # another document: this one's turn may come again
-        if is_better and checkpoint is not None:
-            state = self._saved.take(checkpoint)
+        if state is not None and checkpoint is not None:
             lib.llama_memory_seq_rm(self._memory, MAIN, -1, -1)
             pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
             done = lib.llama_state_seq_set_data(self._ctx, pointer, len(state), MAIN)
