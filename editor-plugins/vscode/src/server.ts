@@ -75,6 +75,7 @@ export class Server {
 
   private async startNow(): Promise<void> {
     try {
+      this.program = undefined;
       this.program = await this.programs.find();
       if (!this.program) {
         this.status.setFault('codespec is not installed', true);

@@ -17,6 +17,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from playwright.sync_api import Browser, Page, Playwright
+from playwright.sync_api import Error as PlaywrightError
 
 from .. import node
 from ..chromium import Chromium
@@ -257,8 +258,19 @@ class Window:
         self.file = file
 
     def command(self, title: str) -> None:
-        """Runs a command of the palette."""
-        self.press("F1")
+        """Runs a command of the palette, which closes when something else takes the focus."""
+        box = self.page.locator(".quick-input-widget input").first
+
+        def is_open() -> bool:
+            self.press("F1")
+            try:
+                box.wait_for(state="visible", timeout=10_000)
+                box.fill(f">{title}", timeout=3_000)
+            except PlaywrightError:
+                return False
+            return True
+
+        until(is_open, "the palette")
         self._choose(f">{title}", title)
 
     def _choose(self, text: str, row: str) -> None:

@@ -78,9 +78,7 @@ def write(window: Window, text: str) -> dict[str, object]:
     along: list[float] = []
     n_silent = 0
     for char in text:
-        before = window.ghost
-        fits = before.startswith(char)
-        ms = answer_ms(window, "Enter" if char == "\n" else char, before, fits)
+        ms, fits = answer_ms(window, "Enter" if char == "\n" else char, char)
         if ms is None:
             n_silent += 1
         else:
@@ -107,25 +105,28 @@ def jump(window: Window, n: int) -> dict[str, object]:
         until(lambda: window.page.locator(".monaco-editor.focused").count(), "the editor")
         window.wait_for_no_ghost()
         window.page.wait_for_timeout(LOOK_S * 1e3)
-        if (ms := answer_ms(window, KEY, "", fits=False)) is not None:
+        ms, _ = answer_ms(window, KEY, KEY)
+        if ms is not None:
             asked.append(ms)
     return {**figures("jumping", asked), "n_jumping_silent": n - len(asked)}
 
 
-def answer_ms(window: Window, key: str, before: str, fits: bool) -> float | None:
-    """From the key to the first frame with an answer to it; None where none came in time.
-    `fits`: it is the next of the text that is shown."""
+def answer_ms(window: Window, key: str, char: str) -> tuple[float | None, bool]:
+    """From the key to the first frame with an answer to it, None where none came in time; and
+    whether it was the next of the text that was shown."""
     began = time.monotonic()
     n_keys, n_shown = window.page.evaluate("() => [window.keys.length, window.shown.length]")
     window.press(key)
     while True:
         key_at, shown = window.page.evaluate(
-            "([k, s]) => [window.keys[k], window.shown.slice(s)]", [n_keys, n_shown]
+            "([k, s]) => [window.keys[k], window.shown.slice(s - 1)]", [n_keys, n_shown]
         )
+        before = [text for at, text in shown if at <= key_at][-1]
+        fits = before.startswith(char)
         answers = [at for at, text in shown if at > key_at and text and (fits or text != before)]
         passed_s = time.monotonic() - began
         if passed_s > PERIOD_S and (answers or passed_s > PATIENCE_S):
-            return answers[0] - key_at if answers else None
+            return answers[0] - key_at if answers else None, fits
         window.page.wait_for_timeout(10)
 
 
