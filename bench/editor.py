@@ -100,6 +100,12 @@ class Editor:
         document = {"uri": uri, "languageId": language, "version": 1, "text": text}
         self._send("textDocument/didOpen", {"textDocument": document})
 
+    def focus(self, uri: str, line: int, character: int) -> None:
+        """The cursor rests here."""
+        place = {"line": line, "character": character}
+        params = {"textDocument": {"uri": uri}, "position": place}
+        self._send("textDocument/didFocus", params)
+
     def shut(self, uri: str) -> None:
         self._send("textDocument/didClose", {"textDocument": {"uri": uri}})
 

@@ -30,12 +30,14 @@ def run(
     folder: Path | None,
     n_lines: int,
     key_ms: float,
+    rest_ms: float,
     model: str,
     n_threads: int,
     n_storm: int = 0,
     progress: Callable[[str], None] = lambda words: None,
 ) -> list[Row]:
-    """Figures of `n_lines` lines of `file`, typed with `key_ms` between keys.
+    """Figures of `n_lines` lines of `file`, typed with `key_ms` between keys, after
+    the cursor rested there for `rest_ms`.
 
     folder:  the workspace, which is indexed first. Without it a file stands alone; without both, a
              workspace of `N_TOKENS` is made of the standard library, and a file of it is taken.
@@ -58,7 +60,7 @@ def run(
         root = folder or file.parent
         chosen = {"target": model, "n_threads": n_threads}
         with editor_of(root, chosen, indexed=folder is not None) as editor:
-            rows += _measure(editor, file, n_lines, key_ms, progress)
+            rows += _measure(editor, file, n_lines, key_ms, rest_ms, progress)
             if n_storm:
                 progress(f"{n_storm} requests")
                 rows.append(_storm(editor, file.as_uri(), n_storm))
@@ -66,7 +68,12 @@ def run(
 
 
 def _measure(
-    editor: Editor, file: Path, n_lines: int, key_ms: float, progress: Callable[[str], None]
+    editor: Editor,
+    file: Path,
+    n_lines: int,
+    key_ms: float,
+    rest_ms: float,
+    progress: Callable[[str], None],
 ) -> list[Row]:
     lines = file.read_text("utf-8").split("\n")
     chance = random.Random(0)
@@ -82,7 +89,7 @@ def _measure(
     version = 1
     for n, at in enumerate(chosen):
         progress(f"line {n + 1} of {len(chosen)}")
-        version = _retype(editor, uri, version, lines, at, key_ms / 1e3, times)
+        version = _retype(editor, uri, version, lines, at, key_ms / 1e3, rest_ms / 1e3, times)
         version = _supersede(editor, uri, version, at, times)
     times = {"start to the reply to initialize": [editor.startup_ms], **times}
     return [{"what": what, **_figures(values)} for what, values in times.items()]
@@ -114,11 +121,15 @@ def _retype(
     lines: list[str],
     at: int,
     pause_s: float,
+    rest_s: float,
     times: dict[str, list[float]],
 ) -> int:
-    """Type a line again. Each key cancels the request of the last one, if it still waits."""
+    """Come to a line, look at it, type it again. A key waits for the answer to the one before, so
+    that late ones count, too."""
     line = lines[at]
     indent = len(line) - len(line.lstrip()) + _CHAR
+    editor.focus(uri, at, len(line))
+    time.sleep(rest_s)
     version += 1
     editor.change(uri, version, at, indent, len(line), "")
     waiting: tuple[int, float] | None = None

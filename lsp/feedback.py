@@ -34,9 +34,15 @@ class Feedback:
     """On one event loop. `lines_of(uri, first, last)`: text of an open document, or ""."""
 
     def __init__(
-        self, stats: Stats | None, lines_of: Callable[[str, int, int], str], session_id: str
+        self,
+        stats: Stats | None,
+        lines_of: Callable[[str, int, int], str],
+        session_id: str,
+        look_again_s: float = _LOOK_AGAIN_S,
     ) -> None:
-        """`session_id` makes the offers' numbers unique among all of a user's editors."""
+        """`session_id` makes the offers' numbers unique among all of a user's editors.
+        `look_again_s`: after so long, what is left of an accepted text is counted."""
+        self._look_again_s = look_again_s
         self._stats = stats
         self._lines_of = lines_of
         self._session_id = session_id
@@ -78,7 +84,7 @@ class Feedback:
         self.shown(offer_id)
         n_chars = len(offer.text) if n_chars is None else n_chars
         if not offer.n_accepted:
-            self._later(_LOOK_AGAIN_S, lambda: self._look_again(offer_id, offer))
+            self._later(self._look_again_s, lambda: self._look_again(offer_id, offer))
         offer.n_accepted = max(offer.n_accepted, n_chars)
         self._stats.accepted(self._key(offer_id), offer.n_accepted)
         self._flush_soon()

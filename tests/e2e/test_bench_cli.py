@@ -103,7 +103,8 @@ def test_typing_in_an_indexed_workspace(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "module.py").write_text("\n".join(lines))
     done = bench(
-        *("hop", "--workspace", folder, "--lines", 1, "--key-ms", 0, "--threads", 1),
+        *("hop", "--workspace", folder, "--lines", 1, "--key-ms", 0, "--rest-ms", 0),
+        *("--threads", 1),
         *("--storm", 40, "--json"),
         CODESPEC_CACHE_DIR=str(tmp_path / "cache"),
     )

@@ -255,18 +255,21 @@ def test_a_cancelled_request_is_answered_with_the_error_of_the_protocol(
 
 
 def test_a_request_sees_the_document_as_it_was(scripted: LspClient) -> None:
-    scripted.open(URI, "v0")
-    # In one write, so that all are read before any is answered.
-    pairs = [(scripted.post_completion(f"{URI}?", 0, 1), "")]
-    for version in range(1, 6):
-        uri = f"{URI}/{version}"
-        scripted.open(uri, f"before {version}")
-        pairs.append((scripted.post_completion(uri, 0, 6), f"[before| {version}]"))
-        scripted.change(uri, 2, {"text": f"after {version}"})
-    for request, text in pairs:
-        items = scripted.reply(request)["result"]["items"]
-        # Or nothing: the change ends what runs for a text that is no more.
-        assert texts(items) in ([], [text])
+    uris = [f"{URI}/{n}" for n in range(6)]
+    for n, uri in enumerate(uris):
+        scripted.open(uri, f"before {n}")
+        # Known from now on, so that no change can end what is asked below.
+        assert texts(scripted.complete(uri, 0, 6)) == [f"[before| {n}]"]
+    requests: list[int] = []
+    for n, uri in enumerate(uris):  # all are sent before any is answered
+        requests.append(scripted.post_completion(uri, 0, 6, invoked=False))
+        scripted.change(uri, 2, {"text": f"after {n}"})
+        requests.append(scripted.post_completion(uri, 0, 5))
+    for n in range(len(uris)):
+        before, after = (scripted.reply(request)["result"] for request in requests[2 * n :][:2])
+        # Nothing in the middle of a line unasked, but what is known already.
+        assert texts(before["items"]) == [f"[before| {n}]"]
+        assert texts(after["items"]) == [f"[after| {n}]"]
 
 
 def test_line_ends_of_the_document_are_kept(scripted: LspClient) -> None:

@@ -27,6 +27,10 @@ from codespec.cli.bench.results import deliver, result_options
     "--key-ms", default=120.0, show_default=True, type=click.FloatRange(0), help="Between keys."
 )
 @click.option(
+    "--rest-ms", default=500.0, show_default=True, type=click.FloatRange(0),
+    help="How long the cursor rests in a line before it is typed in, which editors tell.",
+)  # fmt: skip
+@click.option(
     "--threads", "n_threads", default=0, show_default=True, type=click.IntRange(0),
     help="Of the model; 0: one per core.",
 )  # fmt: skip
@@ -41,6 +45,7 @@ def command(
     workspace: Path | None,
     n_lines: int,
     key_ms: float,
+    rest_ms: float,
     n_threads: int,
     n_storm: int,
     model: str | None,
@@ -61,6 +66,6 @@ def command(
         rows = hop.run(
             file.resolve() if file else None,
             workspace.resolve() if workspace else None,
-            n_lines, key_ms, target, n_threads, n_storm, status.update,
+            n_lines, key_ms, rest_ms, target, n_threads, n_storm, status.update,
         )  # fmt: skip
     deliver("hop", rows, as_json, output, hop.print_rows)
