@@ -82,14 +82,14 @@ class Recipe:
 # small model sees too few of both: after 15 M tokens of such rows the end token had a probability
 # of 0.10 where a middle ends, 0.01 where that is inside a line, and the first token after a
 # prefix-suffix-middle prompt was right at 4 % of the places (11 % where the prompt goes on with
-# the cursor's line, 17 % in suffix-prefix-middle order). Hence short rows there, end tokens that
-# count twice, and the served form of the prompt.
+# the cursor's line, 18 % in suffix-prefix-middle order). Hence short rows there, end tokens that
+# count twice until the last phase, and the served form of the prompt.
 PHASES = (
     Phase(0.12, 512, 8, 2),
     Phase(0.55, 512, 16, 4),
     Phase(0.68, 2048, 4, 1, repository_rate=0.3),
     Phase(0.95, 256, 32, 8, fim_rate=0.9, context_weight=0.3, end_weight=2.0),
-    Phase(1.0, 1024, 8, 2, 0.8, context_weight=0.3, end_weight=2.0, repository_rate=0.3),
+    Phase(1.0, 1024, 8, 2, 0.8, context_weight=0.3, repository_rate=0.3),
 )
 
 TARGET = Recipe(
@@ -130,7 +130,7 @@ LARGE_PHASES = (
     Phase(0.35, 512, 128, 64),
     Phase(0.70, 2048, 32, 16, fim_rate=0.6, repository_rate=0.25),
     Phase(0.85, 512, 128, 64, fim_rate=0.9, context_weight=0.4, end_weight=2.0),
-    Phase(1.0, 1344, 48, 16, 0.9, context_weight=0.4, end_weight=2.0, repository_rate=0.25),
+    Phase(1.0, 1344, 48, 16, 0.9, context_weight=0.4, repository_rate=0.25),
 )
 LARGE_TARGET = replace(
     TARGET,
@@ -153,7 +153,7 @@ LARGE_RECIPES = {recipe.name: recipe for recipe in (LARGE_TARGET, LARGE_DRAFT)}
 # sequence, so short rows first; small batches and rates, because the weights are good already.
 FURTHER_PHASES = (
     Phase(0.55, 320, 16, 4, fim_rate=0.8, context_weight=0.5, end_weight=2.0),
-    Phase(1.0, 1024, 6, 1, 0.8, context_weight=0.5, end_weight=2.0, repository_rate=0.3),
+    Phase(1.0, 1024, 6, 1, 0.8, context_weight=0.5, repository_rate=0.3),
 )
 FURTHER_RATE = 0.3  # of the recipe's
 
