@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 from codespec.engine.postprocess.place import Place, indentation
 from codespec.engine.postprocess.scan import scan
@@ -81,6 +81,7 @@ def _closed(text: str, place: Place) -> Iterator[str]:
         yield closed
 
 
+@lru_cache(maxsize=1)  # candidates for a place are judged one after the other
 def _parses(place: Place) -> Callable[[str], bool]:
     parsed = place.parsed
     assert parsed is not None
