@@ -32,7 +32,7 @@ PACKAGES = (
 KEPT = re.compile(
     r"(llama_cpp/|vendor/llama\.cpp/("
     r"CMakeLists\.txt|LICENSE|(ggml|src|include|common|vendor|cmake|licenses)/"
-    r"|tools/(CMakeLists\.txt|server|mtmd|ui)/?|scripts/build-info|.*\.in$))"
+    r"|tools/(CMakeLists\.txt|server|mtmd|ui)/?|scripts/(build-info|ui-assets)|.*\.in$))"
 )
 SKIPPED = re.compile(r"/(docs|tests|test|media|bench|themes|node_modules)/|/tools/ui/src/")
 PLATFORMS = tuple(f"manylinux_2_{n}" for n in (28, 27, 24, 17, 5))
