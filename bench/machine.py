@@ -6,7 +6,7 @@ import functools
 import os
 import platform
 import subprocess
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from codespec import __version__
@@ -27,11 +27,19 @@ def stamp() -> dict[str, str | int | float]:
         "driver": driver.partition("\n")[0],
         "os": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "llama_cpp": version("llama-cpp-python"),
+        "llama_cpp": _version("llama-cpp-python"),
         "codespec": __version__,
         "commit": _commit(),
     }
     return {name: value for name, value in found.items() if value}
+
+
+def _version(package: str) -> str:
+    """ "" where it is not installed as a package: `bench/gpu/build.py` puts it on the path."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def _commit() -> str:
