@@ -128,6 +128,8 @@ class Comparison:
         job = self._job(engine, place)
         if not len(job.context.prompt):
             return
+        # The first to decode at a place would pay for what the others find warm.
+        peers[0].decode(job)
         repeats: dict[str, list[Decoded]] = {peer.config: [] for peer in peers}
         for i in range(self.n_repeats):
             # Nobody is always first after a pause, or always behind the same neighbour.
