@@ -250,37 +250,36 @@ class Window:
         until(is_saved, f"{text!r} in the file")
 
     def open(self, file: Path) -> None:
-        self.page.keyboard.press("Control+KeyP")
-        self._choose(str(file), file.name)
+        self._choose("Control+KeyP", str(file), file.name)
         title = f'.tab.active[data-resource-name="{file.name}"]'
         self.page.locator(title).first.wait_for()
         self.page.locator(".monaco-editor.focused").first.wait_for()
         self.file = file
 
     def command(self, title: str) -> None:
-        """Runs a command of the palette, which closes when something else takes the focus."""
-        box = self.page.locator(".quick-input-widget input").first
+        """Runs a command of the palette."""
+        self._choose("F1", f">{title}", title)
 
-        def is_open() -> bool:
-            self.press("F1")
+    def _choose(self, key: str, text: str, row: str) -> None:
+        """Types into the box that `key` opens, and takes the row that it finds."""
+        box = self.page.locator(".quick-input-widget input").first
+        row_of = f'.quick-input-list .monaco-list-row.focused:has-text("{row}")'
+
+        def is_found() -> bool:
+            # The box closes when something else takes the focus: then all of it once more.
+            self.press(key)
             try:
                 box.wait_for(state="visible", timeout=10_000)
-                box.fill(f">{title}", timeout=3_000)
+                box.fill(text, timeout=3_000)
+                self.page.locator(row_of).first.wait_for(timeout=10_000)
             except PlaywrightError:
                 return False
             return True
 
-        until(is_open, "the palette")
-        self._choose(f">{title}", title)
-
-    def _choose(self, text: str, row: str) -> None:
-        box = self.page.locator(".quick-input-widget input").first
-        box.wait_for(state="visible")
-        box.fill(text)
-        row_of = f'.quick-input-list .monaco-list-row.focused:has-text("{row}")'
-        self.page.locator(row_of).first.wait_for()
+        until(is_found, f"{row} in the box of {key}")
         self.press("Enter")
-        box.wait_for(state="hidden")
+        # Not hidden: what was chosen may ask something itself, in the same box.
+        until(lambda: not box.is_visible() or box.input_value() != text, "the choice to be taken")
 
     def screenshot(self, path: Path) -> None:
         self.page.screenshot(path=path)
