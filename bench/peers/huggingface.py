@@ -113,15 +113,15 @@ class HuggingFace:
     """`Peer`. options: of the library's `generate`."""
 
     config: str
-    library: Library
+    process: Library
     options: Options
     eog: Sequence[int]
 
     def start(self) -> None:
-        self.library.start()
+        self.process.start()
 
     def decode(self, job: Job) -> Decoded:
-        found = self.library.ask(
+        found = self.process.ask(
             {
                 "prompt": job.context.prompt.tolist(),
                 "max_tokens": job.max_tokens,
@@ -140,4 +140,4 @@ class HuggingFace:
         )
 
     def close(self) -> None:
-        self.library.close()
+        self.process.close()

@@ -12,7 +12,7 @@ from .install import Unavailable, cached, run
 @dataclass(frozen=True)
 class Chromium:
     program: Path
-    library_path: str
+    shared_objects: str
 
 
 def install() -> Chromium:
@@ -21,7 +21,7 @@ def install() -> Chromium:
     root = cached("chromium", [packages, debian], lambda into: debian.unpack(packages, into))
     chromium = Chromium(root / "usr/lib/chromium/chromium", debian.library_path(root))
     # A library may have gone from the system since.
-    environment = {"LD_LIBRARY_PATH": chromium.library_path}
+    environment = {"LD_LIBRARY_PATH": chromium.shared_objects}
     version = run([str(chromium.program), "--version"], env=environment)
     if "Chromium" not in version:
         raise Unavailable(f"chromium says {version!r}")

@@ -58,7 +58,7 @@ def until(condition: Callable[[], object], what: str) -> None:
 
 
 def launch(playwright: Playwright, chromium: Chromium) -> Browser:
-    env = {**os.environ, "LD_LIBRARY_PATH": chromium.library_path}
+    env = {**os.environ, "LD_LIBRARY_PATH": chromium.shared_objects}
     flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
     return playwright.chromium.launch(executable_path=chromium.program, args=flags, env=env)
 
