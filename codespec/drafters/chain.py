@@ -120,10 +120,7 @@ class DraftChain:
                         other, lambda o=other: o.extend(emitted, draft, n_max), n_max
                     )
                     best = max(best, extended, key=self._rate)
-        if not _is_extending(drafter):
-            draft = self._cut(draft)
-        elif not draft.is_chain:
-            draft = limit_leaves(draft, self._max_leaves)
+        draft = self._cut(drafter, draft)
         return max(best, draft, key=self._rate) if len(best) else draft
 
     def _rate(self, draft: Draft) -> float:
@@ -140,10 +137,12 @@ class DraftChain:
             return NO_DRAFT
         return draft
 
-    def _cut(self, draft: Draft) -> Draft:
+    def _cut(self, drafter: Drafter, draft: Draft) -> Draft:
         """Only what pays. Sampled drafts stay whole: to cut them after the draw biases the law."""
         if not draft.is_chain:
             return limit_leaves(draft, self._max_leaves)
+        if _is_extending(drafter):
+            return draft
         width, _ = best_width(draft.probs, self._curve)
         return prefix(draft, width)
 

@@ -33,10 +33,8 @@ class Repository(Protocol):
 
 Neighbour: TypeAlias = tuple[Source, SuffixAutomaton]
 
-
 Offer: TypeAlias = tuple[int, int, Columns, Tokens]
 """source, distance, columns, path: see `native.Planner.plan`."""
-
 
 _ELSEWHERE = -1
 
@@ -124,8 +122,11 @@ class LookupDrafter:
         if draft.is_chain:
             return draft
         # What follows branches that no source went beyond?
-        for path in _open_paths(draft, ends, n_max):
-            self._offers += self._look_up(emitted, path, n_max)
+        paths = _open_paths(draft, ends, n_max)
+        more = [offer for path in paths for offer in self._look_up(emitted, path, n_max)]
+        if not more:
+            return draft
+        self._offers += more
         return self._planned(n_max, given)[0]
 
     def _planned(self, n_max: int, given: Draft) -> tuple[Draft, Ends]:
