@@ -50,7 +50,8 @@ class Editor:
         self._server = subprocess.Popen(
             [sys.executable, "-m", "codespec", "lsp"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            cwd=folder,
+            # Not in the workspace: Python would import what it needs from there.
+            cwd=Path(sys.executable).parent, env=_with_bytecode(),
         )  # fmt: skip
         self._id = 0
         self._news = threading.Condition()
@@ -227,6 +228,11 @@ class Editor:
                 self._news.notify_all()
 
 
+def _with_bytecode() -> dict[str, str]:
+    """The environment of an installed server, where Python keeps the bytecode of modules."""
+    return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+
 def _items(message: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     result = message.get("result")
     found: list[dict[str, Any]] = result.get("items", []) if isinstance(result, dict) else []
@@ -267,13 +273,16 @@ def _environment(values: dict[str, str]) -> Generator[None]:
 
 
 @contextlib.contextmanager
-def editor_of(folder: Path, model: Mapping[str, Any], *, indexed: bool) -> Generator[Editor]:
+def editor_of(
+    folder: Path, model: Mapping[str, Any], *, indexed: bool, patient: bool = False
+) -> Generator[Editor]:
     """A server for a folder, and the daemon that it starts, which ends with it: to be used within
-    `own_folders`. model: settings of that section."""
+    `own_folders`. model: settings of that section. patient: no deadline that matters."""
     options: dict[str, Any] = {
         "model": dict(model),
         "index": {"enabled": indexed},
         "stats": {"enabled": False},
+        "completion": {"deadline_auto_ms": TIMEOUT_S * 1e3} if patient else {},
     }
     editor = Editor(folder, options)
     try:

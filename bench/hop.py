@@ -21,6 +21,9 @@ from .results import Row
 
 N_TOKENS = 1_000_000
 N_FILE_LINES = 2_000
+N_STARTS = 6
+"""Of server, daemon and worker, for what only the first request after a start takes."""
+_FIRST, _SECOND = (f"{which} after a start, beside the model" for which in ("first", "second"))
 _TIMEOUT_S = 60.0
 _CHAR = 2  # of a line's text, from where on keys are typed
 
@@ -59,8 +62,16 @@ def run(
             rows.append({"what": "tokens in the indexed workspace", "n": n_tokens})
         root = folder or file.parent
         chosen = {"target": model, "n_threads": n_threads}
+        times: dict[str, list[float]] = {}
+        for start in range(N_STARTS):
+            progress(f"start {start + 1} of {N_STARTS}")
+            indexed = folder is not None
+            with editor_of(root, chosen, indexed=indexed, patient=True) as editor:
+                _first_and_second(editor, file, start, key_ms, rest_ms, times)
         with editor_of(root, chosen, indexed=folder is not None) as editor:
-            rows += _measure(editor, file, n_lines, key_ms, rest_ms, progress)
+            _measure(editor, file, n_lines, key_ms, rest_ms, progress, times)
+            _compare(times)
+            rows += [{"what": what, **_figures(values)} for what, values in times.items()]
             if n_storm:
                 progress(f"{n_storm} requests")
                 rows.append(_storm(editor, file.as_uri(), n_storm))
@@ -74,25 +85,68 @@ def _measure(
     key_ms: float,
     rest_ms: float,
     progress: Callable[[str], None],
-) -> list[Row]:
+    times: dict[str, list[float]],
+) -> None:
     lines = file.read_text("utf-8").split("\n")
-    chance = random.Random(0)
-    places = [i for i, line in enumerate(lines) if 12 <= len(line.strip()) <= 60]
-    chosen = sorted(chance.sample(places, min(n_lines, len(places))))
-    times: dict[str, list[float]] = {}
+    places = _places(lines)
+    chosen = sorted(random.Random(0).sample(places, min(n_lines, len(places))))
     uri = file.as_uri()
     editor.open(uri, "\n".join(lines))
     editor.wait_ready()
-    started = time.perf_counter()
-    first = editor.wait(editor.ask(uri, len(lines) - 1, 0, invoked=True))
-    _note(times, "first", (first.at - started) * 1e3, first.trace)
     version = 1
     for n, at in enumerate(chosen):
         progress(f"line {n + 1} of {len(chosen)}")
         version = _retype(editor, uri, version, lines, at, key_ms / 1e3, rest_ms / 1e3, times)
         version = _supersede(editor, uri, version, at, times)
-    times = {"start to the reply to initialize": [editor.startup_ms], **times}
-    return [{"what": what, **_figures(values)} for what, values in times.items()]
+
+
+def _places(lines: list[str]) -> list[int]:
+    """Lines that are worth typing again."""
+    return [i for i, line in enumerate(lines) if 12 <= len(line.strip()) <= 60]
+
+
+def _first_and_second(
+    editor: Editor,
+    file: Path,
+    start: int,
+    key_ms: float,
+    rest_ms: float,
+    times: dict[str, list[float]],
+) -> None:
+    """The first generation after a start beside the second: a key in one line, then in another,
+    the two lines changing places from start to start."""
+    lines = file.read_text("utf-8").split("\n")
+    uri = file.as_uri()
+    times.setdefault("start to the reply to initialize", []).append(editor.startup_ms)
+    pair = random.Random(start // 2).sample(_places(lines), 2)
+    editor.open(uri, "\n".join(lines))
+    editor.wait_ready()
+    own: list[float] = []
+    for n, at in enumerate(pair if start % 2 else pair[::-1]):
+        line = lines[at]
+        indent = len(line) - len(line.lstrip()) + _CHAR
+        editor.focus(uri, at, len(line))
+        time.sleep(rest_ms / 1e3)
+        editor.change(uri, 2 * n + 2, at, indent, len(line), "")
+        time.sleep(key_ms / 1e3)
+        started = time.perf_counter()
+        editor.change(uri, 2 * n + 3, at, indent, indent, line[indent])
+        reply = editor.wait(editor.ask(uri, at, indent + 1))
+        engine = ENGINE_MS.search(reply.trace)
+        if engine is not None:
+            own.append((reply.at - started) * 1e3 - float(engine[2]))
+    if len(own) == len(pair):
+        for name, ms in zip((_FIRST, _SECOND), own, strict=True):
+            times.setdefault(name, []).append(ms)
+
+
+def _compare(times: dict[str, list[float]]) -> None:
+    """Of two starts in which the lines changed places, what a line takes cancels out."""
+    first, second = (times.get(name, []) for name in (_FIRST, _SECOND))
+    more = [a - b for a, b in zip(first, second, strict=True)]
+    pairs = zip(more[::2], more[1::2], strict=False)
+    if len(more) == N_STARTS:
+        times[f"{_FIRST}: more than second"] = [(a + b) / 2 for a, b in pairs]
 
 
 def _storm(editor: Editor, uri: str, n_requests: int) -> Row:

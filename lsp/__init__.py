@@ -3,9 +3,10 @@
     editor --stdio--> server (LSP types, pygls) -> session (none) -> daemon
 
 Rooms: positions (columns in the editor's units), documents and notebooks (open texts), session (a
-completion in its time), suggestions (what was suggested, and what of it still fits), occasions
-(where none is welcome), feedback (what became of it), configuration (settings), indexer (a child
-process), status and progress (words for states), handlers, protocol and server (pygls).
+completion in its time), answers (what it is asked and says), suggestions (what was suggested, and
+what of it still fits), ahead (prompts read before they are asked for), offers and feedback (what
+became of them), configuration (settings), indexer (a child process), status and progress (words
+for states), handlers, protocol and server (pygls), bytecode (a faster import).
 Everything but pygls is imported after the reply to `initialize`: an editor is starting up.
 """
 
@@ -16,7 +17,10 @@ def run() -> None:
 
     # Importing pygls makes 10^5 objects that stay; looking for garbage in them costs 100 ms.
     gc.disable()
-    from .server import serve_stdio
+    from . import bytecode
+
+    with bytecode.kept(bytecode.beside(__file__, "attrs")):
+        from .server import serve_stdio
 
     gc.freeze()
     gc.enable()

@@ -19,8 +19,8 @@ from .protocol import place_of
 from .server import Server, path_of
 
 if TYPE_CHECKING:
+    from .answers import Offer
     from .documents import Selection, Snapshot
-    from .session import Offer
 
 log = logging.getLogger(__name__)
 

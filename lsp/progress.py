@@ -48,17 +48,26 @@ class Work:
         self._n_begun += 1
         token = f"{self._token}/{self._n_begun}"
         progress = self._server.work_done_progress
+        share, message = self._latest or (0.0, "")
         with contextlib.suppress(JsonRpcException, BrokenPipeError):
             try:
                 await progress.create_async(token)
-                progress.begin(token, types.WorkDoneProgressBegin(self._title, percentage=0))
+                begun = types.WorkDoneProgressBegin(
+                    self._title, message=message, percentage=_percentage(share)
+                )
+                progress.begin(token, begun)
                 while self._latest is not None:
                     share, message = self._latest
-                    percentage = round(100 * min(max(share, 0.0), 1.0))
-                    report = types.WorkDoneProgressReport(message=message, percentage=percentage)
+                    report = types.WorkDoneProgressReport(
+                        message=message, percentage=_percentage(share)
+                    )
                     progress.report(token, report)
                     self._news.clear()
                     await self._news.wait()
                 progress.end(token, types.WorkDoneProgressEnd())
             finally:
                 self._showing = None
+
+
+def _percentage(share: float) -> int:
+    return round(100 * min(max(share, 0.0), 1.0))

@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     from codespec.daemon.wire import StateChanged
     from codespec.types import Completion
 
+    from .answers import Ask
     from .documents import Document, Place, Selection
     from .indexer import Indexer
     from .positions import Encoding
-    from .session import Ask, Session
+    from .session import Session
     from .status import Status
 
 log = logging.getLogger(__name__)
@@ -231,7 +232,8 @@ class Server(LanguageServer):
         selection: Selection | None = None,
     ) -> Ask:
         """What to ask for the document as it is now. Call with a session only."""
-        from .session import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, Ask, workspace_of
+        from .answers import Ask
+        from .session import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, workspace_of
 
         limits = (MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS)
         snapshot = document.snapshot(place, encoding, *limits, selection)

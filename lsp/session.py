@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 
 from codespec.config import Settings
@@ -22,14 +19,14 @@ from codespec.daemon.address import Transport, address_of
 from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.wire import StateChanged
 from codespec.index.openfiles import OpenFileRules
+from codespec.occasions import kind_of_place, why_unwelcome
 from codespec.stats import Stats
 from codespec.types import Completion, CompletionRequest, Progress, SamplingParams, Trace
 
 from .ahead import Ahead
+from .answers import Answer, Ask
 from .documents import Place, Snapshot
-from .feedback import Feedback
-from .habits import Habits
-from .occasions import kind_of_place, why_unwelcome
+from .offers import Offers
 from .status import words_of
 from .suggestions import Piece, Suggestion, Suggestions, rest_of
 
@@ -42,51 +39,6 @@ MAX_SUFFIX_CHARS = 12_000
 _MARGIN_S = 0.005
 # An editor that cancels may be about to ask again for text that was typed along.
 _GRACE_S = 0.02
-_MAX_OFFERS = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """A request. `path` and `workspace`: absolute or "". `invoked`: the user asked, waits longer,
-    and may want to choose."""
-
-    snapshot: Snapshot
-    path: str
-    workspace: str
-    invoked: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A text that an editor may show; `id` comes back with what became of it."""
-
-    id: str
-    piece: Piece
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """`reason`: why there are no offers; `paused`: why there are none in this document at all.
-    `cached`: the model was not asked."""
-
-    offers: tuple[Offer, ...] = ()
-    reason: str = ""
-    cached: bool = False
-    paused: str = ""
-    engine_ms: float = 0.0
-    model_ms: float = 0.0
-
-    @property
-    def words(self) -> str:
-        """For a trace."""
-        engine = ""
-        if self.engine_ms:
-            engine = f", {self.engine_ms:.2f} ms in the engine, {self.model_ms:.2f} in the model"
-        if self.paused or self.reason:
-            return f"no suggestion: {self.paused or self.reason}{engine}"
-        n_chars = len(self.offers[0].piece.text)
-        source = "made before" if self.cached else "by the model"
-        return f"{len(self.offers)} suggestions, {n_chars} characters, {source}{engine}"
 
 
 @dataclass(slots=True)
@@ -129,23 +81,17 @@ class Session:
         self._rules = OpenFileRules(settings.index.exclude)
         self._suggestions = Suggestions()
         self._documents: dict[str, _Document] = {}
-        self._offers: OrderedDict[str, tuple[Ask, Piece, Suggestion]] = OrderedDict()
-        self._numbers = count(1)
         self._ahead = Ahead(self._read_ahead)
-        stats = Stats() if settings.stats.enabled else None
-        self._stats = stats
-        self._habits = Habits(stats)
-        self._learning: asyncio.Task[None] | None = None
-        self._feedback = Feedback(stats, lines_of, secrets.token_hex(6))
+        self._lines_of = lines_of
+        self._offers = self._new_offers()
+
+    def _new_offers(self) -> Offers:
+        return Offers(Stats() if self.settings.stats.enabled else None, self._lines_of)
 
     def start(self) -> None:
         """Begin to start or join the daemon, and to read the user's habits."""
         self._client.connect()
-        if self._stats is not None and self._learning is None:
-            self._learning = asyncio.ensure_future(self._learn(self._stats))
-
-    async def _learn(self, stats: Stats) -> None:
-        self._habits.learn(await asyncio.to_thread(stats.habits))
+        self._offers.start()
 
     async def configure(self, settings: Settings) -> None:
         """Other settings from now on; with another model, of another daemon."""
@@ -158,7 +104,11 @@ class Session:
             old = self._client
             self._client = AsyncClient(settings, self._state_changed, self._transport)
             await old.close()
-            self.start()
+            self._client.connect()
+        if settings.stats != before.stats:
+            await self._offers.close()
+            self._offers = self._new_offers()
+            self._offers.start()
 
     async def suggest(self, ask: Ask) -> Answer:
         """Within the deadline of the settings, with nothing if need be, and at once when a newer
@@ -179,13 +129,7 @@ class Session:
                     _GRACE_S, self._end_generation, document
                 )
             raise
-        snapshot = ask.snapshot
-        latency_ms = (asyncio.get_running_loop().time() - started) * 1e3
-        for offer in answer.offers:
-            self._feedback.offered(
-                offer.id, snapshot.uri, snapshot.language_id, snapshot.place.line,
-                snapshot.selected + offer.piece.text, latency_ms, answer.cached,
-            )  # fmt: skip
+        self._offers.made(ask, answer, (asyncio.get_running_loop().time() - started) * 1e3)
         return answer
 
     def why_paused(self, path: str, workspace: str, language_id: str) -> str:
@@ -206,7 +150,7 @@ class Session:
         rest = self._suggestions.find(now)
         cached = rest is not None and rest.suggestion.done
         if rest is None or (ask.invoked and cached and not rest.suggestion.has_alternatives):
-            if not ask.invoked and (why := why_unwelcome(now) or self._habit_against(now)):
+            if not ask.invoked and (why := _why_unwelcome(now) or self._habit_against(now)):
                 self._end_generation(document)
                 self.prefetch(now.uri, now.place.line, lambda: ask)
                 return Answer(reason=why)
@@ -231,13 +175,13 @@ class Session:
         if not pieces:
             reason = suggestion.reason or self._why_late()
             return _with_times(Answer(reason=reason, cached=cached), suggestion)
-        offers = tuple(self._offer(ask, piece, suggestion) for piece in pieces)
+        offers = tuple(self._offers.make(ask, piece, suggestion) for piece in pieces)
         return _with_times(Answer(offers, cached=cached), suggestion)
 
     def _habit_against(self, now: Snapshot) -> str:
         if not self.settings.completion.adaptive:
             return ""
-        return self._habits.why_not(now.language_id, kind_of_place(now))
+        return self._offers.why_not(now.language_id, _kind_of(now))
 
     def _why_late(self) -> str:
         if self._state.state != "ready":
@@ -259,7 +203,7 @@ class Session:
         self._ahead.asked(ask.snapshot.uri, ask.snapshot.place.line)
         suggestion = Suggestion(ask.snapshot)
         suggestion.has_alternatives = ask.invoked
-        suggestion.kind = "" if ask.invoked else kind_of_place(ask.snapshot)
+        suggestion.kind = "" if ask.invoked else _kind_of(ask.snapshot)
         self._suggestions.add(suggestion)
         document.growing = suggestion
         document.generation = asyncio.ensure_future(self._generate(ask, suggestion))
@@ -320,13 +264,6 @@ class Session:
                 self._settle(document.growing, Completion(finish="cancelled", reason=reason))
         document.generation = document.growing = None
 
-    def _offer(self, ask: Ask, piece: Piece, suggestion: Suggestion) -> Offer:
-        offer = Offer(str(next(self._numbers)), piece)
-        self._offers[offer.id] = (ask, piece, suggestion)
-        if len(self._offers) > _MAX_OFFERS:
-            self._offers.popitem(last=False)
-        return offer
-
     def prefetch(self, uri: str, line: int, ask_of: Callable[[], Ask | None]) -> None:
         """The user went to a line of a document: read its prompt while the model is free, unless
         that was done. `ask_of`: what would be asked there, None for nothing."""
@@ -340,37 +277,20 @@ class Session:
     # --- what became of an offer ------------------------------------------------------------
 
     def shown(self, offer_id: str) -> None:
-        self._feedback.shown(offer_id)
-        self._count(offer_id, accepted=False)
-
-    def _count(self, offer_id: str, *, accepted: bool) -> None:
-        """For the user's habits: each suggestion that nobody asked for, once."""
-        if offer_id not in self._offers:
-            return
-        ask, _, suggestion = self._offers[offer_id]
-        language, kind = ask.snapshot.language_id, suggestion.kind
-        if kind and not suggestion.was_shown:
-            suggestion.was_shown = True
-            self._habits.shown(language, kind)
-        if kind and accepted and not suggestion.was_accepted:
-            suggestion.was_accepted = True
-            self._habits.accepted(language, kind)
+        self._offers.shown(offer_id)
 
     def partially_accepted(self, offer_id: str, n_units: int) -> None:
         """`n_units`: how much up to now, in units of UTF-16."""
-        self._feedback.partially_accepted(offer_id, n_units)
-        self._count(offer_id, accepted=True)
+        self._offers.partially_accepted(offer_id, n_units)
 
     def accepted(self, offer_id: str) -> None:
         """All of it: think ahead, so that what comes next is there when it is asked for."""
-        self._feedback.accepted(offer_id)
-        self._count(offer_id, accepted=True)
-        offered = self._offers.get(offer_id)
+        offered = self._offers.accepted(offer_id)
         if offered is None:
             return
-        ask, piece, _ = offered
+        ask, piece = offered
         ahead = replace(ask, snapshot=_after(ask.snapshot, piece), invoked=False)
-        if self._suggestions.find(ahead.snapshot) is None and not why_unwelcome(ahead.snapshot):
+        if self._suggestions.find(ahead.snapshot) is None and not _why_unwelcome(ahead.snapshot):
             document = self._documents.setdefault(ahead.snapshot.uri, _Document())
             self._begin(ahead, document)
 
@@ -393,7 +313,7 @@ class Session:
 
     def typed(self, language_id: str, n_chars: int) -> None:
         """Characters came into a document by typing."""
-        self._feedback.typed(language_id, n_chars)
+        self._offers.typed(language_id, n_chars)
 
     def closed(self, uri: str) -> None:
         """The document is no longer open."""
@@ -408,10 +328,16 @@ class Session:
         self._ahead.cancel()
         for document in self._documents.values():
             self._end_generation(document)
-        if self._learning is not None:
-            await self._learning
-        await self._feedback.close()
+        await self._offers.close()
         await self._client.close()
+
+
+def _kind_of(now: Snapshot) -> str:
+    return kind_of_place(now.prefix, now.suffix)
+
+
+def _why_unwelcome(now: Snapshot) -> str:
+    return why_unwelcome(now.suffix, now.after_deletion)
 
 
 def _with_times(answer: Answer, made: Suggestion) -> Answer:

@@ -10,8 +10,22 @@ import msgspec
 
 from codespec.cli import model_options, model_settings, print_json
 from codespec.cli.place import FilePlace, PlaceParam, request_at
-from codespec.config import load_settings
+from codespec.config import Settings, load_settings
 from codespec.engine.explain import Explanation, Prompt, Span
+from codespec.habits import Habits
+from codespec.index.languages import language_of, language_of_id
+from codespec.occasions import kind_of_place, why_unwelcome
+from codespec.stats import Stats
+from codespec.types import CompletionRequest
+
+
+class Unasked(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether an editor suggests something here that nobody asked for. habit: what became of
+    earlier suggestions at such places, "" where none is counted. why_not: "" where one is made."""
+
+    kind: str
+    habit: str
+    why_not: str
 
 
 @click.command()
@@ -28,9 +42,10 @@ def command(
 ) -> None:
     """Complete the code at PLACE, and say how the suggestion came about.
 
-    What entered the prompt and why, how much was to be suggested, which file each drafted token
-    came from, what the model accepted, what was trimmed, and what took how long. The model is
-    loaded here: open documents and recent edits of an editor are not known.
+    Whether an editor suggests it unasked, what entered the prompt and why, how much was to be
+    suggested, which file each drafted token came from, what the model accepted, what was trimmed,
+    and what took how long. The model is loaded here: open documents and recent edits of an editor
+    are not known.
     """
     from codespec.engine.explain import explain
     from codespec.engine.local import LocalEngine
@@ -42,13 +57,28 @@ def command(
         found = explain(engine, request)
     finally:
         engine.close()
+    here = _unasked(request, settings)
     if as_json:
-        print_json(msgspec.to_builtins(found))
+        print_json({**msgspec.to_builtins(found), "unasked": msgspec.to_builtins(here)})
     else:
-        _print(found, request.prefix, request.workspace)
+        _print(found, here, request.prefix, request.workspace)
 
 
-def _print(found: Explanation, prefix: str, root: str) -> None:
+def _unasked(request: CompletionRequest, settings: Settings) -> Unasked:
+    language = language_of(request.path)
+    kind = kind_of_place(request.prefix, request.suffix)
+    habits = Habits(None)
+    if settings.stats.enabled:
+        for (editors_name, place), counts in Stats().habits().items():
+            habits.learn({(language_of_id(editors_name), place): counts})
+    why = why_unwelcome(request.suffix)
+    if not why and settings.completion.adaptive:
+        why = habits.why_not(language, kind)
+    known = habits.of(language, kind)
+    return Unasked(kind=kind, habit=known.words if known.n_shown else "", why_not=why)
+
+
+def _print(found: Explanation, here: Unasked, prefix: str, root: str) -> None:
     _title("suggestion")
     if found.text:
         click.echo(click.style(prefix.rsplit("\n", 1)[-1], dim=True) + found.text)
@@ -56,6 +86,9 @@ def _print(found: Explanation, prefix: str, root: str) -> None:
         click.secho(f"none: {found.reason}", fg="yellow")
     if found.prompt is None:
         return
+    _title("unasked, in an editor")
+    click.echo(f"not made: {here.why_not}" if here.why_not else "made")
+    click.echo(f"suggestions {here.kind}: {here.habit or 'none shown yet'}")
     _title("how much")
     click.echo(f"{found.shape}: {found.shape_why}; generation ended by: {found.finish}")
     for what in found.trimmed:

@@ -27,7 +27,8 @@ from codespec.index.words import WordEncoder
 from codespec.models.registry import target_path
 from codespec.processes import be_modest, module_command
 
-_PROGRESS_S = 0.5
+PROGRESS_S = 0.5
+"""A build that takes longer says how far it is."""
 # Each file that crashes the tokenizer costs two runs, and is left out afterwards.
 _MAX_CRASHES = 50
 _WINDOWS_CRASH = 0xC0000000  # exit codes from here on are exceptions of native code
@@ -89,7 +90,7 @@ class ProgressLines:
             if self._has_told:
                 self._tell(p.n_files, p.n_files)
             self._has_told = False
-        elif p.n_files and self._told_s is not None and now - self._told_s >= _PROGRESS_S:
+        elif p.n_files and self._told_s is not None and now - self._told_s >= PROGRESS_S:
             self._told_s, self._has_told = now, True
             self._tell(p.n_files_done, p.n_files)
 

@@ -9,7 +9,8 @@ from rich.table import Table
 
 from codespec import stats
 from codespec.cli import print_json
-from codespec.stats import LanguageStats
+from codespec.habits import Habit
+from codespec.stats import LanguageStats, Stats
 
 
 @click.command()
@@ -18,7 +19,8 @@ from codespec.stats import LanguageStats
 @click.option("--yes", is_flag=True, help="Delete without asking.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def command(days: float | None, delete_all: bool, yes: bool, as_json: bool) -> None:
-    """What was shown and accepted, how much of your code it wrote, and how fast it was.
+    """What was shown and accepted, how much of your code it wrote, how fast it was, and at which
+    kinds of places fewer suggestions are made because you hardly ever accepted any.
 
     Numbers only, without text or file names, kept on this machine and sent nowhere.
     `stats.enabled = false` in the settings stops the counting.
@@ -33,11 +35,20 @@ def command(days: float | None, delete_all: bool, yes: bool, as_json: bool) -> N
             click.echo("deleted" if deleted else "there were none")
         return
     rows = stats.summary(days)
+    habits = {key: Habit(*counts) for key, counts in Stats().habits().items()}
     if as_json:
-        path = str(stats.default_path())
-        print_json({"path": path, "languages": [_as_json(row) for row in rows]})
-    elif rows:
-        _print(rows)
+        print_json(
+            {
+                "path": str(stats.default_path()),
+                "languages": [_as_json(row) for row in rows],
+                "habits": [_habit_as_json(*key, habit) for key, habit in habits.items()],
+            }
+        )
+    elif rows or habits:
+        if rows:
+            _print(rows)
+        for (language, kind), habit in sorted(habits.items()):
+            click.echo(f"unasked, {kind} in {language}: {habit.words}")
         click.echo(f"{stats.default_path()}, which stays on this machine; delete: --delete")
     else:
         click.echo("nothing was shown yet; statistics come from editors")
@@ -46,6 +57,16 @@ def command(days: float | None, delete_all: bool, yes: bool, as_json: bool) -> N
 def _as_json(row: LanguageStats) -> dict[str, object]:
     values: dict[str, object] = msgspec.to_builtins(row)
     return {**values, "acceptance": row.acceptance, "written_share": row.written_share}
+
+
+def _habit_as_json(language: str, kind: str, habit: Habit) -> dict[str, object]:
+    return {
+        "language": language,
+        "kind": kind,
+        "n_shown": habit.n_shown,
+        "n_accepted": habit.n_accepted,
+        "is_hopeless": habit.is_hopeless,
+    }
 
 
 def _print(rows: list[LanguageStats]) -> None:

@@ -17,6 +17,7 @@ from codespec.engine.explain import best_place
 from codespec.index.build import build_index
 from codespec.index.words import WordEncoder
 from codespec.models.registry import BUNDLED_TARGET, bundled
+from codespec.stats import Stats
 
 LIBRARY = """\
 def connect_to_server(address, port, timeout_seconds):
@@ -63,6 +64,25 @@ def test_explain(project, monkeypatch):
     shown = run("explain", place)
     assert "the cursor is within a statement" in shown
     assert "passes of the model" in shown
+
+
+def test_what_speaks_against_a_suggestion_that_nobody_asked_for(project):
+    def here(column: int) -> dict[str, str]:
+        place = f"{project / 'main.py'}:3:{column}"
+        return json.loads(run("explain", place, "--json"))["unasked"]
+
+    assert here(8) == {"kind": "within a line", "habit": "", "why_not": ""}
+    assert "suggestions within a line: none shown yet" in run("explain", f"{project}/main.py:3:8")
+    assert here(7)["why_not"] == "a word goes on right after the cursor"
+    stats = Stats()
+    stats.habit("python", "within a line", 50, 0)
+    stats.flush()
+    assert here(8)["habit"] == "0 of 50 accepted; one in 8 is made"
+    assert "passed over: 0 of 50 accepted" in here(8)["why_not"]
+    stats.habit("python", "within a line", 10, 9)
+    stats.flush()
+    assert here(8)["why_not"] == ""
+    assert "9 of 60 accepted" in run("explain", f"{project / 'main.py'}:3:8")
 
 
 def test_an_excluded_file_is_explained_by_its_rule(project):

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import signal
 import sys
+import time
 from collections.abc import AsyncIterator
 
+import psutil
 import pytest
 import pytest_asyncio
 from lsprotocol import types
 from pygls.exceptions import JsonRpcRequestCancelled
 from pytest_lsp import LanguageClient, make_test_lsp_client
 
+from codespec.cli.index_jobs import PROGRESS_S
 from tests.e2e.conftest import PATIENT, TIMEOUT_S, Home, daemon_of
 
 URI = "file:///project/a.py"
@@ -39,6 +45,7 @@ async def initialize(
     client: LanguageClient,
     *encodings: types.PositionEncodingKind,
     folders: tuple[str, ...] = (),
+    options: object = PATIENT,
 ) -> types.ServerCapabilities:
     result = await client.initialize_session(
         types.InitializeParams(
@@ -53,7 +60,7 @@ async def initialize(
                 workspace=types.WorkspaceClientCapabilities(workspace_folders=True),
             ),
             workspace_folders=[types.WorkspaceFolder(uri, uri) for uri in folders],
-            initialization_options=PATIENT,
+            initialization_options=options,
         )
     )
     return result.capabilities
@@ -217,3 +224,56 @@ async def test_a_cell_is_completed_within_its_notebook(client: LanguageClient) -
     (item,) = await complete(client, cells[1], 0, 6)
     assert item.insert_text == "[cell_0\ncell_1|]"
     assert item.range == at(0, 6)
+
+
+def parsers() -> list[psutil.Process]:
+    """The processes that parse for the indexers of our servers."""
+    found: list[psutil.Process] = []
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if "codespec.index.parsers" in child.cmdline():
+                found.append(child)
+    return found
+
+
+@pytest.mark.asyncio
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes cannot be stopped here")
+async def test_indexing_that_takes_long_is_shown_as_progress(
+    client: LanguageClient, home: Home
+) -> None:
+    """The real indexer of the real server, held up by stopping the processes that parse for it."""
+    folder = home.workspace / "project"
+    folder.mkdir()
+    for n in range(20):
+        (folder / f"module_{n}.py").write_text(f"def function_{n}(value):\n    return value\n")
+    options = {**PATIENT, "index": {"enabled": True}}
+    await initialize(client, folders=(folder.as_uri(),), options=options)
+    give_up_at = time.monotonic() + TIMEOUT_S
+    seen: dict[int, psutil.Process] = {}
+    since: float | None = None
+    while since is None or time.monotonic() < since + 2 * PROGRESS_S:
+        assert time.monotonic() < give_up_at
+        for parser in parsers():
+            if parser.pid not in seen:
+                os.kill(parser.pid, signal.SIGSTOP)
+                seen[parser.pid] = parser
+                since = time.monotonic()
+        await asyncio.sleep(0.005)
+    assert not client.progress_reports
+    for pid in seen:
+        os.kill(pid, signal.SIGCONT)
+
+    def told() -> list[object]:
+        return next(iter(client.progress_reports.values()), [])
+
+    while not (told() and isinstance(told()[-1], types.WorkDoneProgressEnd)):
+        assert time.monotonic() < give_up_at
+        await asyncio.sleep(0.005)
+    begun, *reports, _ = told()
+    assert isinstance(begun, types.WorkDoneProgressBegin)
+    assert begun.title == "codespec: indexing project"
+    assert begun.message is not None
+    assert begun.message.endswith(" of 20 files")
+    shares = [begun.percentage, *(report.percentage for report in reports)]
+    assert shares == sorted(shares)
+    assert len(client.progress_reports) == 1

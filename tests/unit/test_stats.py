@@ -146,3 +146,22 @@ def test_command_line():
     assert runner.invoke(main, ["stats", "--delete"], input="n\n").exit_code == 1
     assert "deleted" in runner.invoke(main, ["stats", "--delete", "--yes"]).output
     assert json.loads(runner.invoke(main, ["stats", "--json"]).output)["languages"] == []
+
+
+def test_habits_are_shown_and_deleted_with_the_rest():
+    runner = CliRunner()
+    s = Stats()
+    s.habit("go", "in comments", 44, 0)
+    s.habit("python", "within a line", 30, 0)
+    s.flush()
+    found = json.loads(runner.invoke(main, ["stats", "--json"]).output)["habits"]
+    assert [(h["language"], h["n_shown"], h["is_hopeless"]) for h in found] == [
+        ("go", 44, True),
+        ("python", 30, False),
+    ]
+    shown = runner.invoke(main, ["stats"]).output
+    assert "unasked, in comments in go: 0 of 44 accepted; one in 8 is made" in shown
+    assert "unasked, within a line in python: 0 of 30 accepted; they are made" in shown
+    assert "deleted" in runner.invoke(main, ["stats", "--delete", "--yes"]).output
+    assert Stats().habits() == {}
+    assert "nothing was shown yet" in runner.invoke(main, ["stats"]).output

@@ -20,7 +20,9 @@ TRIAL_EVERY = 8
 
 
 @dataclass(slots=True)
-class _Habit:
+class Habit:
+    """Counts are not whole once they were halved. n_refused: in this session."""
+
     n_shown: float = 0.0
     n_accepted: float = 0.0
     n_refused: int = 0
@@ -29,6 +31,12 @@ class _Habit:
     def is_hopeless(self) -> bool:
         return self.n_shown >= MIN_SHOWN and self.n_accepted < MIN_ACCEPTED * self.n_shown
 
+    @property
+    def words(self) -> str:
+        """How many were accepted, and what follows from it."""
+        follows = f"one in {TRIAL_EVERY} is made" if self.is_hopeless else "they are made"
+        return f"{self.n_accepted:.0f} of {self.n_shown:.0f} accepted; {follows}"
+
 
 class Habits:
     """Suggestions that nobody asked for, each counted once, however it was typed along."""
@@ -36,14 +44,17 @@ class Habits:
     def __init__(self, stats: Stats | None) -> None:
         """stats: where counts are kept; None: they end with the session."""
         self._stats = stats
-        self._habits: dict[tuple[str, str], _Habit] = {}
+        self._habits: dict[tuple[str, str], Habit] = {}
 
     def learn(self, counts: Mapping[tuple[str, str], tuple[float, float]]) -> None:
         """(language, kind of place) -> (shown, accepted) of earlier sessions."""
         for key, (n_shown, n_accepted) in counts.items():
-            habit = self._habits.setdefault(key, _Habit())
+            habit = self._habits.setdefault(key, Habit())
             habit.n_shown += n_shown
             habit.n_accepted += n_accepted
+
+    def of(self, language: str, kind: str) -> Habit:
+        return self._habits.get((language or "text", kind), Habit())
 
     def shown(self, language: str, kind: str) -> None:
         self._count(language, kind, 1, 0)
@@ -54,21 +65,18 @@ class Habits:
 
     def why_not(self, language: str, kind: str) -> str:
         """Why nothing is suggested here unasked, "" where it is; a request counts."""
-        language = language or "text"
-        habit = self._habits.get((language, kind))
-        if habit is None or not habit.is_hopeless:
+        habit = self.of(language, kind)
+        if not habit.is_hopeless:
             return ""
         habit.n_refused += 1
         if habit.n_refused % TRIAL_EVERY == 0:
             return ""
-        return (
-            f"suggestions {kind} in {language} were passed over: {habit.n_accepted:.0f} "
-            f"of {habit.n_shown:.0f} accepted; one in {TRIAL_EVERY} is made (completion.adaptive)"
-        )
+        where = f"{kind} in {language or 'text'}"
+        return f"suggestions {where} were passed over: {habit.words} (completion.adaptive)"
 
     def _count(self, language: str, kind: str, n_shown: int, n_accepted: int) -> None:
         language = language or "text"
-        habit = self._habits.setdefault((language, kind), _Habit())
+        habit = self._habits.setdefault((language, kind), Habit())
         habit.n_shown += n_shown
         habit.n_accepted += n_accepted
         if habit.n_shown > MAX_HABIT:

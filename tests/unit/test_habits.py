@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from codespec.habits import MIN_SHOWN, TRIAL_EVERY, Habits
+from codespec.occasions import kind_of_place
 from codespec.stats import MAX_HABIT, Stats
-from codespec_lsp.documents import Document, Place
-from codespec_lsp.habits import MIN_SHOWN, TRIAL_EVERY, Habits
-from codespec_lsp.occasions import kind_of_place
 
 HERE = ("markdown", "within a line")
 
@@ -77,5 +76,4 @@ def test_habits_outlive_a_session_and_are_shared(tmp_path) -> None:
     ],
 )
 def test_kinds_of_places(text: str, character: int, kind: str) -> None:
-    document = Document("a", "python", 1, text)
-    assert kind_of_place(document.snapshot(Place(0, character), "utf-32", 100, 100)) == kind
+    assert kind_of_place(text[:character], text[character:]) == kind

@@ -1,37 +1,35 @@
 """Whether a suggestion is welcome: places where one would be in the way.
 
 Only for suggestions that nobody asked for, and only before the model is asked: what was suggested
-already goes on being shown. Each rule is a sentence, which the trace shows.
+already goes on being shown. Each rule is a sentence, for traces and `codespec explain`.
 """
 
 from __future__ import annotations
 
 import re
 
-from .documents import Snapshot
-
 # Closing brackets and quotes, then what ends or opens a statement, the end of a comment.
 _COMMENT = ("#", "//", "/*", "* ", "--", "<!--")
 _END_OF_LINE = re.compile(r"[\s)\]}>\"'`]*[\s:;,{]*(?:\*/|-->)?\s*")
 
 
-def kind_of_place(snapshot: Snapshot) -> str:
+def kind_of_place(prefix: str, suffix: str) -> str:
     """Where suggestions may be liked more or less, in words that follow "suggestions"."""
-    line = snapshot.prefix[snapshot.prefix.rfind("\n") + 1 :].strip()
+    line = prefix[prefix.rfind("\n") + 1 :].strip()
     if line.startswith(_COMMENT):
         return "in comments"
-    if snapshot.suffix.split("\n", 1)[0].strip():
+    if suffix.split("\n", 1)[0].strip():
         return "before closing punctuation"
     return "within a line" if line else "on empty lines"
 
 
-def why_unwelcome(snapshot: Snapshot) -> str:
+def why_unwelcome(suffix: str, after_deletion: bool = False) -> str:
     """The rule against suggesting anything here; "" where there is none."""
-    line = snapshot.suffix.split("\n", 1)[0]
+    line = suffix.split("\n", 1)[0]
     if line[:1].isalnum() or line[:1] == "_":
         return "a word goes on right after the cursor"
     if not _END_OF_LINE.fullmatch(line):
         return "more than closing punctuation stands after the cursor"
-    if snapshot.after_deletion:
+    if after_deletion:
         return "text was deleted just now"
     return ""

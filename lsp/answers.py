@@ -1,0 +1,52 @@
+"""What is asked of a session, and what it says. No LSP types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .documents import Snapshot
+from .suggestions import Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request. `path` and `workspace`: absolute or "". `invoked`: the user asked, waits longer,
+    and may want to choose."""
+
+    snapshot: Snapshot
+    path: str
+    workspace: str
+    invoked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A text that an editor may show; `id` comes back with what became of it."""
+
+    id: str
+    piece: Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`reason`: why there are no offers; `paused`: why there are none in this document at all.
+    `cached`: the model was not asked."""
+
+    offers: tuple[Offer, ...] = ()
+    reason: str = ""
+    cached: bool = False
+    paused: str = ""
+    engine_ms: float = 0.0
+    model_ms: float = 0.0
+
+    @property
+    def words(self) -> str:
+        """For a trace."""
+        engine = ""
+        if self.engine_ms:
+            engine = f", {self.engine_ms:.2f} ms in the engine, {self.model_ms:.2f} in the model"
+        if self.paused or self.reason:
+            return f"no suggestion: {self.paused or self.reason}{engine}"
+        n_chars = len(self.offers[0].piece.text)
+        source = "made before" if self.cached else "by the model"
+        return f"{len(self.offers)} suggestions, {n_chars} characters, {source}{engine}"
