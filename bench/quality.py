@@ -19,6 +19,7 @@ from codespec.config import Settings
 from codespec.engine.local import LocalEngine
 from codespec.engine.postprocess import Place as Cursor
 from codespec.engine.postprocess import UnitStop, finish, shape_at
+from codespec.engine.postprocess.scan import scan
 from codespec.index.build import build_index
 from codespec.index.trees import ParsedDocument, Trees, n_errors
 from codespec.index.words import WordEncoder
@@ -28,6 +29,7 @@ from .places import Place
 from .surroundings import before
 
 MAX_GOING_ON = 300
+_SEPARATORS = (",", ";")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
@@ -179,8 +181,9 @@ def repeats_suffix(text: str, place: Place) -> bool:
 def _ends_like(text: str, place: Place) -> bool:
     rest, _, below = place.suffix.partition("\n")
     rest, said = "".join(rest.split()), "".join(text.split())
-    if len(rest) >= 2 and said.endswith(rest):
-        return True
+    if rest and said.endswith(rest):
+        # Brackets that close what the line opened are right.
+        return bool(re.search(r"\w", rest)) or _closes(text, place) or rest in _SEPARATORS
     following = [line.strip() for line in below.split("\n") if line.strip()]
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     lines[:1] = [(place.prefix.rsplit("\n", 1)[-1] + text.split("\n", 1)[0]).strip()]
@@ -188,6 +191,13 @@ def _ends_like(text: str, place: Place) -> bool:
         lines[i:] == following[: len(lines) - i] and re.search(r"\w", "".join(lines[i:]))
         for i in range(len(lines))
     )
+
+
+def _closes(text: str, place: Place) -> bool:
+    """Whether more brackets are closed than the line opened."""
+    line, rest = place.prefix.rsplit("\n", 1)[-1], place.suffix.split("\n", 1)[0]
+    before, after = (scan(line + said + rest, place.language).extra for said in ("", text))
+    return len(after) > len(before)
 
 
 def breaks(text: str, place: Place) -> bool:

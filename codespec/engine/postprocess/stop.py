@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from codespec.engine.postprocess.place import Place, indentation, tells
-from codespec.engine.postprocess.scan import scan
+from codespec.engine.postprocess.scan import CLOSER_OF, scan
 from codespec.engine.postprocess.shape import Shape
 from codespec.types import Tokenizer
 
@@ -125,8 +125,8 @@ class UnitStop:
     def _goes_on(self, head: str) -> bool:
         """Whether a statement that reaches to the end of `head` cannot be complete there."""
         found = scan(head, self._language)
-        if found.open and found.open[-1][0] == "{" and not self._shape.body:
-            return False  # its block is there already
+        if found.open and not self._shape.body and found.code.rstrip()[-1:] in CLOSER_OF:
+            return False  # what it opens is filled already
         if found.depth > 0 or found.inside not in ("", "comment"):
             return True
         code = found.code.rstrip()

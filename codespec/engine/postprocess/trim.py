@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 from codespec.engine.postprocess.place import Place, has_words, indentation, tells
+from codespec.engine.postprocess.scan import scan
 
 # Controls that reorder text (Boucher and Anderson 2023, "Trojan Source"), characters without width,
 # and control characters: what the user sees must be what is inserted.
@@ -45,8 +46,7 @@ def without_loops(text: str, line_prefix: str, *, finished: bool) -> str:
 def without_suffix(text: str, place: Place) -> str:
     """Drop what stands after the cursor already: the rest of its line, or lines below it.
 
-    Words and the lines that hold them are compared, white space within lines is not; brackets
-    are left to `fit`, as a closing bracket more may be right.
+    Words and the lines that hold them are compared, white space within lines is not.
     """
     rest, _, below = place.suffix.partition("\n")
     lines = text.split("\n")
@@ -54,7 +54,7 @@ def without_suffix(text: str, place: Place) -> str:
         # Text after the cursor stays in the cursor's line: what repeats it is in the first.
         return _without_tail(lines[0], rest)
     if rest.strip():
-        return text
+        return text if len(lines) > 1 else _without_punctuation(text, place)
     following = [_squeezed(line) for line in below.split("\n", 50)[:50] if line.strip()]
     if not following:
         return text
@@ -63,6 +63,22 @@ def without_suffix(text: str, place: Place) -> str:
         if line.strip() and _repeats([s for s in whole[i:] if s.strip()], following):
             return "\n".join(lines[:i]).rstrip()
     return text
+
+
+def _without_punctuation(line: str, place: Place) -> str:
+    """The line without brackets at its end that are closed after the cursor, where one would be
+    closed twice, and without a comma or semicolon that stands there."""
+    rest = "".join(place.rest.split())
+    without, whole = (
+        scan(place.line_prefix + said + place.rest, place.language).extra for said in ("", line)
+    )
+    if len(whole) > len(without):
+        for at in range(len(line)):
+            end = "".join(line[at:].split())
+            if end and rest.startswith(end) and not has_words(end):
+                return line[:at].rstrip()
+    end = line.rstrip()
+    return end[:-1] if end[-1:] in (",", ";") and rest.startswith(end[-1:]) else line
 
 
 def _repeats(lines: list[str], following: list[tuple[int, str]]) -> bool:

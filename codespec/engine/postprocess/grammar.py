@@ -1,0 +1,97 @@
+"""Whether a document follows its language's grammar with a suggestion in it. Errors that it has of
+its own are not the suggestion's fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+
+from codespec.engine.postprocess.below import construct_ends
+from codespec.engine.postprocess.place import Place, indentation
+from codespec.engine.postprocess.scan import scan
+from codespec.index.trees import ParsedDocument, error_spans, n_errors
+
+_MAX_REACH = 200
+
+
+def follows_grammar(place: Place, parsed: ParsedDocument) -> Callable[[str], bool]:
+    """Asked with variants of the suggestion for one place."""
+    at = len(place.prefix.encode())
+    line = len(place.line_prefix.encode())
+    rest = len(place.rest.encode())
+
+    def errors(start: int, end: int, new: str) -> int:
+        root = parsed.with_change(start, end, new.encode())
+        return n_errors(root) if root is not None else 0
+
+    @cache
+    def allowed() -> int:
+        """Errors of the document that are not the cursor's line's fault: what is left without it,
+        and, where some of that is beside it, what the line as it is leaves, or the line with
+        something simple in the place of the suggestion."""
+        first, last = at - line, at + rest
+        root = parsed.with_change(first, last, b"")
+        spans = error_spans(root) if root is not None else []
+        n = min(len(spans), n_errors(parsed.root) if parsed.root is not None else 0)
+        n_above, n_below = _reach(place)
+        if not any(first - n_above <= end and start <= first + n_below for start, end in spans):
+            return n
+        for probe in probes(place):
+            if not n:
+                break
+            n = min(n, errors(at, at, probe))
+        return n
+
+    @cache
+    def is_whole_without() -> bool:
+        """Whether the document is without errors once the cursor's line is gone, with what is
+        indented below it and what closes that."""
+        return any(errors(at - line, at + n, "") == 0 for n in construct_ends(place))
+
+    def in_line(spans: list[tuple[int, int]], n: int) -> bool:
+        """Whether an error reaches into the lines of the cursor and of `n` bytes after it."""
+        return any(start <= at + n + rest and at - line <= end for start, end in spans)
+
+    def follows(variant: str) -> bool:
+        new = variant.encode()
+        root = parsed.with_change(at, at, new)
+        spans = error_spans(root) if root is not None else []
+        if not spans:
+            return True
+        return len(spans) <= allowed() and not (in_line(spans, len(new)) and is_whole_without())
+
+    return follows
+
+
+def _reach(place: Place) -> tuple[int, int]:
+    """(bytes before the cursor's line, bytes after it) where an error may be the line's fault: up
+    to a line that is indented less, down to the next that is not indented more."""
+    indent = indentation(place.line_prefix + place.rest)
+    above = place.prefix[: len(place.prefix) - len(place.line_prefix)].split("\n")[:-1]
+    below = place.suffix.split("\n")[1:]
+    n_above = _n_until(reversed(above[-_MAX_REACH:]), lambda line: indentation(line) < indent)
+    n_below = _n_until(iter(below[:_MAX_REACH]), lambda line: indentation(line) <= indent)
+    lines_above, lines_below = above[len(above) - n_above :], below[:n_below]
+    return sum(len(s.encode()) + 1 for s in lines_above), sum(
+        len(s.encode()) + 1 for s in lines_below
+    )
+
+
+def _n_until(lines: Iterator[str], is_last: Callable[[str], bool]) -> int:
+    """How many lines up to the first that is not blank and is the last, it included."""
+    n = 0
+    for n, line in enumerate(lines, 1):  # noqa: B007
+        if line.strip() and is_last(line):
+            break
+    return n
+
+
+def probes(place: Place) -> Iterator[str]:
+    """Texts that may make a whole of the lines around: a name, what is open closed, and what opens
+    a bracket or a block that is closed below."""
+    yield "x"
+    closers = scan(place.line_prefix, place.language).closers
+    for end in ("", "(", "[", " {", ":"):
+        yield f"x{closers}{end}"
+    yield from (" = {", "() {", "x() {")

@@ -1,0 +1,179 @@
+"""Python's own parser as a second judge of Python.
+
+The grammar of the syntax tree is patient: it takes bodies without a statement, indentation that
+fits nowhere, positional arguments after keywords, statements of Python 2. So Python is asked as
+well, about the statements around a suggestion only: that costs the same in a long file.
+
+The text is hostile until shown otherwise. Python's parser nests with what it reads, so what may
+nest deeply is not judged: within the bounds it takes less than 256 KiB of stack.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import numpy as np
+from tree_sitter import Node
+
+from codespec.engine.postprocess.grammar import probes
+from codespec.engine.postprocess.place import Place, indentation
+from codespec.engine.postprocess.scan import scan
+from codespec.index.trees import ParsedDocument
+
+MAX_BYTES = 16_000
+MAX_STATEMENT_BYTES = 2_000
+"""Of one statement without a body, from line end to line end."""
+MAX_BRACKETS = 20
+_MAX_BRANCHES = 100  # elif nests, though it does not look so
+_CASES = "match_statement"  # holds its cases in a block, which are no statements
+_MAX_LINES = 50
+
+_DEPTH = np.zeros(256, np.int32)
+_DEPTH[list(b"([{")] = 1
+_DEPTH[list(b")]}")] = -1
+
+
+def is_python(place: Place, parsed: ParsedDocument) -> Callable[[str], bool]:
+    """Asked with variants of the suggestion for one place, which follow the grammar. Python's
+    refusal does not count where it would refuse anything there: what stands around is of another
+    version."""
+    at = len(place.prefix.encode())
+    first, last = at - len(place.line_prefix.encode()), at + len(place.rest.encode())
+    lead = place.line_prefix[: len(place.line_prefix) - len(place.line_prefix.lstrip())]
+
+    def judged(start: int, end: int, text: str) -> bool | None:
+        new = text.encode()
+        root = parsed.with_change(start, end, new)
+        if root is None or root.has_error:
+            return None
+        return accepts(root, parsed.text[:start] + new + parsed.text[end:], start, start + len(new))
+
+    @cache
+    def is_python_without() -> bool:
+        found = [judged(at, at, probe) for probe in probes(place)]
+        if any(verdict is not None for verdict in found):
+            return True in found
+        # Nothing simple goes on from what the line begins with: without the line, then.
+        return any(judged(first, last, text) for text in ("", f"{lead}pass"))
+
+    def accepted(variant: str) -> bool:
+        ends = ("",)
+        if lacks_body(variant, place):
+            if "\n" in variant.strip() or not place.line_prefix.strip():
+                return False
+            # The user began the line, and will go on with what it opens.
+            ends = ("\n{} pass", "\n{} pass\n{}finally:\n{} pass")
+        found = [judged(at, at, variant + end.replace("{}", lead)) for end in ends]
+        return False not in found or True in found or not is_python_without()
+
+    return accepted
+
+
+def lacks_body(variant: str, place: Place) -> bool:
+    """Whether the last line opens a block that has no line; Python's grammar here is more patient
+    than Python."""
+    if place.language != "python" or place.rest.strip():
+        return False
+    last = (place.line_prefix + variant.rstrip()).rsplit("\n", 1)[-1]
+    code = scan(last, place.language)
+    if code.open or not code.code.rstrip().endswith(":"):
+        return False
+    return indentation(place.line_below) <= indentation(last)
+
+
+def accepts(root: Node, text: bytes, start: int, end: int) -> bool | None:
+    """Whether Python takes the statements that reach into the lines of bytes start..end - 1, the
+    lines above and below included. None: not judged, as they are too long, nested too deeply, or
+    hold errors by the tree already.
+
+    root: of the tree of `text`.
+    """
+    begin = text.rfind(b"\n", 0, start) + 1
+    end = (text.find(b"\n", end) + 1 or len(text) + 1) - 1
+    # With the lines around, which may hold the body's head or what comes out of it; where the
+    # statements in them are too long, without.
+    for first, last in ((_line_above(text, begin), _line_below(text, end)), (begin, end)):
+        found = _judged(root, text, first, last)
+        if found is not None:
+            return found
+    return None
+
+
+def _judged(root: Node, text: bytes, first: int, last: int) -> bool | None:
+    block = _block_over(root, first, last)
+    children = list(_children(block, first, last))
+    if not children or any(child.has_error for child in children):
+        return None
+    begin = text.rfind(b"\n", 0, children[0].start_byte) + 1
+    statements = text[begin : max(children[-1].end_byte, last)]
+    if block.type == "block" and statements[:1] in (b" ", b"\t"):
+        statements = b"if 1:\n" + statements
+    return _is_read(statements) if _is_tame(statements) else None
+
+
+def _line_above(text: bytes, at: int) -> int:
+    """Where the code of the last line before `at` begins that has any."""
+    for _ in range(_MAX_LINES):
+        begin = text.rfind(b"\n", 0, max(0, at - 1)) + 1
+        line = text[begin:at]
+        if begin == 0 or _is_code(line):
+            return begin + len(line) - len(line.lstrip())
+        at = begin
+    return at
+
+
+def _line_below(text: bytes, at: int) -> int:
+    """Where the first line after `at` ends that has code."""
+    for _ in range(_MAX_LINES):
+        end = (text.find(b"\n", at + 1) + 1 or len(text) + 1) - 1
+        if end == len(text) or _is_code(text[at:end]):
+            return end
+        at = end
+    return at
+
+
+def _is_code(line: bytes) -> bool:
+    line = line.strip()
+    return bool(line) and not line.startswith(b"#")
+
+
+def _block_over(root: Node, first: int, last: int) -> Node:
+    """The innermost sequence of statements over the bytes."""
+    node = root.descendant_for_byte_range(first, last) or root
+    while node.parent is not None and (node.type != "block" or node.parent.type == _CASES):
+        node = node.parent
+    return node
+
+
+def _children(node: Node, first: int, last: int) -> Iterator[Node]:
+    """Those that reach into the bytes."""
+    cursor = node.walk()
+    more = cursor.goto_first_child_for_byte(first) is not None
+    while more and cursor.node is not None and cursor.node.start_byte <= last:
+        yield cursor.node
+        more = cursor.goto_next_sibling()
+
+
+def _is_tame(text: bytes) -> bool:
+    if len(text) > MAX_BYTES or text.count(b"elif") > _MAX_BRANCHES:
+        return False
+    raw = np.frombuffer(text, np.uint8)
+    depths = np.cumsum(_DEPTH[raw])
+    if len(raw) and int(depths.max() - min(0, int(depths.min()))) > MAX_BRACKETS:
+        return False
+    ends = np.flatnonzero((raw == ord("\n")) & (depths <= 0))
+    longest = np.diff(ends, prepend=-1, append=len(raw))
+    return int(longest.max()) <= MAX_STATEMENT_BYTES
+
+
+def _is_read(text: bytes) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "\d" in a string is no fault of the suggestion
+            compile(text, "", "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
