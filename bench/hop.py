@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -34,8 +35,7 @@ def run(
     n_lines: int,
     key_ms: float,
     rest_ms: float,
-    model: str,
-    n_threads: int,
+    model: Mapping[str, Any],
     n_storm: int = 0,
     progress: Callable[[str], None] = lambda words: None,
 ) -> list[Row]:
@@ -44,6 +44,7 @@ def run(
 
     folder:  the workspace, which is indexed first. Without it a file stands alone; without both, a
              workspace of `N_TOKENS` is made of the standard library, and a file of it is taken.
+    model:   settings of that section, the target among them.
     n_storm: then so many requests as fast as they go, some cancelled.
     """
     with own_folders(with_cache=folder is not None or file is None) as temporary:
@@ -58,17 +59,16 @@ def run(
         rows: list[Row] = []
         if folder is not None:
             progress("indexing")
-            n_tokens = workspace.index(folder, dict(os.environ), model)
+            n_tokens = workspace.index(folder, os.environ, str(model["target"]))
             rows.append({"what": "tokens in the indexed workspace", "n": n_tokens})
         root = folder or file.parent
-        chosen = {"target": model, "n_threads": n_threads}
         times: dict[str, list[float]] = {}
         for start in range(N_STARTS):
             progress(f"start {start + 1} of {N_STARTS}")
             indexed = folder is not None
-            with editor_of(root, chosen, indexed=indexed, patient=True) as editor:
+            with editor_of(root, model, indexed=indexed, patient=True) as editor:
                 _first_and_second(editor, file, start, key_ms, rest_ms, times)
-        with editor_of(root, chosen, indexed=folder is not None) as editor:
+        with editor_of(root, model, indexed=folder is not None) as editor:
             _measure(editor, file, n_lines, key_ms, rest_ms, progress, times)
             _compare(times)
             rows += [{"what": what, **_figures(values)} for what, values in times.items()]

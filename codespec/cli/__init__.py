@@ -6,6 +6,7 @@ import importlib
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -98,10 +99,18 @@ def model_options(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def model_settings(model: str | None, draft_model: str | None) -> dict[str, dict[str, Any]]:
-    """The flags of `model_options` as options for `config.load_settings`."""
+    """The flags of `model_options` as options for `config.load_settings`.
+
+    Files are given in full: what is started with these settings may run in another folder.
+    """
     values: dict[str, Any] = {}
     if model is not None:
-        values["target"] = model
+        values["target"] = _in_full(model)
     if draft_model is not None:
-        values["draft"] = "" if draft_model == "none" else draft_model
+        values["draft"] = "" if draft_model == "none" else _in_full(draft_model)
     return {"model": values} if values else {}
+
+
+def _in_full(file: str) -> str:
+    """What is no file here, such as "auto", stays as it is."""
+    return str(Path(file).absolute()) if Path(file).is_file() else file

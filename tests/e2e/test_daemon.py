@@ -38,6 +38,7 @@ REQUEST = CompletionRequest(
 @contextmanager
 def stopped(pid: int) -> Iterator[None]:
     """The process is frozen, as if it hung."""
+    assert pid > 0, "no such process: 0 and below name whole groups, this one's among them"
     os.kill(pid, signal.SIGSTOP)
     try:
         yield

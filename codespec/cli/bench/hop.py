@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from codespec.cli import model_options
+from codespec.cli import model_options, model_settings
 from codespec.cli.bench.results import deliver, result_options
 
 
@@ -61,11 +61,12 @@ def command(
     """
     from codespec_bench import hop  # pyright: ignore[reportMissingImports]
 
+    # Without --model it is the bundled one, whatever the settings say.
+    chosen = {"target": "", **model_settings(model, draft_model).get("model", {})}
     with Console(stderr=True).status("starting") as status:
-        target = str(Path(model).absolute()) if model else ""
         rows = hop.run(
             file.resolve() if file else None,
             workspace.resolve() if workspace else None,
-            n_lines, key_ms, rest_ms, target, n_threads, n_storm, status.update,
+            n_lines, key_ms, rest_ms, {**chosen, "n_threads": n_threads}, n_storm, status.update,
         )  # fmt: skip
     deliver("hop", rows, as_json, output, hop.print_rows)

@@ -52,8 +52,6 @@ def command(
     """
     from codespec_bench import latency  # pyright: ignore[reportMissingImports]
 
-    if model and Path(model).exists():
-        model = str(Path(model).absolute())
     chosen = model_settings(model, draft_model).get("model", {})
     if n_threads:
         chosen["n_threads"] = n_threads
