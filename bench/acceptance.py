@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
-from codespec.drafters.cost import CostCurve
 from codespec.types import Trace
 
 
@@ -30,17 +26,3 @@ def by_position(traces: Sequence[Trace]) -> list[list[int]]:
         [sum(a >= n for _, a in passes), sum(d >= n for d, _ in passes)]
         for n in range(1, deepest + 1)
     ]
-
-
-def cost_in_passes(trace: Trace, curve: CostCurve) -> float:
-    """What the passes of a generation cost by the curve, in passes of one token; nothing but
-    passes. In such units the machine's speed of the moment, which a curve follows, cancels out."""
-    return float((curve.ms(_widths(trace) + 1) / curve.ms(np.ones(1, np.int64))).sum())
-
-
-def _widths(trace: Trace) -> npt.NDArray[np.int64]:
-    """Drafted tokens of each pass. A chain is as wide as it is deep; of trees only the total is
-    known, and given to passes by their depth."""
-    depths = np.array(trace.pass_depth, np.float64)
-    total = depths.sum()
-    return np.rint(depths * (trace.n_drafted / total if total else 0.0)).astype(np.int64)

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from .results import Row, identity
 
 BETTER_IS_MORE = {"mat": True, "accepted": True, "bytes_per_token": False, "n_passes": False}
-"""The figures of the gate. More drafted tokens are neither better nor worse by themselves."""
+"""The figures of the gate."""
+
+DRAFTED = "n_drafted"
+"""More of it is worse only where no more was accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class Regression:
 def gated(rows: Sequence[Row]) -> list[Row]:
     """What a baseline keeps of results: what was measured, and the figures of the gate."""
     return [
-        {k: row[k] for k in (*dict(identity(row)), *BETTER_IS_MORE) if k in row}
+        {k: row[k] for k in (*dict(identity(row)), *BETTER_IS_MORE, DRAFTED) if k in row}
         for row in rows
         if any(k in row for k in BETTER_IS_MORE)
     ]
@@ -49,6 +52,14 @@ def regressions(
             before, value = float(row[figure]), found.get(figure)
             slack = tolerance * abs(before)
             if value is None or (value < before - slack if more else value > before + slack):
-                name = " ".join(text for _, text in key)
-                out.append(Regression(name, figure, before, value))
+                out.append(Regression(_name(key), figure, before, value))
+        if DRAFTED in row and DRAFTED in found:
+            before, value = float(row[DRAFTED]), float(found[DRAFTED])
+            gained = float(found.get("accepted", 0)) > float(row.get("accepted", 0))
+            if value > before * (1 + tolerance) and not gained:
+                out.append(Regression(_name(key), DRAFTED, before, value))
     return out
+
+
+def _name(key: tuple[tuple[str, str], ...]) -> str:
+    return " ".join(text for _, text in key)

@@ -10,28 +10,41 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from codespec import __version__
+from codespec.backends.llama.loader import gpu_backend
 
 
 @functools.cache
 def stamp() -> dict[str, str | int | float]:
-    """cpu, n_cores, memory_gib, gpu and driver where there is one, os, python, llama_cpp, codespec
-    and its commit. Names no host and no user."""
+    """cpu, n_cores, memory_gib, gpu and driver where there is one, what llama.cpp was built for
+    (backend), versions of os, python, numpy, llama_cpp and codespec, and codespec's commit. Names
+    no host and no user."""
     gpu, _, driver = _output(
         "nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"
     ).partition(", ")
     found: dict[str, str | int | float] = {
-        "cpu": _proc("cpuinfo", "model name") or platform.processor() or platform.machine(),
+        "cpu": _cpu(),
         "n_cores": os.cpu_count() or 1,
         "memory_gib": round(_memory_bytes() / 2**30, 1),
         "gpu": gpu,
         "driver": driver.partition("\n")[0],
+        "backend": gpu_backend(),
         "os": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
+        "numpy": _version("numpy"),
         "llama_cpp": _version("llama-cpp-python"),
         "codespec": __version__,
         "commit": _commit(),
     }
     return {name: value for name, value in found.items() if value}
+
+
+def _cpu() -> str:
+    return (
+        _proc("cpuinfo", "model name")
+        or _output("sysctl", "-n", "machdep.cpu.brand_string")
+        or platform.processor()
+        or platform.machine()
+    )
 
 
 def _version(package: str) -> str:

@@ -21,6 +21,7 @@ MAX_DEPTH = 64
 
 class PeerDraft(Protocol):
     token_ids: list[int]
+    score: float
 
 
 class PeerTree(Protocol):

@@ -147,10 +147,15 @@ class Tree:
         if edited is not None:
             self._dead[edited] = True
 
+    @property
+    def living(self) -> list[Tokens]:
+        """Tokens of its files, one array a file."""
+        found = zip(self._documents, self._dead, strict=True)
+        return [tokens for tokens, dead in found if not dead]
+
     @functools.cached_property
     def trie(self) -> SuffixAutomaton:
-        living = zip(self._documents, self._dead, strict=True)
-        return automaton_of([tokens for tokens, dead in living if not dead])
+        return automaton_of(self.living)
 
     def draft(
         self,
@@ -170,6 +175,8 @@ class Trees:
         self._history = history
         self._tokenizer = tokenizer
         self._cuts = safe_cuts(tokenizer)
+        self.n_bytes = self.n_tokens = 0
+        """Of all segments that were made."""
         self._tokens: dict[str, Tokens] = {}
         self._paths: list[str] = []
         self._documents: list[Tokens] = []
@@ -183,6 +190,8 @@ class Trees:
             self._paths = sorted(commit.tree)
             self._documents = [self._of(commit.tree[path]) for path in self._paths]
             self._segment = segment_of(self._documents)
+            self.n_bytes += self._segment.n_bytes
+            self.n_tokens += self._segment.n_tokens
         if self._tree is None or self._edited != edited:
             self._edited = edited
             at = self._paths.index(edited) if edited in commit.tree else None
@@ -336,6 +345,11 @@ class Replay:
         lookup.calibration = self.calibrations[name]
         return Tally([lookup], n_vocab, MAX_LEAVES, self._curve)
 
+    def _index(self) -> dict[str, object]:
+        """Its size, tokens included."""
+        n_tokens = self._trees.n_tokens
+        return {"bytes_per_token": self._trees.n_bytes / n_tokens} if n_tokens else {}
+
     def rows(self) -> list[dict[str, object]]:
         """One line per configuration, as the benchmark reports it."""
         plain, ideal = self.results["plain"], self.results["ideal"]
@@ -356,6 +370,7 @@ class Replay:
                     "draft_us_per_pass": 1e6 * result.draft_s / result.n_passes,
                     "by_source": by_source(result.traces),
                     "by_position": by_position(result.traces),
+                    **(self._index() if calibration else {}),
                     **(calibration.report() if calibration else {}),
                 }
             )

@@ -1,7 +1,9 @@
 """`codespec bench replay --model`: the edits of a Git history completed by a real model, timed.
 
 The model writes its own continuation at each place, once with plain decoding and once with
-drafting: whole completions by the product's own engine, on the wall clock. The ideal is computed:
+drafting: whole completions by the product's own engine, on the wall clock. The speed predicted is
+that of the same passes at what they cost when measured apart, with our own work as in a run that
+does not count. The ideal is computed:
 the same output, decoded with the ideal width for the reference trie's candidates, at what passes
 cost here by the curve measured just before.
 """
@@ -25,8 +27,9 @@ from codespec.index.text import encode, safe_cuts
 from codespec.sampling import Sampler
 from codespec.types import CompletionRequest, Context, SamplingParams, Tokens, Trace
 
-from .acceptance import by_position, by_source, cost_in_passes
+from .acceptance import by_position, by_source
 from .history import Commit, History, Hunk
+from .predicted import CONTEXTS, measure_passes, own_ms
 from .reference import Ideal, Sources
 from .replay import MAX_TOKENS, MIN_TOKENS, Tally, TextTarget, Tree, Trees
 from .results import Row
@@ -46,13 +49,13 @@ class _Sums:
     n_passes: int = 0
     n_drafted: int = 0
     n_accepted: int = 0
-    cost: float = 0.0
+    predicted_ms: float = 0.0
     traces: list[Trace] = field(default_factory=list[Trace])
 
     def add(
-        self, trace: Trace, ms: Sequence[float], decoding_ms: Sequence[float], cost: float
+        self, trace: Trace, ms: Sequence[float], decoding_ms: Sequence[float], predicted_ms: float
     ) -> None:
-        self.cost += cost
+        self.predicted_ms += predicted_ms
         self.ms += statistics.median(ms)
         self.decoding_ms += statistics.median(decoding_ms)
         self.n_tokens += trace.n_tokens
@@ -87,6 +90,7 @@ class ModelReplay:
         self._engine = LocalEngine(settings, repository=lambda workspace: self._tree)
         self._clock = clock
         self._engine.settle()
+        self._costs = measure_passes(self._engine.target, CONTEXTS)
         self._max_tokens = settings.completion.max_tokens
         self._n_repeats = n_repeats
         self._cuts = safe_cuts(self._engine.tokenizer)
@@ -119,6 +123,7 @@ class ModelReplay:
         warm = self._engine.generate(self._request(hunk, ()))
         if not warm.tokens:
             return
+        others = {way: self._engine.complete(self._request(hunk, way)).trace for way in ((), None)}
         ways: dict[tuple[str, ...] | None, list[Trace]] = {(): [], None: []}
         took: dict[tuple[str, ...] | None, list[float]] = {(): [], None: []}
         texts: list[str] = []
@@ -134,9 +139,9 @@ class ModelReplay:
         for sums, way in ((self.plain, ()), (self.drafted, None)):
             traces = ways[way]
             decoding_ms = [_decoding_ms(t) for t in traces]
-            sums.add(
-                traces[0], took[way], decoding_ms, cost_in_passes(traces[0], self._engine.curve)
-            )
+            n_context = len(warm.context.prompt) + traces[0].n_tokens // 2
+            passes_ms = self._costs.ms(traces[0].pass_width, n_context)
+            sums.add(traces[0], took[way], decoding_ms, passes_ms + own_ms(others[way]))
         self._ideal(warm.context, np.array(warm.tokens, np.int32), hunk, tree)
 
     def _request(self, hunk: Hunk, drafters: tuple[str, ...] | None) -> CompletionRequest:
@@ -187,7 +192,7 @@ class ModelReplay:
                     "token_ms": statistics.median(sums.token_ms) if sums.token_ms else 0.0,
                     "speedup": speedup,
                     "decoding_speedup": self.plain.decoding_ms / sums.decoding_ms,
-                    "predicted_speedup": self.plain.cost / sums.cost,
+                    "predicted_speedup": self.plain.predicted_ms / sums.predicted_ms,
                     "share_of_ideal": speedup / ideal,
                     "equal_texts": self.n_equal / self.n_hunks,
                     "by_source": by_source(sums.traces),

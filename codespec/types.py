@@ -213,8 +213,10 @@ class Trace:
     n_prompt_cached: int = 0
     n_snippets: int = 0  # texts of other files in the prompt
     by_source: dict[str, SourceStats] = field(default_factory=dict[str, SourceStats])
-    # Of each pass over the target: its time, how deep the draft was, how much of it was accepted.
+    # Of each pass over the target: its time, its tokens, how deep the draft was, how much of it was
+    # accepted.
     pass_ms: list[float] = field(default_factory=list[float])
+    pass_width: list[int] = field(default_factory=list[int])
     pass_depth: list[int] = field(default_factory=list[int])
     pass_accepted: list[int] = field(default_factory=list[int])
     ms: float = 0.0

@@ -8,24 +8,30 @@ from typing import Protocol
 from codespec.errors import CodespecError
 from codespec.types import Context
 
+from ..replay import Tree
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """Decode greedily after `context.prompt` until the end token or `max_tokens`.
 
     Peers read the prompt alone, as a plug-in sends it; codespec's drafters also know the rest of
-    the context: the document, and the workspace where there is one.
+    the context: the document, and the workspace where there is one. tree: that workspace, for
+    peers that can be told of it.
     """
 
     context: Context
     max_tokens: int
+    tree: Tree | None = None
 
 
 @dataclass(slots=True)
 class Decoded:
-    """ms: from the processed prompt to the last token; n_timed: tokens decoded in that time, one
-    fewer than `tokens` where the clock starts at the first one; cost: of its passes by the
-    machine's curve, in passes of one token, 0 where it is not known."""
+    """ms: from the processed prompt to the last token; n_timed: tokens decoded in that time, the
+    end token included: one fewer where the clock starts at the first one.
+
+    Of our own loop alone: widths of the passes, and what of `ms` was not in them.
+    """
 
     tokens: list[int] = field(default_factory=list[int])
     ms: float = 0.0
@@ -33,7 +39,8 @@ class Decoded:
     n_passes: int = 0
     n_drafted: int = 0
     n_accepted: int = 0
-    cost: float = 0.0
+    widths: list[int] = field(default_factory=list[int])
+    own_ms: float = 0.0
 
 
 class MissingPeerError(CodespecError):

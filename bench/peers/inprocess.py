@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable
 from pathlib import Path
+
+import numpy as np
 
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT
@@ -12,10 +15,11 @@ from codespec.engine.local import LocalEngine
 from codespec.native import SuffixAutomaton
 from codespec.types import Drafter
 
-from ..acceptance import cost_in_passes
-from ..peer import PACKAGE, load_peer
+from ..peer import PACKAGE, Peer, PeerTree, load_peer
+from ..predicted import own_ms
 from ..reference import PromptLookup, Sources
-from .arctic import ArcticDrafter
+from ..replay import Tree
+from .arctic import MAX_SPEC_FACTOR, MIN_TOKEN_PROB, ArcticDrafter
 from .base import Decoded, Job, MissingPeerError
 
 
@@ -46,7 +50,7 @@ class OtherDrafter:
     make: a new drafter for every request.
     """
 
-    def __init__(self, config: str, engine: LocalEngine, make: Callable[[], Drafter]) -> None:
+    def __init__(self, config: str, engine: LocalEngine, make: Callable[[Job], Drafter]) -> None:
         self.config = config
         self._engine = engine
         self._make = make
@@ -55,7 +59,7 @@ class OtherDrafter:
         pass
 
     def decode(self, job: Job) -> Decoded:
-        chain = DraftChain([self._make()], self._engine.info.n_vocab, 1, FLAT)
+        chain = DraftChain([self._make(job)], self._engine.info.n_vocab, 1, FLAT)
         return _timed(self._engine, job, chain)
 
     def close(self) -> None:
@@ -65,38 +69,68 @@ class OtherDrafter:
 class Arctic(OtherDrafter):
     """`Peer`: ArcticInference's suffix trie and rule (Oliaro et al. 2024) over the prompt.
 
-    extension: file of its native module, None for the installed package.
+    extension:  file of its native module, None for the installed package.
+    factor, min_prob: its settings, its own defaults by default.
+    with_files: give it the workspace, too, as a trie that is made before the clock starts.
     """
 
-    def __init__(self, config: str, engine: LocalEngine, extension: Path | None) -> None:
+    def __init__(
+        self,
+        config: str,
+        engine: LocalEngine,
+        extension: Path | None,
+        factor: float = MAX_SPEC_FACTOR,
+        min_prob: float = MIN_TOKEN_PROB,
+        with_files: bool = False,
+    ) -> None:
         super().__init__(config, engine, self._drafter)
         self._extension = extension
+        self._settings = factor, min_prob
+        self._with_files = with_files
+        self._files: tuple[Tree, PeerTree] | None = None
 
     def start(self) -> None:
         self._peer = load_peer(self._extension)
         if self._peer is None:
             raise MissingPeerError(f"{PACKAGE} is not installed", f"pip install {PACKAGE}")
 
-    def _drafter(self) -> Drafter:
+    def _drafter(self, job: Job) -> Drafter:
         assert self._peer is not None
-        return ArcticDrafter(self._peer.tree())
+        files = self._files_of(self._peer, job.tree) if self._with_files and job.tree else None
+        return ArcticDrafter(self._peer.tree(), *self._settings, files)
+
+    def _files_of(self, peer: Peer, tree: Tree) -> PeerTree:
+        if self._files is None or self._files[0] is not tree:
+            made = peer.tree()
+            for i, tokens in enumerate(tree.living):
+                made.extend_ndarray(i, np.ascontiguousarray(tokens, np.int32))
+            self._files = tree, made
+        return self._files[1]
 
 
-def prompt_lookup(max_ngram: int, width: int) -> Drafter:
+def prompt_lookup(max_ngram: int, width: int, _job: Job) -> Drafter:
     """Prompt lookup (Saxena 2023): copy what followed the last few tokens before."""
     return PromptLookup(Sources(SuffixAutomaton()), max_ngram, width)
 
 
+# Servers sleep while others decode, and on a busy machine what has slept goes first: we sleep, too.
+_PAUSE_S = 0.02
+
+
 def _timed(engine: LocalEngine, job: Job, chain: DraftChain) -> Decoded:
+    time.sleep(_PAUSE_S)
     tokens, trace = engine.decode(job.context, job.max_tokens, chain)
+    # An end token takes a pass like any other, and the other peers count it.
+    n_timed = len(tokens) + (len(tokens) < job.max_tokens)
     return Decoded(
         tokens,
         trace.ms,
-        trace.n_tokens,
+        n_timed,
         trace.n_target_passes,
         trace.n_drafted,
         trace.n_accepted,
-        cost_in_passes(trace, engine.curve),
+        trace.pass_width,
+        own_ms(trace),
     )
 
 
@@ -116,4 +150,14 @@ def own_peers(
         for n, width in ((3, 2), (3, 4), (4, 4)):
             make = functools.partial(prompt_lookup, n, width)
             peers.append(OtherDrafter(f"prompt lookup n={n} width={width}", engine, make))
+        for factor, min_prob, with_files in (
+            (1.0, 0.5, False), (0.25, 0.5, False), (1.0, 0.1, True), (0.25, 0.5, True)
+        ):  # fmt: skip
+            config = f"arctic suffix trie factor={factor} p>={min_prob}"
+            peers.append(
+                Arctic(
+                    config + (", workspace" if with_files else ""),
+                    engine, extension, factor, min_prob, with_files,
+                )
+            )  # fmt: skip
     return peers

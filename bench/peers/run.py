@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from codespec.config import Settings
 from codespec.engine.local import LocalEngine
@@ -17,6 +19,7 @@ from codespec.errors import InputError
 from codespec.models.registry import draft_path, target_path
 from codespec.types import CompletionRequest
 
+from ..predicted import CONTEXTS, PassCosts, measure_passes
 from ..replay import Tree
 from ..results import Row
 from . import huggingface, server
@@ -26,6 +29,7 @@ from .workload import Place, places
 
 PLAIN = "plain"
 MAX_THREADS = 8
+N_RESAMPLES = 2000
 
 
 @dataclass
@@ -39,15 +43,23 @@ class Missing:
 
 @dataclass
 class Tally:
-    """One peer on one workload; a list a request of its repeats."""
+    """One peer on one workload; a list a request of its repeats. predicted_ms: of each request,
+    where it is a loop of ours."""
 
     runs: list[list[Decoded]] = field(default_factory=list[list[Decoded]])
+    predicted_ms: list[float] = field(default_factory=list[float])
+
+    @property
+    def times(self) -> npt.NDArray[np.float64]:
+        """(requests, 2) the median milliseconds of a request's repeats, and tokens in that time."""
+        return np.array(
+            [(statistics.median(d.ms for d in runs), runs[0].n_timed) for runs in self.runs]
+        )
 
     @property
     def tok_per_s(self) -> float:
-        """Of the median time of each request's repeats."""
-        ms = sum(statistics.median(d.ms for d in repeats) for repeats in self.runs)
-        return 1e3 * sum(repeats[0].n_timed for repeats in self.runs) / ms if ms else 0.0
+        ms, n = self.times.sum(axis=0).tolist()
+        return 1e3 * n / ms if ms else 0.0
 
 
 @dataclass
@@ -80,6 +92,7 @@ class Comparison:
         started: list[Peer] = []
         try:
             engine.settle()
+            costs = measure_passes(engine.target, CONTEXTS)
             self._start(list(self._peers(engine)), started)
             wanted = list(
                 places(self.repo, engine.tokenizer, self.n_commits, self.glob, self.n_places)
@@ -92,7 +105,12 @@ class Comparison:
                 peer.decode(self._job(engine, wanted[0]))
             for i, place in enumerate(wanted):
                 progress(i, len(wanted))
-                self._ask(engine, started, place, tallies)
+                job = self._job(engine, place)
+                if len(job.context.prompt):
+                    # Nobody is always first after a pause, or always behind the same neighbour.
+                    # Both workloads of an edit go the same way.
+                    order = started if i // 2 % 2 == 0 else started[::-1]
+                    self._ask(order, job, place.workload, costs, tallies)
             return rows(tallies, engine.info.name, engine.info.backend)
         finally:
             for peer in started:
@@ -120,27 +138,31 @@ class Comparison:
 
     def _ask(
         self,
-        engine: LocalEngine,
         peers: Sequence[Peer],
-        place: Place,
+        job: Job,
+        workload: str,
+        costs: PassCosts,
         tallies: dict[tuple[str, str], Tally],
     ) -> None:
-        job = self._job(engine, place)
-        if not len(job.context.prompt):
-            return
         # The first to decode at a place would pay for what the others find warm.
-        peers[0].decode(job)
+        next(peer for peer in peers if peer.config == PLAIN).decode(job)
         repeats: dict[str, list[Decoded]] = {peer.config: [] for peer in peers}
         for i in range(self.n_repeats):
-            # Nobody is always first after a pause, or always behind the same neighbour.
             for peer in peers if i % 2 == 0 else reversed(peers):
                 repeats[peer.config].append(peer.decode(job))
-        for config, runs in repeats.items():
-            tallies.setdefault((config, place.workload), Tally()).runs.append(runs)
+        for peer in peers:
+            runs = repeats[peer.config]
+            tally = tallies.setdefault((peer.config, workload), Tally())
+            tally.runs.append(runs)
+            if runs[0].widths:
+                n_context = len(job.context.prompt) + len(runs[0].tokens) // 2
+                # What a prediction knows of our own work is of another run.
+                other = peer.decode(job)
+                tally.predicted_ms.append(costs.ms(runs[0].widths, n_context) + other.own_ms)
 
     def _job(self, engine: LocalEngine, place: Place) -> Job:
         self._tree = place.tree
-        return Job(engine.context(self._request(place)), place.max_tokens)
+        return Job(engine.context(self._request(place)), place.max_tokens, place.tree)
 
     def _request(self, place: Place) -> CompletionRequest:
         return CompletionRequest(
@@ -158,6 +180,8 @@ class Comparison:
         options = dict(server.DEFAULTS)
         if draft is not None:
             options |= server.DRAFT_DEFAULT
+        if engine.info.backend == "cpu":
+            options |= server.PLAIN_TUNED
         if not self.quick:
             options |= server.TUNED
             if draft is not None:
@@ -187,34 +211,79 @@ class Comparison:
 
 
 def rows(tallies: dict[tuple[str, str], Tally], model: str, backend: str) -> list[Row]:
-    """A row a peer and workload, plain decoding first. same: the share of requests for which the
-    peer wrote what plain decoding wrote; floating point makes the difference. predicted_ratio: of
-    the same passes by the machine's curve alone."""
+    """A row a peer and workload, plain decoding first.
+
+    ratio_low, ratio_high: 95 % interval of `ratio_to_plain`. ratio_to_best_other: of plain decoding
+    and codespec's ways alone, beside the fastest of the other systems. same: the share of requests
+    for which the peer wrote what plain decoding wrote; floating point makes the difference.
+    predicted_ratio: by what the passes cost, and what our own work took in another run.
+    """
     out: list[Row] = []
-    for (config, workload), tally in tallies.items():
-        plain = tallies[PLAIN, workload]
-        firsts = [repeats[0] for repeats in tally.runs]
-        texts = [repeats[0].tokens for repeats in plain.runs]
-        n_tokens = sum(len(d.tokens) for d in firsts)
-        n_passes = sum(d.n_passes for d in firsts)
-        predicted = sum(d.cost for d in firsts)
-        plainly = sum(repeats[0].cost for repeats in plain.runs)
-        same = sum(d.tokens == text for d, text in zip(firsts, texts, strict=True))
-        out.append(
-            {
-                "config": config,
-                "workload": workload,
-                "model": model,
-                "backend": backend,
-                "n_requests": len(firsts),
-                "n_tokens": n_tokens,
-                "tok_per_s": tally.tok_per_s,
-                "ratio_to_plain": tally.tok_per_s / plain.tok_per_s if plain.tok_per_s else 0.0,
-                **({"predicted_ratio": plainly / predicted} if predicted else {}),
-                "mat": n_tokens / n_passes if n_passes else 0.0,
-                "drafted": sum(d.n_drafted for d in firsts),
-                "accepted": sum(d.n_accepted for d in firsts),
-                "same": same / len(firsts),
-            }
-        )
-    return sorted(out, key=lambda row: str(row["workload"]))
+    for workload in dict.fromkeys(workload for _, workload in tallies):
+        mine = {config: tally for (config, of), tally in tallies.items() if of == workload}
+        for config in sorted(mine, key=lambda config: config != PLAIN):
+            out.append(
+                {
+                    "config": config,
+                    "workload": workload,
+                    "model": model,
+                    "backend": backend,
+                    **_figures(mine[config], mine[PLAIN]),
+                    **({} if is_other(config) else _beside_best(mine[config], mine)),
+                }
+            )
+    return out
+
+
+def _figures(tally: Tally, plain: Tally) -> Row:
+    firsts = [repeats[0] for repeats in tally.runs]
+    texts = [repeats[0].tokens for repeats in plain.runs]
+    n_tokens = sum(len(d.tokens) for d in firsts)
+    n_passes = sum(d.n_passes for d in firsts)
+    predicted, plainly = sum(tally.predicted_ms), sum(plain.predicted_ms)
+    same = sum(d.tokens == text for d, text in zip(firsts, texts, strict=True))
+    low, high = ratio_interval(tally, plain)
+    return {
+        "n_requests": len(firsts),
+        "n_tokens": n_tokens,
+        "tok_per_s": tally.tok_per_s,
+        "ratio_to_plain": tally.tok_per_s / plain.tok_per_s if plain.tok_per_s else 0.0,
+        "ratio_low": low,
+        "ratio_high": high,
+        **({"predicted_ratio": plainly / predicted} if predicted else {}),
+        "mat": n_tokens / n_passes if n_passes else 0.0,
+        "drafted": sum(d.n_drafted for d in firsts),
+        "accepted": sum(d.n_accepted for d in firsts),
+        "same": same / len(firsts),
+    }
+
+
+def ratio_interval(tally: Tally, other: Tally) -> tuple[float, float]:
+    """95 % interval of the ratio of tokens a second, over which requests it might have been
+    (bootstrap by requests, both sides of one together; Efron 1979, percentile method)."""
+    rng = np.random.default_rng(0)
+    a, b = tally.times, other.times
+    chosen = rng.integers(0, len(a), (N_RESAMPLES, len(a)))
+    (ms_a, n_a), (ms_b, n_b) = (times[chosen].sum(axis=1).T for times in (a, b))
+    ratios = (n_a * ms_b) / np.maximum(n_b * ms_a, 1e-9)
+    low, high = np.percentile(ratios, [2.5, 97.5]).tolist()
+    return float(low), float(high)
+
+
+def is_other(config: str) -> bool:
+    """Whether it is another system's way of decoding."""
+    return config != PLAIN and not config.startswith("codespec")
+
+
+def _beside_best(mine: Tally, tallies: Mapping[str, Tally]) -> Row:
+    """Speed in units of the fastest other system's, and its 95 % interval; {} without any."""
+    others = [tally for config, tally in tallies.items() if is_other(config)]
+    best = max(others, key=lambda tally: tally.tok_per_s, default=None)
+    if best is None or not best.tok_per_s:
+        return {}
+    low, high = ratio_interval(mine, best)
+    return {
+        "ratio_to_best_other": mine.tok_per_s / best.tok_per_s,
+        "ratio_to_best_other_low": low,
+        "ratio_to_best_other_high": high,
+    }

@@ -33,20 +33,27 @@ DEFAULTS: dict[str, tuple[str, ...]] = {
     "llama-server ngram-mod": ("--spec-type", "ngram-mod"),
     "llama-server ngram-cache": ("--spec-type", "ngram-cache"),
 }
+# Ours goes without flash attention on a CPU as well: at these widths it costs more than it saves.
+_NO_FLASH = ("--flash-attn", "off")
+PLAIN_TUNED: dict[str, tuple[str, ...]] = {"llama-server fa=off": _NO_FLASH}
 TUNED: dict[str, tuple[str, ...]] = {
-    f"llama-server ngram-simple n={n} m={m}": (
-        *("--spec-type", "ngram-simple"),
-        *("--spec-ngram-simple-size-n", str(n), "--spec-ngram-simple-size-m", str(m)),
+    f"llama-server {kind} n={n} m={m} fa=off": (
+        *("--spec-type", kind, *_NO_FLASH),
+        *(f"--spec-{kind}-size-n", str(n), f"--spec-{kind}-size-m", str(m)),
     )
-    for n, m in ((3, 3), (4, 8), (6, 8), (8, 16))
-}
+    for kind, n, m in (
+        ("ngram-simple", 3, 3), ("ngram-simple", 6, 8), ("ngram-simple", 12, 16),
+        ("ngram-map-k", 3, 3), ("ngram-map-k", 6, 8),
+        ("ngram-map-k4v", 3, 3), ("ngram-map-k4v", 6, 8),
+    )
+}  # fmt: skip
 DRAFT_DEFAULT: dict[str, tuple[str, ...]] = {"llama-server draft": ("--spec-type", "draft-simple")}
 DRAFT_TUNED: dict[str, tuple[str, ...]] = {
-    f"llama-server draft max={n} p>={p}": (
-        *("--spec-type", "draft-simple"),
+    f"llama-server draft max={n} p>={p} fa=off": (
+        *("--spec-type", "draft-simple", *_NO_FLASH),
         *("--spec-draft-n-max", str(n), "--spec-draft-p-min", str(p)),
     )
-    for n, p in ((1, 0.5), (2, 0.8), (4, 0.8), (8, 0.9))
+    for n, p in ((1, 0.8), (2, 0.9), (4, 0.9))
 }
 
 
@@ -116,7 +123,10 @@ class Server:
     def decode(self, job: Job) -> Decoded:
         body: dict[str, Any] = {
             "prompt": job.context.prompt.tolist(),
+            # Greedy, by the cheapest chain of samplers it has.
             "temperature": 0.0,
+            "samplers": ["top_k"],
+            "top_k": 1,
             "cache_prompt": True,
             "return_tokens": True,
         }

@@ -103,6 +103,7 @@ class Completer:
                 trace.draft_ms += (t1 - t0) * 1e3
                 trace.target_ms += (t2 - t1) * 1e3
                 trace.pass_ms.append(round((t2 - t1) * 1e3, 4))
+                trace.pass_width.append(len(tail) + len(draft))
                 trace.pass_depth.append(len(draft) if draft.is_chain else max(depths(draft)))
                 trace.pass_accepted.append(len(verdict.path))
                 self._on_pass(len(tail) + len(draft), (t2 - t1) * 1e3)

@@ -55,6 +55,7 @@ from codespec.types import (
     ModelInfo,
     OnProgress,
     SamplingParams,
+    TargetModel,
     Tokens,
     Trace,
 )
@@ -326,6 +327,11 @@ class LocalEngine:
     def curve(self) -> CostCurve:
         """What passes of the target cost by now."""
         return self._pace.curve
+
+    @property
+    def target(self) -> TargetModel:
+        """The model itself, for measurements while no request is at work."""
+        return self._target
 
     @property
     def n_threads(self) -> int:

@@ -22,7 +22,8 @@ def test_rows_are_read_as_written(tmp_path: Path) -> None:
     results.append(file, rows)
     assert results.read(file) == rows * 2
     assert rows[0]["bench"] == "replay"
-    assert {"cpu", "n_cores", "python", "codespec", "llama_cpp"} <= set(rows[0]["machine"])
+    named = {"cpu", "n_cores", "memory_gib", "backend", "os", "python", "codespec", "llama_cpp"}
+    assert named <= set(rows[0]["machine"])
 
 
 @pytest.mark.parametrize("content", ["nonsense", "[1, 2]", '{"a": 1}\n{"b":'])
@@ -69,6 +70,14 @@ def test_the_gate_looks_at_the_direction() -> None:
     worse = gate.regressions(base, [{**RUN, "mat": 1.9, "bytes_per_token": 5.2}], 0.01)
     assert [w.figure for w in worse] == ["mat", "bytes_per_token"]
     assert not gate.regressions(base, [{**RUN, "mat": 1.99, "bytes_per_token": 5.04}], 0.01)
+
+
+def test_drafting_more_for_nothing_is_worse() -> None:
+    base = gate.gated([{**RUN, "accepted": 10, "n_drafted": 100}])
+    (worse,) = gate.regressions(base, [{**RUN, "accepted": 10, "n_drafted": 110}], 0.01)
+    assert (worse.figure, worse.before, worse.now) == ("n_drafted", 100, 110)
+    assert not gate.regressions(base, [{**RUN, "accepted": 11, "n_drafted": 110}], 0.01)
+    assert not gate.regressions(base, [{**RUN, "accepted": 10, "n_drafted": 90}], 0.01)
 
 
 def test_a_missing_result_is_a_regression() -> None:

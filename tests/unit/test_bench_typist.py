@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from codespec.drafters.cost import CostCurve
 from codespec.types import SourceStats, Trace
-from codespec_bench.acceptance import by_position, by_source, cost_in_passes
+from codespec_bench.acceptance import by_position, by_source
 from codespec_bench.editor import Reply
 from codespec_bench.history import Commit, Hunk
 from codespec_bench.keystrokes import strokes
@@ -136,13 +135,3 @@ def test_acceptance_by_source_and_place() -> None:
     trace.by_source["suffix"] = SourceStats(5, 3)
     assert by_position([trace, trace]) == [[4, 4], [2, 4], [0, 2]]
     assert by_source([trace, trace]) == {"suffix": [6, 10]}
-
-
-def test_cost_is_in_passes_of_one_token_whatever_the_speed_of_the_moment() -> None:
-    chains = Trace(n_drafted=4, pass_depth=[0, 1, 3])
-    for ms in (1.0, 7.0):
-        curve = CostCurve({1: ms, 2: 2 * ms, 4: 3 * ms, 8: 5 * ms})
-        assert cost_in_passes(chains, curve) == pytest.approx(1 + 2 + 3)
-        assert cost_in_passes(Trace(pass_depth=[0, 0]), curve) == pytest.approx(2)
-        # A tree is wider than it is deep.
-        assert cost_in_passes(Trace(n_drafted=7, pass_depth=[0, 2]), curve) == pytest.approx(1 + 5)

@@ -1,0 +1,143 @@
+"""Predicting how long decoding takes, on machines whose laws are known; ratios of many requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from codespec.backends.fake import FakeTarget
+from codespec.drafters.chain import DraftChain
+from codespec.engine.completer import Completer, Limits
+from codespec.sampling import Sampler
+from codespec.types import NO_DRAFT, Context, Draft, SamplingParams, Tokens, Trace, Verdict
+from codespec_bench.peers.base import Decoded, Job
+from codespec_bench.peers.inprocess import Engine
+from codespec_bench.peers.run import Tally, ratio_interval, rows
+from codespec_bench.predicted import CONTEXTS, WIDTHS, measure_passes, own_ms
+
+
+class Machine(FakeTarget):
+    """Passes take a known time on a clock of its own: by width, width before, and context."""
+
+    def __init__(self, law: Callable[[int, int, int], float], **options: Any) -> None:
+        super().__init__(**options)
+        self.now = 0.0
+        self._law = law
+        self._before = 0
+
+    def clock(self) -> float:
+        return self.now
+
+    def decode(self, tokens: Tokens, draft: Draft) -> Any:
+        n = len(tokens) + len(draft)
+        self.now += self._law(n, self._before, self.n_cached) / 1e3
+        self._before = n
+        return super().decode(tokens, draft)
+
+
+def law(n: int, before: int, n_context: int) -> float:
+    return 1.0 + 0.3 * n + 0.5 * (n > 4) + 0.2 * (n != before) + n_context * (1e-3 + 2e-4 * n)
+
+
+def test_passes_cost_what_width_width_before_and_context_say() -> None:
+    target = Machine(law)
+    costs = measure_passes(target, CONTEXTS, n_repeats=2, clock=target.clock)
+    for n_context in (64, *CONTEXTS, 500, 1200):
+        for widths in ([1, 1, 1], [1, 4, 1], [5, 5, 1, 2, 2, 16, 1]):
+            befores = [0, *widths]
+            expected = sum(law(n, b, n_context) for n, b in zip(widths, befores, strict=False))
+            assert costs.ms(widths, n_context) == pytest.approx(expected, rel=1e-6)
+    assert costs.ms([20], 500) == pytest.approx(law(20, 0, 500), rel=1e-6)
+
+
+def test_a_model_that_takes_no_drafts() -> None:
+    target = Machine(law, max_draft=0)
+    costs = measure_passes(target, (32,), n_repeats=2, clock=target.clock)
+    assert costs.widths.tolist() == [1]
+    assert costs.ms([1, 1], 32) == pytest.approx(2 * law(1, 1, 32))
+
+
+def test_measuring_ends_with_its_time() -> None:
+    target = Machine(lambda n, before, n_context: 1000.0)
+    measure_passes(target, (16,), n_repeats=50, budget_s=1.0, clock=target.clock)
+    assert target.now < 8 * len(WIDTHS)
+
+
+class Repeats:
+    """`Drafter` of two tokens, now and then, that takes 3 ms on the machine's clock."""
+
+    name = "repeats"
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def begin(self, context: Context) -> None: ...
+
+    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+        self._machine.now += 3e-3
+        return Draft.chain(np.array([1, 2], np.int32)) if len(emitted) % 3 == 0 else NO_DRAFT
+
+    def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None: ...
+
+
+def test_the_time_of_a_run_follows_from_parts_measured_apart() -> None:
+    target = Machine(law)
+    costs = measure_passes(target, CONTEXTS, n_repeats=2, clock=target.clock)
+    context = Context(np.arange(300, dtype=np.int32) % 50)
+
+    def run() -> Trace:
+        target.prefill(context.prompt, lambda: False)
+        trace, started = Trace(), target.now
+        chain = DraftChain([Repeats(target)], target.info.n_vocab)
+        completer = Completer(target, chain, target.clock)
+        completer.run(context, Sampler(SamplingParams()), Limits(40), trace=trace)
+        trace.ms = (target.now - started) * 1e3
+        return trace
+
+    run()  # reads the prompt
+    seen, other = run(), run()
+    assert sum(width > 1 for width in seen.pass_width) > 5
+    predicted = costs.ms(seen.pass_width, 300 + 20) + own_ms(other)
+    assert predicted == pytest.approx(seen.ms, rel=0.02)
+
+
+def test_an_end_token_counts_in_the_time_it_took() -> None:
+    class Ends:
+        def chain(self, workspace: str, drafters: object) -> None: ...
+        def decode(self, context: Context, max_tokens: int, chain: None) -> tuple[list[int], Trace]:
+            return list(range(3)), Trace(n_tokens=3, n_target_passes=4, ms=8.0)
+
+    peer = Engine("plain", Ends(), ())  # pyright: ignore[reportArgumentType]
+    context = Context(np.zeros(1, np.int32))
+    assert peer.decode(Job(context, 9)).n_timed == 4
+    assert peer.decode(Job(context, 3)).n_timed == 3
+
+
+def requests(*ms: float) -> Tally:
+    return Tally([[Decoded([1] * 10, m, 10, 5, 6, 5)] for m in ms])
+
+
+def test_rows_say_how_sure_a_ratio_is() -> None:
+    steady, shaky = [10.0] * 30, [4.0, 16.0] * 15
+    tallies = {
+        ("llama-server", "edits"): requests(*[m * 0.9 for m in steady]),
+        ("codespec", "edits"): requests(*[m / 2 for m in steady]),
+        ("plain", "edits"): requests(*steady),
+        ("other", "edits"): requests(*shaky),
+    }
+    found = {str(row["config"]): row for row in rows(tallies, "m", "cpu")}
+    assert next(iter(found)) == "plain"
+    assert found["codespec"]["ratio_to_plain"] == pytest.approx(2)
+    assert found["codespec"]["ratio_low"] == pytest.approx(2)
+    assert found["codespec"]["ratio_high"] == pytest.approx(2)
+    assert found["codespec"]["ratio_to_best_other"] == pytest.approx(1.8)
+    assert found["other"]["ratio_to_plain"] == pytest.approx(1)
+    assert found["other"]["ratio_low"] < 0.9
+    assert found["other"]["ratio_high"] > 1.1
+    assert "ratio_to_best_other" not in found["llama-server"]
+    # Both sides of a request are drawn together: what slows both down is no doubt about the ratio.
+    low, high = ratio_interval(requests(*[m / 2 for m in shaky]), requests(*shaky))
+    assert (low, high) == (pytest.approx(2), pytest.approx(2))
