@@ -28,6 +28,16 @@ WIDTHS = (*range(1, 18), 24, 33)
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """What a decoding's time is predicted from. widths: tokens of its passes, in order, behind
+    about n_context tokens. own_ms: our own work, from another run of the same request."""
+
+    widths: Sequence[int]
+    n_context: int
+    own_ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class PassCosts:
     """Milliseconds of passes, sampling included.
 
@@ -51,6 +61,9 @@ class PassCosts:
             before = width
         return total
 
+    def predicted_ms(self, run: Run) -> float:
+        return self.ms(run.widths, run.n_context) + run.own_ms
+
     def _at(self, costs: npt.NDArray[np.float64], width: int, n_context: int) -> float:
         n = len(self.widths)
         at = [float(_line(width, self.widths, costs[i, :n])) for i in range(len(self.contexts))]
@@ -65,48 +78,67 @@ def _line(x: float, xs: npt.NDArray[np.float64], ys: npt.NDArray[np.float64]) ->
     return ys[i] + (x - xs[i]) * (ys[i + 1] - ys[i]) / (xs[i + 1] - xs[i])
 
 
-def measure_passes(
-    target: TargetModel,
-    contexts: Sequence[int],
-    n_repeats: int = 7,
-    budget_s: float = 20.0,
-    clock: Callable[[], float] = time.perf_counter,
-) -> PassCosts:
-    """Medians of `n_repeats` passes over random tokens; fewer where the time is up before.
+class PassTimer:
+    """Times passes over random tokens, a round of all widths at a time.
 
-    Takes about two seconds on the smallest models.
+    Rounds are to be spread over what is predicted, since a machine's speed drifts, and not that of
+    all widths alike. A round takes half a second on the smallest models; none begins once
+    `budget_s` is spent.
     """
-    started = clock()
-    rng = np.random.default_rng(0)
-    chosen = sorted({max(1, min(n, target.info.n_ctx // 2)) for n in contexts})
-    widths = [n for n in WIDTHS if n - 1 <= target.max_draft]
-    passes = [_Passes(target, clock, _random(rng, target, n + 1)) for n in chosen]
-    drafts = {n: Draft.chain(_random(rng, target, n - 1)) if n > 1 else NO_DRAFT for n in widths}
-    times: dict[tuple[int, int, bool], list[float]] = {}
-    for repeat in range(n_repeats):
-        if repeat and clock() - started > budget_s:
-            break
-        for i, one in enumerate(passes):
-            one.ms(NO_DRAFT)  # reads the context, where it was another
-            for n in widths:
-                one.ms(NO_DRAFT)
-                if n > 1:
-                    times.setdefault((i, n, False), []).append(one.ms(drafts[n]))
-                times.setdefault((i, n, True), []).append(one.ms(drafts[n]))
-                if n > 1:
-                    times.setdefault((i, 1, False), []).append(one.ms(NO_DRAFT))
 
-    def table(same: bool) -> npt.NDArray[np.float64]:
+    def __init__(
+        self,
+        target: TargetModel,
+        contexts: Sequence[int] = CONTEXTS,
+        budget_s: float = 60.0,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._clock = clock
+        self._left_s = budget_s
+        rng = np.random.default_rng(0)
+        self._contexts = sorted({max(1, min(n, target.info.n_ctx // 2)) for n in contexts})
+        self._widths = [n for n in WIDTHS if n - 1 <= target.max_draft]
+        self._passes = [_Passes(target, clock, _random(rng, target, n + 1)) for n in self._contexts]
+        self._drafts = {
+            n: Draft.chain(_random(rng, target, n - 1)) if n > 1 else NO_DRAFT for n in self._widths
+        }
+        self._times: dict[tuple[int, int, bool], list[float]] = {}
+
+    def round(self) -> None:
+        if self._left_s <= 0:
+            return
+        started = self._clock()
+        for i, one in enumerate(self._passes):
+            one.ms(NO_DRAFT)  # reads the context
+            for n in self._widths:
+                self._note(i, 1, True, one.ms(NO_DRAFT))
+                if n > 1:
+                    self._note(i, n, False, one.ms(self._drafts[n]))
+                self._note(i, n, True, one.ms(self._drafts[n]))
+                if n > 1:
+                    self._note(i, 1, False, one.ms(NO_DRAFT))
+        self._left_s -= self._clock() - started
+
+    def costs(self) -> PassCosts:
+        """Means of all rounds, at least one."""
+        return PassCosts(
+            np.array(self._contexts, np.float64),
+            np.array(self._widths, np.float64),
+            self._table(True),
+            self._table(False),
+        )
+
+    def _note(self, i: int, n: int, same: bool, ms: float) -> None:
+        self._times.setdefault((i, n, same), []).append(ms)
+
+    def _table(self, same: bool) -> npt.NDArray[np.float64]:
         # A target that takes no drafts has passes of one width alone.
+        known = self._times
         rows = [
-            [statistics.median(times.get((i, n, same)) or times[i, n, True]) for n in widths]
-            for i in range(len(chosen))
+            [_mean(known.get((i, n, same)) or known[i, n, True]) for n in self._widths]
+            for i in range(len(self._contexts))
         ]
         return np.array(rows)
-
-    return PassCosts(
-        np.array(chosen, np.float64), np.array(widths, np.float64), table(True), table(False)
-    )
 
 
 class _Passes:
@@ -130,6 +162,12 @@ class _Passes:
         rows = target.decode(tail, draft)
         target.keep(accept(draft, rows, self._sampler, [], target.info.eog).path)
         return (self._clock() - started) * 1e3
+
+
+def _mean(times: Sequence[float]) -> float:
+    """A sum of many passes goes by their mean; one that was interrupted counts twice the usual."""
+    most = 2 * statistics.median(times)
+    return statistics.fmean(min(ms, most) for ms in times)
 
 
 def _random(rng: np.random.Generator, target: TargetModel, n: int) -> Tokens:

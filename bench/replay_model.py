@@ -29,12 +29,14 @@ from codespec.types import CompletionRequest, Context, SamplingParams, Tokens, T
 
 from .acceptance import by_position, by_source
 from .history import Commit, History, Hunk
-from .predicted import CONTEXTS, measure_passes, own_ms
+from .predicted import PassTimer, Run, own_ms
 from .reference import Ideal, Sources
 from .replay import MAX_TOKENS, MIN_TOKENS, Tally, TextTarget, Tree, Trees
 from .results import Row
 
 IDEAL_WIDTH = 24
+N_ROUNDS = 8
+"""Rounds of passes that are timed between the commits."""
 
 
 @dataclass
@@ -49,13 +51,13 @@ class _Sums:
     n_passes: int = 0
     n_drafted: int = 0
     n_accepted: int = 0
-    predicted_ms: float = 0.0
+    runs: list[Run] = field(default_factory=list[Run])
     traces: list[Trace] = field(default_factory=list[Trace])
 
     def add(
-        self, trace: Trace, ms: Sequence[float], decoding_ms: Sequence[float], predicted_ms: float
+        self, trace: Trace, ms: Sequence[float], decoding_ms: Sequence[float], run: Run
     ) -> None:
-        self.predicted_ms += predicted_ms
+        self.runs.append(run)
         self.ms += statistics.median(ms)
         self.decoding_ms += statistics.median(decoding_ms)
         self.n_tokens += trace.n_tokens
@@ -90,7 +92,7 @@ class ModelReplay:
         self._engine = LocalEngine(settings, repository=lambda workspace: self._tree)
         self._clock = clock
         self._engine.settle()
-        self._costs = measure_passes(self._engine.target, CONTEXTS)
+        self._passes = PassTimer(self._engine.target)
         self._max_tokens = settings.completion.max_tokens
         self._n_repeats = n_repeats
         self._cuts = safe_cuts(self._engine.tokenizer)
@@ -109,6 +111,8 @@ class ModelReplay:
         commits = self._history.commits(n_commits, until)
         for i, commit in enumerate(commits):
             progress(i, len(commits))
+            if i % max(1, len(commits) // N_ROUNDS) == 0:
+                self._passes.round()
             for hunk in commit.hunks:
                 n = len(self._engine.tokenizer.encode(hunk.text))
                 if MIN_TOKENS <= n <= MAX_TOKENS:
@@ -140,8 +144,8 @@ class ModelReplay:
             traces = ways[way]
             decoding_ms = [_decoding_ms(t) for t in traces]
             n_context = len(warm.context.prompt) + traces[0].n_tokens // 2
-            passes_ms = self._costs.ms(traces[0].pass_width, n_context)
-            sums.add(traces[0], took[way], decoding_ms, passes_ms + own_ms(others[way]))
+            run = Run(traces[0].pass_width, n_context, own_ms(others[way]))
+            sums.add(traces[0], took[way], decoding_ms, run)
         self._ideal(warm.context, np.array(warm.tokens, np.int32), hunk, tree)
 
     def _request(self, hunk: Hunk, drafters: tuple[str, ...] | None) -> CompletionRequest:
@@ -174,8 +178,17 @@ class ModelReplay:
         """One line each for plain decoding, codespec, and the ideal."""
         info = self._engine.info
         ideal = self._plain_cost / self._ideal_cost
-        shared: Row = {"model": info.name, "backend": info.backend, "n_hunks": self.n_hunks}
+        shared: Row = {
+            "model": info.name,
+            "backend": info.backend,
+            "n_threads": self._engine.n_threads,
+            "n_hunks": self.n_hunks,
+        }
         rows: list[Row] = []
+        costs = self._passes.costs()
+        predicted_ms = {
+            id(sums): sum(map(costs.predicted_ms, sums.runs)) for sums in (self.plain, self.drafted)
+        }
         for name, sums in (("plain", self.plain), ("codespec", self.drafted)):
             speedup = self.plain.ms / sums.ms
             rows.append(
@@ -192,7 +205,7 @@ class ModelReplay:
                     "token_ms": statistics.median(sums.token_ms) if sums.token_ms else 0.0,
                     "speedup": speedup,
                     "decoding_speedup": self.plain.decoding_ms / sums.decoding_ms,
-                    "predicted_speedup": self.plain.predicted_ms / sums.predicted_ms,
+                    "predicted_speedup": predicted_ms[id(self.plain)] / predicted_ms[id(sums)],
                     "share_of_ideal": speedup / ideal,
                     "equal_texts": self.n_equal / self.n_hunks,
                     "by_source": by_source(sums.traces),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import statistics
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -32,7 +33,7 @@ th:first-child, td:first-child { text-align: left; white-space: nowrap; }
 @media print {
   body { max-width: none; } h2 { break-after: avoid; } figure, tr { break-inside: avoid; }
   table { display: table; width: 100%; font-size: 6px; }
-  th, td { padding: 1px 2px; overflow-wrap: anywhere; }
+  th, td { padding: 1px 2px; } th { overflow-wrap: anywhere; } td { white-space: nowrap; }
   th:first-child, td:first-child { white-space: normal; }
 }
 """
@@ -42,7 +43,7 @@ def page(rows: Sequence[Row]) -> str:
     """The whole report: a section a benchmark, in the order of their first rows."""
     parts = ["<h1>codespec: benchmark report</h1>", *_machines(rows)]
     for bench in dict.fromkeys(str(row.get("bench", "")) for row in rows):
-        mine = [row for row in rows if str(row.get("bench", "")) == bench]
+        mine = folded([row for row in rows if str(row.get("bench", "")) == bench])
         parts.append(f"<h2>{html.escape(bench)}</h2>")
         for draw in _PLOTS.get(bench, ()):
             parts += [_figure(caption, plot) for caption, plot in draw(mine)]
@@ -54,6 +55,22 @@ def page(rows: Sequence[Row]) -> str:
         f"<title>codespec benchmark report</title><style>{_STYLE}</style></head>"
         f"<body>\n{body}\n</body></html>\n"
     )
+
+
+def folded(rows: Sequence[Row]) -> list[Row]:
+    """One row for what was measured several times on one machine: medians of its figures, all else
+    as it was last."""
+    runs: dict[object, list[Row]] = {}
+    for row in rows:
+        runs.setdefault((identity(row), str(row.get("machine"))), []).append(row)
+    out: list[Row] = []
+    for same in runs.values():
+        middle = {
+            name: statistics.median(figures(row)[name] for row in same if name in figures(row))
+            for name in figures(same[-1])
+        }
+        out.append({**same[-1], **middle, **({"n_runs": len(same)} if len(same) > 1 else {})})
+    return out
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
@@ -98,6 +115,13 @@ def _speed(rows: Sequence[Row]) -> Plots:
     if groups:
         plot = plots.bars(groups, "speed in units of plain decoding", 1.0)
         yield "Each way of drafting, with the true text in place of a model", plot
+
+
+def _model_speed(rows: Sequence[Row]) -> Plots:
+    groups = _grouped(rows, "model", "config", "speedup")
+    if groups:
+        plot = plots.bars(groups, "speed in units of plain decoding", 1.0)
+        yield "Whole completions by the model on the clock; the ideal is computed", plot
 
 
 def _peers(rows: Sequence[Row]) -> Plots:
@@ -180,7 +204,7 @@ def _name(row: Row, *keys: str) -> str:
 
 _PLOTS: dict[str, tuple[Callable[[Sequence[Row]], Plots], ...]] = {
     "replay": (_speed, _acceptance, _reliability),
-    "replay-model": (_speed, _acceptance),
+    "replay-model": (_model_speed, _acceptance),
     "peers": (_peers,),
     "curve": (_curves,),
     "gpu": (_curves, _speed, _peers, _acceptance),

@@ -19,7 +19,7 @@ from codespec.errors import InputError
 from codespec.models.registry import draft_path, target_path
 from codespec.types import CompletionRequest
 
-from ..predicted import CONTEXTS, PassCosts, measure_passes
+from ..predicted import PassCosts, PassTimer, Run
 from ..replay import Tree
 from ..results import Row
 from . import huggingface, server
@@ -30,6 +30,8 @@ from .workload import Place, places
 PLAIN = "plain"
 MAX_THREADS = 8
 N_RESAMPLES = 2000
+N_ROUNDS = 8
+"""Rounds of passes that are timed between the requests."""
 
 
 @dataclass
@@ -43,11 +45,11 @@ class Missing:
 
 @dataclass
 class Tally:
-    """One peer on one workload; a list a request of its repeats. predicted_ms: of each request,
-    where it is a loop of ours."""
+    """One peer on one workload; a list a request of its repeats. predictable: what each request's
+    time is predicted from, where it is a loop of ours."""
 
     runs: list[list[Decoded]] = field(default_factory=list[list[Decoded]])
-    predicted_ms: list[float] = field(default_factory=list[float])
+    predictable: list[Run] = field(default_factory=list[Run])
 
     @property
     def times(self) -> npt.NDArray[np.float64]:
@@ -92,7 +94,6 @@ class Comparison:
         started: list[Peer] = []
         try:
             engine.settle()
-            costs = measure_passes(engine.target, CONTEXTS)
             self._start(list(self._peers(engine)), started)
             wanted = list(
                 places(self.repo, engine.tokenizer, self.n_commits, self.glob, self.n_places)
@@ -103,15 +104,23 @@ class Comparison:
             # Nobody's first request counts: pages are touched, kernels chosen, clocks raised.
             for peer in started:
                 peer.decode(self._job(engine, wanted[0]))
+            passes = PassTimer(engine.target)
             for i, place in enumerate(wanted):
                 progress(i, len(wanted))
+                if i % max(2, len(wanted) // N_ROUNDS) == 0:
+                    passes.round()
                 job = self._job(engine, place)
                 if len(job.context.prompt):
                     # Nobody is always first after a pause, or always behind the same neighbour.
                     # Both workloads of an edit go the same way.
                     order = started if i // 2 % 2 == 0 else started[::-1]
-                    self._ask(order, job, place.workload, costs, tallies)
-            return rows(tallies, engine.info.name, engine.info.backend)
+                    self._ask(order, job, place.workload, tallies)
+            on = {
+                "model": engine.info.name,
+                "backend": engine.info.backend,
+                "n_threads": engine.n_threads,
+            }
+            return rows(tallies, passes.costs(), on)
         finally:
             for peer in started:
                 peer.close()
@@ -141,7 +150,6 @@ class Comparison:
         peers: Sequence[Peer],
         job: Job,
         workload: str,
-        costs: PassCosts,
         tallies: dict[tuple[str, str], Tally],
     ) -> None:
         # The first to decode at a place would pay for what the others find warm.
@@ -157,8 +165,8 @@ class Comparison:
             if runs[0].widths:
                 n_context = len(job.context.prompt) + len(runs[0].tokens) // 2
                 # What a prediction knows of our own work is of another run.
-                other = peer.decode(job)
-                tally.predicted_ms.append(costs.ms(runs[0].widths, n_context) + other.own_ms)
+                part = Run(runs[0].widths, n_context, peer.decode(job).own_ms)
+                tally.predictable.append(part)
 
     def _job(self, engine: LocalEngine, place: Place) -> Job:
         self._tree = place.tree
@@ -210,8 +218,8 @@ class Comparison:
             yield huggingface.HuggingFace(config, library, way, sorted(engine.info.eog))
 
 
-def rows(tallies: dict[tuple[str, str], Tally], model: str, backend: str) -> list[Row]:
-    """A row a peer and workload, plain decoding first.
+def rows(tallies: dict[tuple[str, str], Tally], costs: PassCosts, on: Row) -> list[Row]:
+    """A row a peer and workload, plain decoding first. on: what all rows say of the model.
 
     ratio_low, ratio_high: 95 % interval of `ratio_to_plain`. ratio_to_best_other: of plain decoding
     and codespec's ways alone, beside the fastest of the other systems. same: the share of requests
@@ -226,21 +234,20 @@ def rows(tallies: dict[tuple[str, str], Tally], model: str, backend: str) -> lis
                 {
                     "config": config,
                     "workload": workload,
-                    "model": model,
-                    "backend": backend,
-                    **_figures(mine[config], mine[PLAIN]),
+                    **on,
+                    **_figures(mine[config], mine[PLAIN], costs),
                     **({} if is_other(config) else _beside_best(mine[config], mine)),
                 }
             )
     return out
 
 
-def _figures(tally: Tally, plain: Tally) -> Row:
+def _figures(tally: Tally, plain: Tally, costs: PassCosts) -> Row:
     firsts = [repeats[0] for repeats in tally.runs]
     texts = [repeats[0].tokens for repeats in plain.runs]
     n_tokens = sum(len(d.tokens) for d in firsts)
     n_passes = sum(d.n_passes for d in firsts)
-    predicted, plainly = sum(tally.predicted_ms), sum(plain.predicted_ms)
+    predicted, plainly = (sum(map(costs.predicted_ms, side.predictable)) for side in (tally, plain))
     same = sum(d.tokens == text for d, text in zip(firsts, texts, strict=True))
     low, high = ratio_interval(tally, plain)
     return {

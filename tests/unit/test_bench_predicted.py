@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from codespec.types import NO_DRAFT, Context, Draft, SamplingParams, Tokens, Tra
 from codespec_bench.peers.base import Decoded, Job
 from codespec_bench.peers.inprocess import Engine
 from codespec_bench.peers.run import Tally, ratio_interval, rows
-from codespec_bench.predicted import CONTEXTS, WIDTHS, measure_passes, own_ms
+from codespec_bench.predicted import CONTEXTS, WIDTHS, PassCosts, PassTimer, Run, own_ms
 
 
 class Machine(FakeTarget):
@@ -42,9 +42,16 @@ def law(n: int, before: int, n_context: int) -> float:
     return 1.0 + 0.3 * n + 0.5 * (n > 4) + 0.2 * (n != before) + n_context * (1e-3 + 2e-4 * n)
 
 
+def measured(target: Machine, contexts: Sequence[int] = CONTEXTS, n_rounds: int = 2) -> PassCosts:
+    timer = PassTimer(target, contexts, clock=target.clock)
+    for _ in range(n_rounds):
+        timer.round()
+    return timer.costs()
+
+
 def test_passes_cost_what_width_width_before_and_context_say() -> None:
     target = Machine(law)
-    costs = measure_passes(target, CONTEXTS, n_repeats=2, clock=target.clock)
+    costs = measured(target)
     for n_context in (64, *CONTEXTS, 500, 1200):
         for widths in ([1, 1, 1], [1, 4, 1], [5, 5, 1, 2, 2, 16, 1]):
             befores = [0, *widths]
@@ -55,15 +62,17 @@ def test_passes_cost_what_width_width_before_and_context_say() -> None:
 
 def test_a_model_that_takes_no_drafts() -> None:
     target = Machine(law, max_draft=0)
-    costs = measure_passes(target, (32,), n_repeats=2, clock=target.clock)
+    costs = measured(target, (32,))
     assert costs.widths.tolist() == [1]
     assert costs.ms([1, 1], 32) == pytest.approx(2 * law(1, 1, 32))
 
 
 def test_measuring_ends_with_its_time() -> None:
     target = Machine(lambda n, before, n_context: 1000.0)
-    measure_passes(target, (16,), n_repeats=50, budget_s=1.0, clock=target.clock)
-    assert target.now < 8 * len(WIDTHS)
+    timer = PassTimer(target, (16,), budget_s=1.0, clock=target.clock)
+    for _ in range(50):
+        timer.round()
+    assert 0 < target.now < 8 * len(WIDTHS)
 
 
 class Repeats:
@@ -85,7 +94,7 @@ class Repeats:
 
 def test_the_time_of_a_run_follows_from_parts_measured_apart() -> None:
     target = Machine(law)
-    costs = measure_passes(target, CONTEXTS, n_repeats=2, clock=target.clock)
+    costs = measured(target)
     context = Context(np.arange(300, dtype=np.int32) % 50)
 
     def run() -> Trace:
@@ -100,7 +109,7 @@ def test_the_time_of_a_run_follows_from_parts_measured_apart() -> None:
     run()  # reads the prompt
     seen, other = run(), run()
     assert sum(width > 1 for width in seen.pass_width) > 5
-    predicted = costs.ms(seen.pass_width, 300 + 20) + own_ms(other)
+    predicted = costs.predicted_ms(Run(seen.pass_width, 300 + 20, own_ms(other)))
     assert predicted == pytest.approx(seen.ms, rel=0.02)
 
 
@@ -121,6 +130,7 @@ def requests(*ms: float) -> Tally:
 
 
 def test_rows_say_how_sure_a_ratio_is() -> None:
+    costs = measured(Machine(law))
     steady, shaky = [10.0] * 30, [4.0, 16.0] * 15
     tallies = {
         ("llama-server", "edits"): requests(*[m * 0.9 for m in steady]),
@@ -128,7 +138,7 @@ def test_rows_say_how_sure_a_ratio_is() -> None:
         ("plain", "edits"): requests(*steady),
         ("other", "edits"): requests(*shaky),
     }
-    found = {str(row["config"]): row for row in rows(tallies, "m", "cpu")}
+    found = {str(row["config"]): row for row in rows(tallies, costs, {"model": "m"})}
     assert next(iter(found)) == "plain"
     assert found["codespec"]["ratio_to_plain"] == pytest.approx(2)
     assert found["codespec"]["ratio_low"] == pytest.approx(2)

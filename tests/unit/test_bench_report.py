@@ -45,6 +45,21 @@ def test_every_benchmark_has_its_section_table_and_plots(page: str) -> None:
     assert "5.1" in page
 
 
+def test_runs_of_the_same_thing_are_one_row_of_medians() -> None:
+    runs = [{**ROWS[0], "speedup": speedup, "machine": {"cpu": "a"}} for speedup in (1.0, 3.0, 1.2)]
+    (row,) = report.folded(runs)
+    assert (row["speedup"], row["n_runs"]) == (1.2, 3)
+    elsewhere = {**runs[0], "machine": {"cpu": "b"}}
+    assert len(report.folded([*runs, elsewhere])) == 2
+
+
+def test_a_real_model_is_not_taken_for_the_true_text() -> None:
+    row = {"bench": "replay-model", "model": "m", "config": "plain", "speedup": 1.0}
+    text = report.page([row])
+    assert "Whole completions by the model" in text
+    assert "true text" not in text
+
+
 def test_the_page_needs_nothing_else(page: str) -> None:
     # Names of XML vocabularies are the only addresses.
     outside = [a for a in re.findall(r'(?:src|href)="([^"]*)"', page) if not a.startswith("#")]
