@@ -81,11 +81,34 @@ def test_latency_of_keys_through_server_and_daemon(edited: Path, tmp_path: Path)
         # At the first keys of the hunk, nothing is there to be typed along.
         assert row["n_generations"] > 0
         assert {"memory_mib_server", "memory_mib_worker"} <= set(row)
+        for kind in (k for k, values in row["samples"].items() if values):
+            assert row[f"{kind}_ms_p50"] <= row[f"{kind}_ms_p95"]
+        assert row["by_source"].keys() <= {"prefix", "suffix", "repository", "edits", "draft-model"}
         answers = sum(len(row["samples"][k]) for k in ("suggestion", "typed_through", "nothing"))
         assert answers + row["n_unanswered"] == row["n_requests"]
         for a, d in row["by_position"]:
             assert a <= d
     assert len(results.read_text().splitlines()) == 3
+
+
+def test_peers_say_what_is_missing_and_how_it_compares(edited: Path, tmp_path: Path) -> None:
+    done = bench(
+        *("peers", edited, "--quick", "--places", 1, "--threads", 1, "--draft-model", "none"),
+        *("--json", "--output", tmp_path / "results"),
+        LLAMA_SERVER="", PATH="/usr/bin:/bin",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "left out: llama-server: llama-server is not installed. Build it" in done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {row["workload"] for row in rows} == {"edits", "fresh"}
+    assert {"plain", "codespec", "prompt lookup"} <= {row["config"] for row in rows}
+    for row in rows:
+        named = {"config", "workload", "tok_per_s", "ratio_to_plain", "mat", "accepted", "drafted"}
+        assert named <= set(row)
+        assert row["ratio_low"] <= row["ratio_to_plain"] * 1.001
+        assert row["ratio_high"] >= row["ratio_to_plain"] * 0.999
+        assert row["accepted"] <= row["drafted"]
+        assert row["n_threads"] == 1
 
 
 def test_an_unknown_revision_is_named(tmp_path: Path) -> None:
