@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import psutil
 
 from codespec.config import Settings
 from codespec.engine.local import LocalEngine
@@ -30,6 +31,9 @@ from .workload import Place, places
 PLAIN = "plain"
 MAX_THREADS = 8
 N_RESAMPLES = 2000
+MEMORY_SHARE = 0.7
+"""Of the free memory, for servers; each takes so much besides its model:"""
+SERVER_BYTES = 100 << 20
 N_ROUNDS = 8
 """Rounds of passes that are timed between the requests."""
 
@@ -186,15 +190,21 @@ class Comparison:
         chosen = self.settings.model
         draft = draft_path(chosen)
         options = dict(server.DEFAULTS)
-        if draft is not None:
-            options |= server.DRAFT_DEFAULT
         if engine.info.backend == "cpu":
             options |= server.PLAIN_TUNED
+        if draft is not None:
+            options |= server.DRAFT_DEFAULT
         if not self.quick:
             options |= server.TUNED
             if draft is not None:
                 options |= server.DRAFT_TUNED
         binary = server.find_server(self.llama_server)
+        files = [target_path(chosen), *([draft] if draft is not None else [])]
+        n_most = n_servers(sum(file.stat().st_size for file in files))
+        for config in list(options)[n_most:]:
+            why = f"there is no memory for more than {n_most} llama-servers with this model"
+            self.missing.append(Missing(config, why, "Close other programs, or add --quick."))
+            del options[config]
         for config, flags in options.items():
             yield server.Server(
                 config,
@@ -216,6 +226,12 @@ class Comparison:
                 ways |= huggingface.DRAFT_TUNED
         for config, way in ways.items():
             yield huggingface.HuggingFace(config, library, way, sorted(engine.info.eog))
+
+
+def n_servers(model_bytes: int) -> int:
+    """How many servers fit into free memory side by side, each with weights of its own."""
+    free = psutil.virtual_memory().available
+    return int(free * MEMORY_SHARE // (model_bytes + SERVER_BYTES))
 
 
 def rows(tallies: dict[tuple[str, str], Tally], costs: PassCosts, on: Row) -> list[Row]:

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import psutil
 import pytest
 
-from bench.peers import huggingface, report
+from bench.peers import huggingface, report, run
 from bench.peers.base import Decoded, Job, MissingPeerError
 from bench.peers.run import Comparison
 from bench.peers.server import Server
@@ -126,6 +128,30 @@ def test_what_is_not_installed_is_named_with_the_way_to_get_it(
     assert "pip install 'codespec[peers]'" in capsys.readouterr().err
     if "arctic suffix trie" not in {row["config"] for row in rows}:
         assert "pip install" in hints["arctic-inference is not installed"]
+
+
+@pytest.mark.usefixtures("no_transformers")
+def test_no_more_servers_than_memory_has_room_for(
+    repo: Path,
+    server: Path,
+    model_options: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    size = target_path(model_options.model).stat().st_size
+    small = draft_path(model_options.model)
+    size += small.stat().st_size if small is not None else 0
+    monkeypatch.setattr(run, "SERVER_BYTES", 0)
+    monkeypatch.setattr(run, "MEMORY_SHARE", 2.5 * size / psutil.virtual_memory().total)
+    total = psutil.virtual_memory().total
+    monkeypatch.setattr(
+        psutil, "virtual_memory", lambda: SimpleNamespace(available=total, total=total)
+    )
+    comparison = Comparison(repo, model_options, str(server), n_places=1, n_repeats=1, quick=True)
+    configs = {str(row["config"]) for row in comparison.run() if row["workload"] == "edits"}
+    assert sum("llama-server" in config for config in configs) == 2
+    report.print_missing(comparison.missing)
+    assert "no memory for more than 2 llama-servers" in capsys.readouterr().err
 
 
 def test_transformers_says_what_our_engine_says(model_options: Settings) -> None:
