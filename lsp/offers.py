@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Iterator
 
 from codespec.habits import Habits
 from codespec.stats import Stats
@@ -24,13 +23,19 @@ _MAX_OFFERS = 256
 class Offers:
     """On one event loop. `lines_of(uri, first, last)`: text of an open document, or ""."""
 
-    def __init__(self, stats: Stats | None, lines_of: Callable[[str, int, int], str]) -> None:
-        """stats: where numbers are kept; None: nowhere, habits last as long as this object."""
+    def __init__(
+        self,
+        stats: Stats | None,
+        lines_of: Callable[[str, int, int], str],
+        numbers: Iterator[int],
+    ) -> None:
+        """stats: where numbers are kept; None: nowhere, habits last as long as this object.
+        numbers: for the offers, never one twice."""
         self._stats = stats
         self._habits = Habits(stats)
         self._feedback = Feedback(stats, lines_of, secrets.token_hex(6))
         self._offers: OrderedDict[str, tuple[Ask, Piece, Suggestion]] = OrderedDict()
-        self._numbers = count(1)
+        self._numbers = numbers
         self._learning: asyncio.Task[None] | None = None
 
     def start(self) -> None:

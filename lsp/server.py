@@ -11,6 +11,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -28,7 +29,7 @@ from .progress import Work
 from .protocol import Protocol, encoding_of, private_stdout, stdin_reader
 
 if TYPE_CHECKING:
-    from codespec.config import Settings
+    from codespec.config import IndexSettings, ModelSettings, Settings
     from codespec.daemon.wire import StateChanged
     from codespec.types import Completion
 
@@ -65,6 +66,7 @@ class Server(LanguageServer):
         self.opening: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[None] | None = None
         self._reloading = asyncio.Lock()
+        self._indexed_with: tuple[IndexSettings, ModelSettings] | None = None
         self._status: Status | None = None
         self._work: dict[str, Work] = {}
 
@@ -140,12 +142,9 @@ class Server(LanguageServer):
         self._asking = asyncio.ensure_future(self._ask_configuration())
 
     async def reload(self) -> None:
-        """Settings may have changed: load them, and do what follows. With settings that cannot be
-        used, everything stays as it was, and the status says why."""
-        async with self._reloading:
-            await self._reload()
-
-    async def _reload(self) -> None:
+        """Settings may have changed: load them, and do what follows. They hold for the next request
+        already. With settings that cannot be used, everything stays as it was, and the status says
+        why."""
         from codespec.errors import CodespecError
 
         try:
@@ -154,28 +153,35 @@ class Server(LanguageServer):
             self.status.error(f"{e.message}. {e.hint}" if e.hint else e.message)
             return
         self.status.error("")
-        before, self.settings = self.settings, settings
-        if self.session is None:
-            # In a thread: numpy and others take 0.1 s to import.
-            await asyncio.to_thread(importlib.import_module, f"{__package__}.session")
-            from .session import Session
+        if self.session is not None and settings != self.settings:
+            self.session.configure(settings)
+        self.settings = settings
+        async with self._reloading:
+            if self.session is None:
+                await self._start_session()
+            await self._index(self.settings)
 
-            self.session = Session(
-                self.settings, self._state_changed, self._lines_of, on_generated=self._generated
-            )
-            self.session.start()
-            for document in list(self.documents.values())[-1:]:  # opened meanwhile
-                self.looked_at(document, document.edited, "utf-32")
-        elif settings != before:
-            await self.session.configure(settings)
-        if before is None or (settings.index, settings.model) != (before.index, before.model):
-            await self._index(settings)
+    async def _start_session(self) -> None:
+        # In a thread: numpy and others take 0.1 s to import.
+        await asyncio.to_thread(importlib.import_module, f"{__package__}.session")
+        from .session import Session
+
+        assert self.settings is not None
+        self.session = Session(
+            self.settings, self._state_changed, self._lines_of, on_generated=self._generated
+        )
+        self.session.start()
+        for document in list(self.documents.values())[-1:]:  # opened meanwhile
+            self.looked_at(document, document.edited, "utf-32")
 
     async def _index(self, settings: Settings) -> None:
         from codespec.config import runtime_dir
 
         from .indexer import Indexer, watch_command, watch_environment
 
+        if self._indexed_with == (settings.index, settings.model):
+            return
+        self._indexed_with = (settings.index, settings.model)
         if self.indexer is not None:
             await self.indexer.close()
             self.indexer = None
@@ -319,8 +325,10 @@ def figures_of(completion: Completion) -> str:
     return msgspec.json.encode({"finish": completion.finish, "trace": figures}).decode()
 
 
+@lru_cache(maxsize=512)
 def path_of(uri: str) -> str:
-    """Absolute path of a document on this machine, links resolved; "" for others."""
+    """Absolute path of a document on this machine, links resolved as they were at first; "" for
+    others."""
     if not uri.startswith("file:"):
         return ""
     path = to_fs_path(uri)

@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
 from codespec.config import Settings
@@ -83,17 +84,20 @@ class Session:
         self._documents: dict[str, _Document] = {}
         self._ahead = Ahead(self._read_ahead)
         self._lines_of = lines_of
+        self._numbers = count(1)
+        self._ending: set[asyncio.Task[None]] = set()
         self._offers = self._new_offers()
 
     def _new_offers(self) -> Offers:
-        return Offers(Stats() if self.settings.stats.enabled else None, self._lines_of)
+        stats = Stats() if self.settings.stats.enabled else None
+        return Offers(stats, self._lines_of, self._numbers)
 
     def start(self) -> None:
         """Begin to start or join the daemon, and to read the user's habits."""
         self._client.connect()
         self._offers.start()
 
-    async def configure(self, settings: Settings) -> None:
+    def configure(self, settings: Settings) -> None:
         """Other settings from now on; with another model, of another daemon."""
         before, self.settings = self.settings, settings
         self._rules = OpenFileRules(settings.index.exclude)
@@ -101,14 +105,19 @@ class Session:
             self._end_generation(document)
         self._suggestions.clear()
         if address_of(settings, self._transport) != address_of(before, self._transport):
-            old = self._client
+            self._end(self._client)
             self._client = AsyncClient(settings, self._state_changed, self._transport)
-            await old.close()
             self._client.connect()
         if settings.stats != before.stats:
-            await self._offers.close()
+            self._end(self._offers)
             self._offers = self._new_offers()
             self._offers.start()
+
+    def _end(self, old: AsyncClient | Offers) -> None:
+        """In the background: nobody waits for it."""
+        task = asyncio.ensure_future(old.close())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
 
     async def suggest(self, ask: Ask) -> Answer:
         """Within the deadline of the settings, with nothing if need be, and at once when a newer
@@ -328,8 +337,7 @@ class Session:
         self._ahead.cancel()
         for document in self._documents.values():
             self._end_generation(document)
-        await self._offers.close()
-        await self._client.close()
+        await asyncio.gather(self._offers.close(), self._client.close(), *self._ending)
 
 
 def _kind_of(now: Snapshot) -> str:

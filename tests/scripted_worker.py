@@ -50,6 +50,11 @@ class ScriptedEngine:
             while not cancelled() and time.monotonic() < end_s:
                 never.wait(0.001)
             return Completion("one\ntwo\nthree", "stop")
+        elif request.prefix == "lines":
+            return Completion("one\ntwo words\nthree", "stop")
+        elif request.prefix == "choose":
+            others = ("b", "c", "d")[: request.n_candidates - 1]
+            return Completion("a", "stop", alternatives=others)
         elif request.prefix == "what was closed":
             return Completion(" ".join(sorted(self._closed)), "stop")
         elif request.prefix == "print":

@@ -13,9 +13,11 @@ from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.cli import main
 from codespec.cli.doctor.model import Speed, measure_speed
 from codespec.config import IndexSettings, load_settings, origins
+from codespec.daemon import control
 from codespec.index.build import build_index
 from codespec.index.words import WordEncoder
 from codespec.models.registry import BUNDLED_TARGET, bundled
+from tests.e2e.conftest import daemon_of, until
 
 
 @pytest.fixture
@@ -103,6 +105,80 @@ def test_an_excluded_file_is_explained(project):
     assert any(".codespecignore" in m for m in of(found, "rules", "ok"))
     (why,) = of(found, "rules", "warning")
     assert "gets no completions" in why
+
+
+def test_choices_that_keep_completion_from_working_well(project, tmp_path, monkeypatch):
+    tokenizer = LlamaTokenizer(load_model(bundled(BUNDLED_TARGET), vocab_only=True))
+    build_index(project, WordEncoder(tokenizer), IndexSettings())
+    file = tmp_path / "config.toml"
+    file.write_text(
+        "[completion]\nenabled = false\ndeadline_auto_ms = 0.5\n[index]\nmax_cache_bytes = 1\n"
+        'exclude = ["gen/"]\n'
+    )
+    monkeypatch.setenv("CODESPEC_CONFIG", str(file))
+    found = doctor(project)
+    assert "completion is switched off" in of(found, "settings", "warning")
+    assert any("more than index.max_cache_bytes" in m for m in of(found, "index", "warning"))
+    assert any("more than completion.deadline_auto_ms" in m for m in of(found, "model", "warning"))
+    assert "excluded by index.exclude: gen/" in of(found, "rules", "ok")
+    file.write_text("[index]\nenabled = false\n")
+    assert "indexing is switched off" in of(doctor(project, "--quick"), "index", "warning")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the programs are shell scripts")
+@pytest.mark.parametrize(
+    ("says", "level", "words"),
+    [
+        ("NVIM v0.12.1", "ok", "Neovim 0.12 has inline completion of its own"),
+        ("NVIM v0.10.4", "note", "Neovim 0.10 has no inline completion of its own"),
+        ("something else", "warning", "does not tell its version"),
+    ],
+)
+def test_editors_on_the_path(project, tmp_path, monkeypatch, says, level, words):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("nvim", "code"):
+        (folder / name).write_text(f"#!/bin/sh\necho '{says}'\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    found = doctor(project, "--quick")
+    assert any(words in m for m in of(found, "editor", level))
+    assert "VS Code is there" in of(found, "editor", "note")
+
+
+def test_a_daemon_that_runs_and_one_without_a_model(home):
+    with daemon_of(home, "ok"):
+        (said,) = of(doctor(home.workspace, "--quick"), "daemon", "ok")
+        assert said.startswith(("ready", "loading"))
+    with daemon_of(home, "refuse"):
+
+        def refused() -> bool:
+            report = control.status(home.settings)
+            return report is not None and report.state == "failed"
+
+        until(refused)
+        found = doctor(home.workspace, "--quick", code=1)
+        assert of(found, "daemon", "error") == ["it runs without a model: no such model"]
+        (step,) = [f["next_step"] for f in found if f["area"] == "daemon"]
+        assert step == "Choose another one."
+
+
+def test_a_model_for_conversation_that_cannot_fill_in_the_middle(project, tmp_path):
+    raw = bundled(BUNDLED_TARGET).read_bytes()
+    for old, new in (
+        (b"tokenizer.ggml.fim_", b"tokenizer.ggml.xim_"),
+        (b"<|fim_", b"<|xim_"),
+        (b"codespec-base", b"codespec-chat"),
+    ):
+        assert old in raw
+        raw = raw.replace(old, new)
+    file = tmp_path / "plain.gguf"
+    file.write_bytes(raw)
+    warnings = of(doctor(project, "--quick", "--model", file), "model", "warning")
+    assert [m.split(":")[0] for m in warnings] == [
+        "it cannot fill in the middle",
+        "by its name it is made for conversation, which completes code worse",
+    ]
 
 
 def test_what_speed_means():

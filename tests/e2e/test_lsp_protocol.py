@@ -75,13 +75,51 @@ def test_typing_along_asks_no_model(scripted: LspClient) -> None:
     assert item["insertText"] == text[4:]
 
 
+def test_what_was_accepted_in_part_goes_on_with_the_rest(scripted: LspClient) -> None:
+    scripted.open(URI, "lines")
+    (item,) = scripted.complete(URI, 0, 5, invoked=False)
+    assert item["insertText"] == "one\ntwo words\nthree"
+    # By line, then by word: the text comes in pieces, and what is left stays. Asked anew, the
+    # script would quote the changed text.
+    for version, (line, column, part, left) in enumerate(
+        [
+            (0, 5, "one\n", "two words\nthree"),
+            (1, 0, "two ", "words\nthree"),
+            (1, 4, "words", "\nthree"),
+        ],
+        2,
+    ):
+        accepted = len("one\ntwo words\nthree") - len(left)
+        params = {"item": item, "acceptedLength": accepted}
+        scripted.notify("textDocument/didPartiallyAcceptCompletion", params)
+        scripted.change(URI, version, insert(line, column, part))
+        end = (line + 1, 0) if part.endswith("\n") else (line, column + len(part))
+        (rest,) = scripted.complete(URI, *end, invoked=False)
+        assert rest["insertText"] == left
+
+
 def test_after_accepting_all_the_next_suggestion_is_on_its_way(scripted: LspClient) -> None:
     scripted.open(URI, "x")
     (item,) = scripted.complete(URI, 0, 1, invoked=False)
+    scripted.notify("$/setTrace", {"value": "verbose"})
     accept(scripted, item)
+    # The model is asked before the editor asks.
+    scripted.wait_for(lambda m: "verbose" in m.get("params", {}))
     scripted.change(URI, 2, insert(0, 1, item["insertText"]))
     (item,) = scripted.complete(URI, 0, 5, invoked=False)
     assert item["insertText"] == "[x[x|]|]"
+    trace = scripted.wait_for(lambda m: "suggestions," in m.get("params", {}).get("message", ""))
+    assert "made before" in trace["params"]["message"]
+
+
+def test_several_to_choose_from_are_for_who_asks(scripted: LspClient) -> None:
+    scripted.open(URI, "choose")
+    assert texts(scripted.complete(URI, 0, 6, invoked=False)) == ["a"]
+    # What is shown stays first.
+    assert texts(scripted.complete(URI, 0, 6, invoked=True)) == ["a", "b", "c"]
+    pushed = {"codespec": {"server": {"completion": {"n_candidates": 2}}}}
+    scripted.notify("workspace/didChangeConfiguration", {"settings": pushed})
+    assert texts(scripted.complete(URI, 0, 6, invoked=True)) == ["a", "b"]
 
 
 def test_nothing_is_suggested_in_the_way_unless_asked_for(scripted: LspClient) -> None:
@@ -141,6 +179,28 @@ def test_a_document_that_rules_exclude_is_a_pause_with_a_reason(
     scripted.wait_for_status("Normal", "ready")
     scripted.notify("textDocument/didFocus", {"textDocument": {"uri": excluded.as_uri()}})
     scripted.wait_for_status("Inactive", "paused")
+
+
+def test_every_rule_holds_for_open_files_and_is_named(home: Home, scripted: LspClient) -> None:
+    folder = home.workspace
+    for name, line in ((".gitignore", "a.py"), (".ignore", "b.py"), (".codespecignore", "c.py")):
+        (folder / name).write_text(f"{line}\n")
+    for name, why in (
+        ("a.py", "file ignored by .gitignore: a.py"),
+        ("b.py", "file ignored by .ignore: b.py"),
+        ("c.py", "file ignored by .codespecignore: c.py"),
+        (".env", "a file that holds secrets by its name"),
+        (".ssh/config", "in a folder that holds secrets: .ssh"),
+        ("id_rsa", "a file that holds secrets by its name"),
+    ):
+        uri = (folder / name).as_uri()
+        scripted.open(uri, "x")
+        assert scripted.complete(uri, 0, 1, invoked=True) == []
+        assert scripted.wait_for_status("Inactive", why)["message"] == f"paused: {why}"
+    allowed = (folder / "d.py").as_uri()
+    scripted.open(allowed, "x")
+    assert len(scripted.complete(allowed, 0, 1)) == 1
+    scripted.wait_for_status("Normal", "ready")
 
 
 def test_what_became_of_items_is_counted(home: Home, scripted: LspClient) -> None:
@@ -235,6 +295,18 @@ def test_at_the_deadline_finished_lines_are_shown_and_the_rest_is_kept(
         assert client.close() == 0
 
 
+def test_who_asks_has_a_deadline_of_its_own(home: Home, spawn: Spawn) -> None:
+    with daemon_of(home, "ok"):
+        client = spawn()
+        limits = {"deadline_auto_ms": 30_000, "deadline_invoked_ms": 150, "linger_ms": 500}
+        client.initialize(home.workspace, options={**PATIENT, "completion": limits})
+        client.wait_for_status("Normal", "ready")
+        client.open(URI, "tell")
+        assert texts(client.complete(URI, 0, 4, invoked=True)) == ["one"]
+        until(lambda: texts(client.complete(URI, 0, 4)) == ["one\ntwo\nthree"])
+        assert client.close() == 0
+
+
 def test_what_goes_on_for_later_use_makes_room_for_others(home: Home, spawn: Spawn) -> None:
     with daemon_of(home, "ok"):
         client = spawn()
@@ -286,6 +358,37 @@ def test_settings_change_while_the_editor_runs(home: Home, scripted: LspClient) 
     pushed["codespec"]["server"] = {"completion": {"enabled": None}}
     scripted.notify("workspace/didChangeConfiguration", {"settings": pushed})
     assert n_items() == (1, 1)
+
+
+def test_counting_and_models_change_while_the_editor_runs(home: Home, scripted: LspClient) -> None:
+    from codespec.stats import summary
+
+    def push(settings: object) -> None:
+        params = {"settings": {"codespec": {"server": settings}}}
+        scripted.notify("workspace/didChangeConfiguration", params)
+
+    def show(text: str, version: int) -> None:
+        scripted.change(URI, version, {"text": text})
+        (item,) = scripted.complete(URI, 0, len(text))
+        scripted.notify("textDocument/didShowCompletion", {"item": item})
+
+    scripted.open(URI, "")
+    show("a", 2)
+    push({"stats": {"enabled": False}})
+    show("b", 3)
+    push({"stats": {"enabled": None}})
+    show("c", 4)
+    push({"model": {"target": str(home.path / "missing.gguf"), "draft": ""}})
+    scripted.wait_for_status("Error", "missing.gguf")
+    assert scripted.complete(URI, 0, 1) == []
+    push({"model": None})
+    # Of a section that is none, nothing is taken.
+    scripted.wait_for_status("Error", "model must be a table")
+    push({})
+    scripted.wait_for_status("Normal", "ready: scripted")
+    assert len(scripted.complete(URI, 0, 1)) == 1
+    assert scripted.close() == 0
+    assert summary()[0].n_shown == 2
 
 
 def test_a_workspace_can_only_restrict(home: Home, scripted: LspClient) -> None:

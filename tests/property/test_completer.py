@@ -33,8 +33,8 @@ params = st.builds(
 class CheckedTarget(FakeTarget):
     """Records what the cache holds, with the tokens to decode, at every pass."""
 
-    def __init__(self, **options) -> None:
-        super().__init__(hashed_logits(N_VOCAB, 3.0), N_VOCAB, eog=EOG, **options)
+    def __init__(self, eog=EOG, **options) -> None:
+        super().__init__(hashed_logits(N_VOCAB, 3.0), N_VOCAB, eog=eog, **options)
         self.committed: list[list[int]] = []
 
     def decode(self, tokens, draft):
@@ -189,6 +189,23 @@ def test_limits_cut_where_plain_decoding_would(max_tokens):
     out, finish2, _ = run([OracleDrafter(long)], [1, 2, 3], sampling, max_tokens)
     assert (out, finish2) == (plain, finish)
     assert len(out) <= max_tokens
+
+
+@pytest.mark.parametrize("n_passes", [0, 1, 3])
+@pytest.mark.parametrize("drafts", [False, True])
+def test_no_pass_begins_once_a_request_is_cancelled(n_passes, drafts):
+    sampling = SamplingParams()
+    target = CheckedTarget(eog=frozenset())
+    drafters = [ScriptedDrafter(lambda e, n: Draft.chain([1] * n))] if drafts else []
+    out, finish = Completer(target, DraftChain(drafters, N_VOCAB, target.max_leaves)).run(
+        Context(np.array([1, 2, 3], np.int32), sampling=sampling),
+        Sampler(sampling),
+        Limits(max_tokens=24),
+        cancelled=lambda: len(target.committed) >= n_passes,
+    )
+    assert finish == "cancelled"
+    assert len(target.committed) == n_passes
+    assert n_passes <= len(out) < 24
 
 
 def test_context_size_is_respected():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codespec.habits import MIN_SHOWN, TRIAL_EVERY, Habits
-from codespec.occasions import kind_of_place
+from codespec.occasions import kind_of_place, why_unwelcome
 from codespec.stats import MAX_HABIT, Stats
 
 HERE = ("markdown", "within a line")
@@ -77,3 +77,27 @@ def test_habits_outlive_a_session_and_are_shared(tmp_path) -> None:
 )
 def test_kinds_of_places(text: str, character: int, kind: str) -> None:
     assert kind_of_place(text[:character], text[character:]) == kind
+
+
+@pytest.mark.parametrize(
+    ("after", "words"),
+    [
+        ("", ""),
+        ("\nnext", ""),
+        (")", ""),
+        ('"):\n', ""),
+        ("]) {", ""),
+        (" */", ""),
+        (" -->", ""),
+        ("x", "a word goes on"),
+        ("_", "a word goes on"),
+        ("é", "a word goes on"),
+        (" x", "more than closing punctuation"),
+        (") + 1", "more than closing punctuation"),
+        ("(", "more than closing punctuation"),
+    ],
+)
+def test_places_where_suggestions_are_in_the_way(after: str, words: str) -> None:
+    assert why_unwelcome(after).startswith(words)
+    assert bool(why_unwelcome(after)) == bool(words)
+    assert why_unwelcome(after, after_deletion=True)

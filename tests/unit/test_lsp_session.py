@@ -8,7 +8,7 @@ import pytest
 
 from codespec.daemon.wire import State, StateChanged
 from codespec_lsp.session import workspace_of
-from codespec_lsp.status import status_of
+from codespec_lsp.status import Status, status_of
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,32 @@ def test_every_state_has_words() -> None:
     assert loading["message"] == "loading the model, 40 %"
     ready = status_of(StateChanged(state="ready", model="codespec-base"))
     assert ready == {"busy": False, "kind": "Normal", "message": "ready: codespec-base"}
+
+
+def test_a_failure_is_told_with_its_reason() -> None:
+    why = "the model is too large for the free memory: it needs 6.1 GB, 2.0 GB are free"
+    status = status_of(StateChanged(state="failed", reason=why))
+    assert status == {"busy": False, "kind": "Error", "message": f"no completions: {why}"}
+
+
+def test_one_message_for_each_cause_the_worst_one_first() -> None:
+    sent: list[object] = []
+    status = Status(lambda params: sent.append(params["message"]))
+    for _ in range(3):  # requests while nothing changes
+        status.state(StateChanged(state="ready", model="m"))
+        status.paused("")
+    for _ in range(3):
+        status.paused("file ignored by .gitignore: *.log")
+        status.state(StateChanged(state="ready", model="m"))
+    status.error('unknown setting "completion.max_token"')
+    status.paused("")
+    status.paused("switched off in the settings")
+    status.error("")
+    status.paused("")
+    assert sent == [
+        "ready: m",
+        "paused: file ignored by .gitignore: *.log",
+        'unknown setting "completion.max_token"',
+        "paused: switched off in the settings",
+        "ready: m",
+    ]
