@@ -25,8 +25,8 @@ from codespec.engine.local import LocalEngine
 from codespec.types import CompletionRequest, Draft, FimOrder, TargetModel, Tokens
 
 from .demo import fetch
+from .judge import breaks_strictly, similarity
 from .places import Place, places_in
-from .quality import breaks_strictly, similarity
 from .results import Row
 
 # None of the bundled models' training text, see their card.

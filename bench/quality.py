@@ -6,73 +6,79 @@ sources of context on and off, so the table says what each is worth with this mo
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
+
+import numpy as np
 
 from codespec.backends.fake import ByteTokenizer
 from codespec.config import Settings
 from codespec.engine.local import LocalEngine
 from codespec.engine.postprocess import Place as Cursor
 from codespec.engine.postprocess import UnitStop, finish, shape_at
-from codespec.engine.postprocess.scan import scan
 from codespec.index.build import build_index
-from codespec.index.trees import ParsedDocument, Trees, n_errors
+from codespec.index.trees import Trees
 from codespec.index.words import WordEncoder
-from codespec.types import Completion, CompletionRequest
+from codespec.types import CompletionRequest
 
+from .judge import breaks, breaks_strictly, repeats_suffix, similarity, wrote
 from .places import Place
 from .surroundings import before
 
 MAX_GOING_ON = 300
-_SEPARATORS = (",", ";")
+N_RESAMPLES = 2000
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
-@dataclass(slots=True)
-class Scores:
-    """Of one kind of place under one configuration. Similarity and identifiers are over all
-    places, an empty suggestion counts as zero; repeats and breaks are shares of those shown."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """text: the suggestion. said: what the model says there by itself, greedy, without the rules
+    about where a suggestion ends and what is trimmed. n_snippets: texts of other files it saw."""
 
-    n: int = 0
-    n_shown: int = 0
-    n_exact: int = 0
-    n_identifiers: int = 0
-    n_repeat: int = 0
-    n_break: int = 0
-    n_break_strict: int = 0
-    similarity: list[float] = field(default_factory=list[float])
-    ms: list[float] = field(default_factory=list[float])
+    config: str
+    place: Place
+    text: str
+    said: str
+    trimmed: tuple[str, ...] = ()
+    n_snippets: int = 0
+    ms: float = 0.0
+    figures: dict[str, float] = field(init=False, default_factory=dict[str, float])
 
-    def add(self, place: Place, completion: Completion) -> None:
-        text = completion.text
-        self.n += 1
-        self.ms.append(completion.trace.ms)
-        self.similarity.append(similarity(text.strip(), place.truth.strip()))
-        self.n_exact += text.strip() == place.truth.strip()
-        self.n_identifiers += _IDENTIFIER.findall(text) == _IDENTIFIER.findall(place.truth)
-        if text:
-            self.n_shown += 1
-            self.n_repeat += repeats_suffix(text, place)
-            self.n_break += breaks(text, place)
-            self.n_break_strict += breaks_strictly(text, place)
+    def __post_init__(self) -> None:
+        text, truth = self.text.strip(), self.place.truth.strip()
+        shown = bool(text)
+        self.figures.update(
+            exact=text == truth,
+            similarity=similarity(text, truth),
+            identifiers=_IDENTIFIER.findall(text) == _IDENTIFIER.findall(truth),
+            wrote=wrote(self.said, self.place),
+            shown=shown,
+            with_context=self.n_snippets > 0,
+            repeats=shown and repeats_suffix(self.text, self.place),
+            breaks=shown and breaks(self.text, self.place),
+            breaks_strict=shown and breaks_strictly(self.text, self.place),
+        )
 
-    def row(self) -> dict[str, Any]:
-        shown = max(self.n_shown, 1)
+    def as_row(self) -> dict[str, Any]:
+        """With the text, for people who look for causes."""
+        place = self.place
         return {
-            "n": self.n,
-            "shown": self.n_shown / self.n,
-            "exact": self.n_exact / self.n,
-            "similarity": mean(self.similarity),
-            "identifiers": self.n_identifiers / self.n,
-            "repeats": self.n_repeat / shown,
-            "breaks": self.n_break / shown,
-            "breaks_strict": self.n_break_strict / shown,
-            "ms_p50": median(self.ms),
+            "config": self.config,
+            "path": str(place.path),
+            "line": place.prefix.count("\n") + 1,
+            "kind": place.kind,
+            "language": place.language,
+            "before": place.prefix.rsplit("\n", 1)[-1],
+            "truth": place.truth,
+            "after": place.suffix.split("\n", 1)[0],
+            "text": self.text,
+            "said": self.said,
+            "trimmed": list(self.trimmed),
+            **{name: float(value) for name, value in self.figures.items()},
         }
 
 
@@ -80,49 +86,88 @@ def run(
     places: Sequence[Place],
     configs: dict[str, Settings],
     progress: Callable[[int, int], None] = lambda i, n: None,
-) -> list[dict[str, Any]]:
-    """Rows for each configuration, kind and language, and for all languages together.
+) -> tuple[list[dict[str, Any]], list[Answer]]:
+    """(rows for each configuration, kind and language, and for all languages and kinds together;
+    the answers that they count).
 
     The workspace's index is built first; a place's own file never drafts from it. The first rows,
     "truth", have no model: what post-processing leaves of the true text when a model writes it and
     then the rest of the file.
     """
-    table = _Table()
-    for place in places:
-        table.add("truth", place, _said(place, place.truth + place.suffix[:MAX_GOING_ON]))
-    n_total, done = len(places) * len(configs), 0
+    answers = [_said(place, place.truth + place.suffix[:MAX_GOING_ON]) for place in places]
+    n_total, model = len(places) * len(configs), ""
     for name, settings in configs.items():
         engine = LocalEngine(settings)
         _index({place.root for place in places}, engine, settings)
         for place in places:
             for request in before(place):
                 engine.open(request)
-            table.add(name, place, engine.complete(request_of(place, settings)))
-            done += 1
-            progress(done, n_total)
-        table.model = engine.info.name
+            answers.append(_asked(name, place, engine, request_of(place, settings)))
+            progress(len(answers) - len(places), n_total)
+        model = engine.info.name
         engine.close()
-    return table.rows()
+    return list(rows_of(answers, model)), answers
 
 
-class _Table:
-    def __init__(self) -> None:
-        self.model = ""
-        self._scores: dict[tuple[str, str, str], Scores] = {}
+def _asked(name: str, place: Place, engine: LocalEngine, request: CompletionRequest) -> Answer:
+    completion = engine.complete(request)
+    context = engine.context(request)
+    tokens, _ = engine.decode(context, request.max_tokens, engine.chain(request.workspace, ()))
+    said = engine.tokenizer.decode(tokens)
+    # The model says by itself what was held back of the text before the cursor, or says no such.
+    said = said[len(context.healed) :] if said.startswith(context.healed) else b""
+    trace = completion.trace
+    return Answer(
+        name,
+        place,
+        completion.text,
+        said.decode("utf-8", "replace"),
+        tuple(trace.trimmed),
+        trace.n_snippets,
+        trace.ms,
+    )
 
-    def add(self, config: str, place: Place, completion: Completion) -> None:
-        for language in (place.language, "all"):
-            key = (config, place.kind, language)
-            self._scores.setdefault(key, Scores()).add(place, completion)
 
-    def rows(self) -> list[dict[str, Any]]:
-        return [
-            {"config": c, "kind": kind, "language": language, "model": self.model, **scores.row()}
-            for (c, kind, language), scores in self._scores.items()
-        ]
+def rows_of(answers: Sequence[Answer], model: str) -> Iterator[dict[str, Any]]:
+    """Repeats and breaks are shares of what was shown; all else is over all places, where an empty
+    suggestion has similarity zero. Gains are differences to the first configuration with a model
+    at the same places, with 95 % bootstrap intervals (Efron 1979, percentile method)."""
+    groups: dict[tuple[str, str, str], list[Answer]] = {}
+    for answer in answers:
+        config, kind, language = answer.config, answer.place.kind, answer.place.language
+        for key in ((kind, language), (kind, "all"), ("all", "all")):
+            groups.setdefault((config, *key), []).append(answer)
+    first = next((config for config, _, _ in groups if config != "truth"), "")
+    for (config, kind, language), group in groups.items():
+        columns = {name: [a.figures[name] for a in group] for name in group[0].figures}
+        n_shown = sum(columns["shown"])
+        row: dict[str, Any] = {
+            "config": config, "kind": kind, "language": language, "model": model, "n": len(group),
+        }  # fmt: skip
+        for name, column in columns.items():
+            of_shown = name in ("repeats", "breaks", "breaks_strict")
+            row[name] = sum(column) / max(1, n_shown if of_shown else len(column))
+        row["ms_p50"] = median(a.ms for a in group)
+        if config not in ("truth", first):
+            for name in ("exact", "similarity"):
+                base = [a.figures[name] for a in groups[first, kind, language]]
+                row |= _gain(name, columns[name], base)
+        yield row
 
 
-def _said(place: Place, text: str) -> Completion:
+def _gain(name: str, values: Sequence[float], base: Sequence[float]) -> dict[str, float]:
+    differences = np.asarray(values, np.float64) - np.asarray(base, np.float64)
+    rng = np.random.default_rng(0)
+    means = rng.choice(differences, (N_RESAMPLES, len(differences))).mean(axis=1)
+    low, high = np.percentile(means, [2.5, 97.5])
+    return {
+        f"{name}_gain": mean(differences.tolist()),
+        f"{name}_gain_low": float(low),
+        f"{name}_gain_high": float(high),
+    }
+
+
+def _said(place: Place, text: str) -> Answer:
     """The suggestion where a model says `text`."""
     whole = (place.prefix + place.suffix).encode()
     parsed = Trees().update(str(place.path), "", whole)
@@ -135,7 +180,8 @@ def _said(place: Place, text: str) -> Completion:
         if stop(emitted):
             break
     said = bytes(emitted).decode("utf-8", "ignore")
-    return Completion(finish(said, stop.end(said), "length", shape, here).text)
+    finished = finish(said, stop.end(said), "length", shape, here)
+    return Answer("truth", place, finished.text, text, finished.trimmed)
 
 
 def request_of(place: Place, settings: Settings) -> CompletionRequest:
@@ -151,72 +197,3 @@ def request_of(place: Place, settings: Settings) -> CompletionRequest:
 def _index(roots: set[Path], engine: LocalEngine, settings: Settings) -> None:
     for root in sorted(roots):
         build_index(root, WordEncoder(engine.tokenizer), settings.index)
-
-
-def similarity(a: str, b: str) -> float:
-    """1 - indel distance / sum of lengths, in [0, 1].
-
-    Source: the bit-parallel longest common subsequence of Hyyrö (2004), on Python's integers.
-    """
-    if not a or not b:
-        return float(a == b)
-    places: dict[str, int] = {}
-    for i, c in enumerate(a):
-        places[c] = places.get(c, 0) | 1 << i
-    mask = (1 << len(a)) - 1
-    v = mask
-    for c in b:
-        u = v & places.get(c, 0)
-        v = ((v + u) | (v - u)) & mask
-    n_common = len(a) - v.bit_count()
-    return 2 * n_common / (len(a) + len(b))
-
-
-def repeats_suffix(text: str, place: Place) -> bool:
-    """Whether what would be inserted stands after the cursor already, where the true text does not
-    repeat it just so."""
-    return _ends_like(text, place) and not _ends_like(place.truth, place)
-
-
-def _ends_like(text: str, place: Place) -> bool:
-    rest, _, below = place.suffix.partition("\n")
-    rest, said = "".join(rest.split()), "".join(text.split())
-    if rest and said.endswith(rest):
-        # Brackets that close what the line opened are right.
-        return bool(re.search(r"\w", rest)) or _closes(text, place) or rest in _SEPARATORS
-    following = [line.strip() for line in below.split("\n") if line.strip()]
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
-    lines[:1] = [(place.prefix.rsplit("\n", 1)[-1] + text.split("\n", 1)[0]).strip()]
-    return any(
-        lines[i:] == following[: len(lines) - i] and re.search(r"\w", "".join(lines[i:]))
-        for i in range(len(lines))
-    )
-
-
-def _closes(text: str, place: Place) -> bool:
-    """Whether more brackets are closed than the line opened."""
-    line, rest = place.prefix.rsplit("\n", 1)[-1], place.suffix.split("\n", 1)[0]
-    before, after = (scan(line + said + rest, place.language).extra for said in ("", text))
-    return len(after) > len(before)
-
-
-def breaks(text: str, place: Place) -> bool:
-    """Whether the file, which parses, would not with `text` in the place of what was cut out."""
-    parsed = ParsedDocument(place.language)
-    parsed.update((place.prefix + text + place.suffix).encode())
-    return parsed.root is None or n_errors(parsed.root) > 0
-
-
-def breaks_strictly(text: str, place: Place) -> bool:
-    """The same after Python's own parser, which is stricter, for files that it accepts."""
-    if place.language != "python":
-        return breaks(text, place)
-    try:
-        ast.parse(place.prefix + place.truth + place.suffix)
-    except (SyntaxError, ValueError, RecursionError):
-        return breaks(text, place)
-    try:
-        ast.parse(place.prefix + text + place.suffix)
-    except (SyntaxError, ValueError, RecursionError):
-        return True
-    return False

@@ -16,15 +16,25 @@ from codespec.config import ContextSettings, Settings
 from . import quality
 from .places import KINDS, places_in
 
+CONFIGS = ("file", "+symbols", "+buffers", "+edits", "all")
 
-def run(repos: Sequence[Path], settings: Settings, n: int) -> list[dict[str, Any]]:
-    """Rows as of `quality.run`. Raises: InputError, ModelError."""
+
+def run(
+    repos: Sequence[Path], settings: Settings, n: int, only: Sequence[str] = ()
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """(rows as of `quality.run`, its answers as rows). only: these of CONFIGS.
+
+    Raises: InputError, ModelError.
+    """
     places = [place for repo in repos for place in places_in(repo.resolve(), n)]
+    configs = configs_of(settings)
+    chosen = {name: configs[name] for name in CONFIGS if not only or name in only}
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("completing", total=None)
-        return quality.run(
-            places, configs_of(settings), lambda i, n: bar.update(task, completed=i, total=n)
+        rows, answers = quality.run(
+            places, chosen, lambda i, n: bar.update(task, completed=i, total=n)
         )
+    return rows, [answer.as_row() for answer in answers]
 
 
 def configs_of(settings: Settings) -> dict[str, Settings]:
@@ -32,7 +42,7 @@ def configs_of(settings: Settings) -> dict[str, Settings]:
     nothing = {"symbols": "off", "buffers": "off", "edits": "off"}
     chosen = {
         "file": nothing,
-        **{f"+ {source}": {**nothing, source: "on"} for source in nothing},
+        **{f"+{source}": {**nothing, source: "on"} for source in nothing},
         "all": dict.fromkeys(nothing, "on"),
     }
     limit = settings.context.max_tokens
@@ -48,6 +58,7 @@ def configs_of(settings: Settings) -> dict[str, Settings]:
 _COLUMNS = {
     "shown": "shown",
     "exact": "exact",
+    "wrote": "model alone",
     "similarity": "similarity",
     "identifiers": "identifiers",
     "repeats": "repeats suffix",
@@ -57,7 +68,8 @@ _COLUMNS = {
 
 
 def print_rows(rows: list[dict[str, Any]]) -> None:
-    for kind in KINDS:
+    out = Console()
+    for kind in (*KINDS, "all"):
         of_kind = [row for row in rows if row["kind"] == kind]
         if not of_kind:
             continue
@@ -70,4 +82,19 @@ def print_rows(rows: list[dict[str, Any]]) -> None:
             ]
             ms = "" if row["config"] == "truth" else f"{row['ms_p50']:.0f}"
             table.add_row(row["config"], row["language"], str(row["n"]), *figures, ms)
-        Console().print(table)
+        out.print(table)
+    gains = [row for row in rows if "similarity_gain" in row and row["language"] == "all"]
+    if gains:
+        table = Table(title="gained by context, 95 % intervals")
+        for name in ("config", "kind", "with context", "exact", "similarity"):
+            table.add_column(name, justify="left" if name in ("config", "kind") else "right")
+        for row in gains:
+            seen = f"{row['with_context']:.0%}"
+            exact, alike = _gained(row, "exact", "{:+.1%}"), _gained(row, "similarity", "{:+.3f}")
+            table.add_row(row["config"], row["kind"], seen, exact, alike)
+        out.print(table)
+
+
+def _gained(row: dict[str, Any], name: str, form: str) -> str:
+    gain, low, high = (form.format(row[f"{name}_gain{end}"]) for end in ("", "_low", "_high"))
+    return f"{gain} ({low} to {high})"

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codespec.errors import InputError
+from codespec_bench.judge import breaks, breaks_strictly, repeats_suffix, similarity, wrote
 from codespec_bench.places import KINDS, Place, places_in
-from codespec_bench.quality import breaks, breaks_strictly, repeats_suffix, run, similarity
+from codespec_bench.quality import Answer, rows_of, run
 
 SOURCE = """\
 def area(radius, factor):
@@ -73,6 +74,9 @@ def test_similarity_is_that_of_the_longest_common_subsequence(a, b):
         ("a, b", ") -> int:\n", "a", False),
         ("f()", "\nx = f()\n", "f()", False),  # it stands twice in truth, too
         ("g()", "\nx = g()\n", "f()", True),
+        ("f(a)", ")\n", "a", False),  # closes what it opens
+        ("f(a))", ")\n", "a", True),
+        ("a;", ";\n", "a", True),
     ],
 )
 def test_repeating_the_suffix(text, suffix, truth, repeats):
@@ -87,9 +91,43 @@ def test_breaking_a_file():
     assert breaks_strictly("if a:", header)
 
 
+@pytest.mark.parametrize(
+    ("said", "suffix", "expected"),
+    [
+        ("1", "\n", True),
+        ("1\ny = 2", "\n", True),
+        (" 1 \n", "\n", True),
+        ("12", "\n", False),
+        ("1 + 2", "\n", False),
+        ("1) + f(", ")\n", True),
+        ("", "\n", False),
+    ],
+)
+def test_what_the_model_wrote_before_anything_was_trimmed(said, suffix, expected):
+    assert wrote(said, place(truth="1", suffix=suffix)) is expected
+
+
+def test_gains_are_differences_at_the_same_places_with_intervals():
+    places = [place(truth="1"), place(truth="2"), place(truth="3")]
+    answers = [
+        Answer(config, p, text, text)
+        for config, texts in (("file", "1xx"), ("+edits", "12x"), ("all", "1xx"))
+        for p, text in zip(places, texts, strict=True)
+    ]
+    rows = {(row["config"], row["kind"], row["language"]): row for row in rows_of(answers, "m")}
+    first, edits = rows["file", "all", "all"], rows["+edits", "line", "python"]
+    assert first["exact"] == pytest.approx(1 / 3)
+    assert "exact_gain" not in first
+    assert edits["exact_gain"] == pytest.approx(1 / 3)
+    assert edits["exact_gain_low"] <= 0 < edits["exact_gain_high"] <= 1
+    same = rows["all", "all", "all"]
+    assert same["exact_gain"] == same["exact_gain_low"] == same["exact_gain_high"] == 0
+
+
 def test_the_row_of_the_truth(tmp_path):
     """Without a model: what stood there comes out as it was."""
     (tmp_path / "a.py").write_text(SOURCE)
-    rows = run(places_in(tmp_path, 10), {})
-    assert {row["kind"] for row in rows} == set(KINDS)
+    rows, answers = run(places_in(tmp_path, 10), {})
+    assert {row["kind"] for row in rows} == {*KINDS, "all"}
+    assert {answer.config for answer in answers} == {"truth"}
     assert all(row["exact"] == 1.0 and row["breaks"] == row["repeats"] == 0 for row in rows)

@@ -25,11 +25,25 @@ from codespec.config import load_settings
     type=click.IntRange(1),
     help="Of each kind and language in a repository.",
 )
+@click.option(
+    "--only",
+    multiple=True,
+    type=click.Choice(["file", "+symbols", "+buffers", "+edits", "all"]),
+    help="What the model is shown; may be given again (default: each of them in turn).",
+)
+@click.option(
+    "--answers",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also append each place and its suggestion to a file of JSON lines; it holds source text.",
+)
 @model_options
 @result_options
 def command(
     repos: tuple[Path, ...],
     places: int,
+    only: tuple[str, ...],
+    answers: Path | None,
     model: str | None,
     draft_model: str | None,
     as_json: bool,
@@ -41,10 +55,14 @@ def command(
     are cut out of files that parse, the same ones each time. "repeats suffix" and "breaks" are
     shares of the suggestions shown: those that say what stands after the cursor already, and
     those that leave a file that does not parse (strict: by Python's own parser for Python).
-    "truth" is what post-processing leaves of a model that writes what stood there and then goes on.
+    "truth" is what post-processing leaves of a model that writes what stood there and then goes on;
+    "model alone" is how often the model wrote just that before anything was trimmed. Gains are
+    differences to the first configuration, with 95 % intervals.
     """
-    from codespec_bench import quality_report  # pyright: ignore[reportMissingImports]
+    from codespec_bench import quality_report, results  # pyright: ignore[reportMissingImports]
 
     settings = load_settings(model_settings(model, draft_model))
-    rows = quality_report.run(repos, settings, places)
+    rows, found = quality_report.run(repos, settings, places, only)
+    if answers is not None:
+        results.append(answers, found)
     deliver("quality", rows, as_json, output, quality_report.print_rows)
