@@ -3,7 +3,8 @@
 shape    how much to suggest at this place
 stop     ends the generation there
 trim     takes away what does not belong
-fit      balances brackets, keeps a document that parses parsing
+fit      balances brackets, keeps a document that parses parsing: by its tree (grammar), by Python
+         itself (python), by what the lines below close (below)
 finish   all of it, in order
 """
 

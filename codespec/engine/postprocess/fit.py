@@ -1,8 +1,8 @@
 """Making a suggestion fit its place: brackets and quotes that balance with the text after the
 cursor, and a document that parses where it did before.
 
-The judge is the parser where the language has one, and the balance of brackets elsewhere. Of the
-variants of a text, longest first, the first that fits is taken.
+Of the variants of a text, longest first, the first that all judges take is taken. They are the
+parser where the language has one, and the balance of brackets elsewhere.
 """
 
 from __future__ import annotations

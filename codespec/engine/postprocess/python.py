@@ -47,7 +47,7 @@ def is_python(place: Place, parsed: ParsedDocument) -> Callable[[str], bool]:
     def judged(start: int, end: int, text: str) -> bool | None:
         new = text.encode()
         root = parsed.with_change(start, end, new)
-        if root is None or root.has_error:
+        if root is None:
             return None
         return accepts(root, parsed.text[:start] + new + parsed.text[end:], start, start + len(new))
 
