@@ -60,13 +60,14 @@ def is_python(place: Place, parsed: ParsedDocument) -> Callable[[str], bool]:
         return any(judged(first, last, text) for text in ("", f"{lead}pass"))
 
     def accepted(variant: str) -> bool:
-        ends = ("",)
-        if lacks_body(variant, place):
-            if "\n" in variant.strip() or not place.line_prefix.strip():
-                return False
-            # The user began the line, and will go on with what it opens.
-            ends = ("\n{} pass", "\n{} pass\n{}finally:\n{} pass")
-        found = [judged(at, at, variant + end.replace("{}", lead)) for end in ends]
+        verdict = judged(at, at, variant)
+        if verdict or not lacks_body(variant, place):
+            return verdict is not False or not is_python_without()
+        if "\n" in variant.strip() or not place.line_prefix.strip():
+            return False
+        # The user began the line, and will go on with what it opens.
+        bodies = (f"\n{lead} pass", f"\n{lead} pass\n{lead}finally:\n{lead} pass")
+        found = [judged(at, at, variant + body) for body in bodies]
         return False not in found or True in found or not is_python_without()
 
     return accepted
