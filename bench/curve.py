@@ -24,7 +24,7 @@ def run(
     n_repeats: int = 9,
     progress: Callable[[int], None] = lambda n_context: None,
 ) -> list[Row]:
-    """One row a context length: n_context, t1_ms, n, ratio. Raises: ModelError."""
+    """One row a context length: n_context, t1_ms, n, ratio, back_ms. Raises: ModelError."""
     model = load_model(target_path(settings.model))
     rows: list[Row] = []
     try:
@@ -40,6 +40,7 @@ def run(
                     "n_threads": target.n_threads,
                     "n_context": n_context,
                     **as_ratios(curve),
+                    "back_ms": round(curve.back_ms, 4),
                 }
             )
     finally:
@@ -74,4 +75,5 @@ def print_rows(rows: list[Row]) -> None:
     table.add_row("1, ms", *(f"{row['t1_ms']:.3f}" for row in rows), end_section=True)
     for i, n in enumerate(first["n"]):
         table.add_row(str(n), *(f"{row['ratio'][i]:.2f}" for row in rows))
+    table.add_row("back to 1, ms more", *(f"{row['back_ms']:.3f}" for row in rows))
     Console().print(table)

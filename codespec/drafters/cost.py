@@ -44,6 +44,8 @@ class CostCurve:
 
     points:    n -> ms, as measured behind `n_context` tokens.
     slope:     how that grows with the context.
+    back_ms:   what a pass over one token takes more when it follows a wider one: llama.cpp keeps
+        its graph for passes of one width. Part of what a wider pass costs.
     is_prior:  the points are a guess: the first real pass sets their scale.
 
     Source of the refinement: least mean squares (Widrow and Hoff 1960) on the logarithm of the
@@ -55,12 +57,13 @@ class CostCurve:
         points: dict[int, float],
         n_context: int = 0,
         slope: ContextSlope | None = None,
+        back_ms: float = 0.0,
         *,
         is_prior: bool = False,
     ) -> None:
-        if not points or min(points) < 1 or min(points.values()) <= 0:
-            raise ValueError("a cost curve needs points (n >= 1, ms > 0)")
-        self._state = _State(points, n_context, slope or ContextSlope(), is_prior)
+        if not points or min(points) < 1 or min(points.values()) <= 0 or back_ms < 0:
+            raise ValueError("a cost curve needs points (n >= 1, ms > 0) and back_ms >= 0")
+        self._state = _State(points, n_context, slope or ContextSlope(), back_ms, is_prior)
 
     @property
     def points(self) -> dict[int, float]:
@@ -79,6 +82,10 @@ class CostCurve:
         return self._state.slope
 
     @property
+    def back_ms(self) -> float:
+        return self._state.back_ms
+
+    @property
     def is_prior(self) -> bool:
         return self._state.is_prior
 
@@ -89,7 +96,8 @@ class CostCurve:
 
     @property
     def table(self) -> npt.NDArray[np.float64]:
-        """(N_TABLE,) milliseconds of passes over 1, 2, ... tokens; do not write."""
+        """(N_TABLE,) milliseconds of passes over 1, 2, ... tokens, `back_ms` included; do not
+        write."""
         return self._state.table
 
     def ms(self, n: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -111,7 +119,7 @@ class CostCurve:
         self._state.set_context(n_context)
 
     def observe(self, n: int, ms: float) -> None:
-        """A real pass over `n` tokens took `ms`."""
+        """A real pass over `n` tokens took `ms`; after another width if n > 1, else after 1."""
         if n >= 1 and ms > 0:
             self._state.observe(n, ms)
 
@@ -122,7 +130,12 @@ class CostCurve:
 
 class _State:
     def __init__(
-        self, points: dict[int, float], n_context: int, slope: ContextSlope, is_prior: bool
+        self,
+        points: dict[int, float],
+        n_context: int,
+        slope: ContextSlope,
+        back_ms: float,
+        is_prior: bool,
     ) -> None:
         ordered = sorted(points.items())
         self.n = np.array([n for n, _ in ordered])
@@ -131,6 +144,7 @@ class _State:
         self.log_speed = 0.0
         self.n_context = n_context
         self.slope = slope
+        self.back_ms = back_ms
         self.is_prior = is_prior
         self.n_observed = 0
         self._ns: list[int] = self.n.tolist()
@@ -168,9 +182,7 @@ class _State:
 
     def _refresh(self) -> None:
         n = np.arange(1, N_TABLE + 1)
-        # A pass over more tokens never costs less, and noise only ever adds: of two points in the
-        # wrong order, the lower is right.
-        ms = np.minimum.accumulate((self.ms * np.exp(self.log_shape))[::-1])[::-1]
+        ms = np.exp(_rising((np.log(self.ms) + self.log_shape).tolist()))
         table = np.interp(n, self.n, ms)
         if len(ms) > 1:
             rise = (ms[-1] - ms[-2]) / (self.n[-1] - self.n[-2])
@@ -179,8 +191,23 @@ class _State:
         grown = table + more * (self.slope.fixed + self.slope.per_token * n)
         # Extrapolated to a much shorter context than measured, a line may promise too much.
         self._quiet = np.maximum.accumulate(np.maximum(grown, table * 0.25))
-        self.table = self._quiet * math.exp(self.log_speed)
+        self.table = self._quiet.copy()
+        self.table[1:] += self.back_ms
+        self.table *= math.exp(self.log_speed)
         self.table.flags.writeable = False
+
+
+def _rising(values: list[float]) -> npt.NDArray[np.float64]:
+    """The nearest values that never fall, by least squares: a pass over more tokens never costs
+    less. Pool adjacent violators (Ayer et al. 1955)."""
+    blocks: list[tuple[float, int]] = []  # mean, length
+    for value in values:
+        mean, n = value, 1
+        while blocks and blocks[-1][0] > mean:
+            other, m = blocks.pop()
+            mean, n = (mean * n + other * m) / (n + m), n + m
+        blocks.append((mean, n))
+    return np.repeat([mean for mean, _ in blocks], [n for _, n in blocks])
 
 
 FLAT = CostCurve({1: 1.0})

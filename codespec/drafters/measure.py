@@ -21,7 +21,7 @@ from codespec.types import NO_DRAFT, CancelledError, Draft, ModelInfo, TargetMod
 MEASURED_AT = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 24, 32)
 """On both sides of every known step: GEMM kernels of llama.cpp change at 4, 8 and 16 tokens."""
 
-SHORT, LONG = 64, 512
+SHORT, LONG = 64, 1024
 """Context lengths in tokens; behind the longer one, only what is needed for the slope."""
 
 _SLOPE_AT = (1, 8)
@@ -47,7 +47,7 @@ def prior(info: ModelInfo) -> CostCurve:
 def measure(
     target: TargetModel,
     n_context: int = SHORT,
-    n_repeats: int = 5,
+    n_repeats: int = 15,
     budget_s: float = 2.0,
     clock: Clock = time.perf_counter,
 ) -> CostCurve:
@@ -63,19 +63,20 @@ def measure(
 def measuring(
     target: TargetModel,
     n_context: int = SHORT,
-    n_repeats: int = 5,
+    n_repeats: int = 15,
     budget_s: float = 2.0,
     clock: Clock = time.perf_counter,
     interrupted: Callable[[], bool] = lambda: False,
 ) -> Generator[None, None, CostCurve]:
     """Time passes of several widths; yields after each. Others may use the target in between.
 
-    The least of the repeats counts: a neighbour on the machine only ever adds time, and adds it
-    unevenly, while the width is chosen by ratios. All widths are measured in turn, so that what
-    lasts a while falls on all. Before each pass comes one over a single token, as when decoding:
-    a backend that keeps its graph for passes of one width makes a new one for another.
+    The width is chosen by ratios, so ratios are measured: before each pass over n tokens come two
+    over a single one, and the median of n against the second of them counts. Neighbours on the
+    machine slow all three, for seconds at a time; of separate minima, one width would have found a
+    quiet moment and another not. Scale is the least time of a single token. The first of the two
+    follows another width, as after a draft, and tells `back_ms`.
 
-    Takes about 150 passes on a small model. On a large one it stops early: once `budget_s` is spent
+    Takes about 700 passes on a small model. On a large one it stops early: once `budget_s` is spent
     no further round begins, and none goes on at 4 times the budget. The slope over the context is
     left out where reading a context takes long: the larger the model, the less it weighs.
 
@@ -83,36 +84,49 @@ def measuring(
     interrupted: asked while a context is read; the step is then done again.
     """
     bench = _Bench(target, clock, interrupted)
-    spent = 0.0
-    points: dict[int, float] = {}
-    for _ in range(n_repeats):
-        for n in (n for n in MEASURED_AT if n - 1 <= target.max_draft):
-            took = None
-            while took is None and spent <= 4 * budget_s:
-                if spent < budget_s:
-                    bench.time(n_context, 1)
-                took = bench.time(n_context, n)
-                yield
-            if took is not None:
-                points[n] = min(took, points.get(n, took))
-                spent += took / 1e3
-        if spent >= budget_s:
-            break
+    widths = [n for n in MEASURED_AT if n - 1 <= target.max_draft]
+    points, back_ms = yield from _points(bench, n_context, widths, n_repeats, budget_s)
     slope = ContextSlope()
     is_quick = bench.read_s * LONG / n_context < budget_s
     if n_context < LONG <= target.info.n_ctx // 2 and is_quick:
-        grown: list[float] = []
-        for n in (n for n in _SLOPE_AT if n in points):
-            found: list[float] = []
-            while len(found) < n_repeats:
-                bench.time(LONG, 1)
-                took = bench.time(LONG, n)
-                if took is not None:
-                    found.append(took)
-                yield
-            grown.append(max(0.0, min(found) - points[n]) / (LONG - n_context))
-        slope = _line(grown)
-    return CostCurve(points, n_context, slope)
+        at = [n for n in _SLOPE_AT if n in points]
+        long, _ = yield from _points(bench, LONG, at, n_repeats, budget_s)
+        slope = _line([max(0.0, long[n] - points[n]) / (LONG - n_context) for n in long])
+    return CostCurve(points, n_context, slope, back_ms)
+
+
+def _points(
+    bench: _Bench, n_context: int, widths: list[int], n_repeats: int, budget_s: float
+) -> Generator[None, None, tuple[dict[int, float], float]]:
+    """(n -> milliseconds, `CostCurve.back_ms`) behind one context."""
+    singles: list[float] = []
+    back: list[float] = []
+    ratios: dict[int, list[float]] = {}
+    spent_s = 0.0
+    for _ in range(n_repeats):
+        for n in widths:
+            if singles and spent_s > 4 * budget_s:
+                continue
+            # A slow model's passes over one token differ by little, and are repeated no more.
+            n_singles = 2 if spent_s < budget_s or not singles else 0
+            took: list[float] = []
+            for width in [1] * n_singles + [n] * (n > 1):
+                ms = None
+                while ms is None:
+                    ms = bench.time(n_context, width)
+                    yield
+                took.append(ms)
+            spent_s += sum(took) / 1e3
+            if n_singles:
+                singles.append(took[1])
+                back.append(took[0] / took[1])
+            if n > 1:
+                ratios.setdefault(n, []).append(took[-1] / (took[1] if n_singles else min(singles)))
+        if spent_s >= budget_s:
+            break
+    single = min(singles)
+    points = {1: single, **{n: float(np.median(r)) * single for n, r in ratios.items()}}
+    return points, max(0.0, float(np.median(back)) - 1.0) * single
 
 
 def _line(grown: list[float]) -> ContextSlope:
@@ -165,6 +179,7 @@ class _Saved(msgspec.Struct, forbid_unknown_fields=True):
     n_context: int
     slope_fixed: float
     slope_per_token: float
+    back_ms: float
 
 
 class CurveStore:
@@ -179,13 +194,15 @@ class CurveStore:
             return None
         with contextlib.suppress(ValueError):
             slope = ContextSlope(saved.slope_fixed, saved.slope_per_token)
-            return CostCurve(saved.points, saved.n_context, slope)
+            return CostCurve(saved.points, saved.n_context, slope, saved.back_ms)
         return None
 
     def save(self, key: str, curve: CostCurve) -> None:
         slope = curve.slope
         known = self._read()
-        known[key] = _Saved(curve.points, curve.n_context, slope.fixed, slope.per_token)
+        known[key] = _Saved(
+            curve.points, curve.n_context, slope.fixed, slope.per_token, curve.back_ms
+        )
         temporary = self._path.with_suffix(f".{os.getpid()}.tmp")
         with contextlib.suppress(OSError):  # a cache that cannot be written is measured again
             self._path.parent.mkdir(parents=True, exist_ok=True)

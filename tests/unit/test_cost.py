@@ -13,8 +13,9 @@ def test_linear_between_points_and_beyond():
     np.testing.assert_allclose(ms, [1.0, 1.8, 2.9, 5.6, 7.7])
 
 
-def test_a_point_above_a_wider_one_was_disturbed():
-    np.testing.assert_allclose(CostCurve({1: 1.0, 2: 9.0, 4: 2.0}).ms(np.array([2])), [2.0])
+def test_points_in_the_wrong_order_are_both_in_doubt():
+    curve = CostCurve({1: 1.0, 2: 4.5, 4: 2.0, 8: 8.0})
+    np.testing.assert_allclose(curve.ms(np.array([1, 2, 3, 4, 8])), [1.0, 3.0, 3.0, 3.0, 8.0])
 
 
 @pytest.mark.parametrize("points", [{}, {0: 1.0}, {1: 0.0}, {1: -1.0}])

@@ -25,10 +25,12 @@ class Clock:
 class Machine(FakeTarget):
     """A target whose passes take a known time on a clock of its own."""
 
-    def __init__(self, law, **options) -> None:
+    def __init__(self, law, back_ms=0.0, **options) -> None:
         super().__init__(**options)
         self.now = 0.0
         self.law = law
+        self.back_ms = back_ms
+        self.n_last = 1
 
     def clock(self) -> float:
         return self.now
@@ -36,7 +38,9 @@ class Machine(FakeTarget):
     def decode(self, tokens, draft):
         n_context = self.n_cached
         rows = super().decode(tokens, draft)
-        self.now += self.law(len(tokens) + len(draft), n_context) / 1e3
+        n = len(tokens) + len(draft)
+        self.now += (self.law(n, n_context) + self.back_ms * (n == 1 < self.n_last)) / 1e3
+        self.n_last = n
         return rows
 
 
@@ -51,6 +55,31 @@ def test_the_measured_curve_is_the_machine_s():
         curve.set_context(n_context)
         for n in (1, 2, 8, 9, 12, 32):
             assert curve.table[n - 1] == pytest.approx(law(n, n_context), rel=0.01)
+
+
+def test_a_wider_pass_bears_the_way_back_to_one_token():
+    target = Machine(lambda n, n_context: 1.0 + 0.2 * n, back_ms=0.3)
+    curve = measure(target, clock=target.clock)
+    assert curve.back_ms == pytest.approx(0.3)
+    assert curve.points[1] == pytest.approx(1.2)
+    assert curve.points[4] == pytest.approx(1.8)
+    assert curve.table[0] == pytest.approx(1.2)
+    assert curve.table[3] == pytest.approx(1.8 + 0.3)
+
+
+def test_slow_spells_do_not_bend_the_curve():
+    """Half of the time the machine is three times as slow, for longer than a pass or two."""
+    rng = np.random.default_rng(1)
+    slow = np.repeat(rng.random(2000) < 0.5, 7)
+    spells = iter(np.where(slow, 3.0, 1.0).tolist() * 2)
+
+    def law(n, n_context):
+        return (2.0 + 0.5 * n) * next(spells)
+
+    target = Machine(law)
+    curve = measure(target, clock=target.clock)
+    for n, ms in curve.points.items():
+        assert ms / curve.points[1] == pytest.approx((2.0 + 0.5 * n) / 2.5, rel=0.02)
 
 
 def test_measuring_leaves_the_target_usable():
@@ -108,6 +137,7 @@ def test_curves_are_kept_and_damage_is_mended(tmp_path):
     assert again is not None
     assert again.points == pytest.approx(curve.points)
     assert (again.n_context, again.slope) == (curve.n_context, curve.slope)
+    assert again.back_ms == curve.back_ms
     for damage in (b"", b"{", b"[1]", b'{"a": 3}', b'{"a": {"points": {"1": -1}}}', b"\xff"):
         file.write_bytes(damage)
         assert store.load("a") is None

@@ -105,6 +105,7 @@ def test_what_passes_teach_is_kept(tmp_path):
     for _ in range(500):
         pace.observe(1, 1.0)
         pace.observe(8, 3.0)
+        pace.observe(1, 5.0)  # back from a wider pass: no news of either
     pace.save()
     kept = store.load("m:1")
     assert kept is not None
