@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from codespec.types import Tokens
+from codespec.types import Tokens, common_prefix
 
 State = npt.NDArray[np.uint8]
 
@@ -85,10 +85,3 @@ class Checkpoints:
             return n == len(old) == len(new)
         # The same document, an edit ago.
         return n >= 0.75 * len(old)
-
-
-def common_prefix(a: Tokens, b: Tokens) -> int:
-    """Length of the longest common prefix."""
-    n = min(len(a), len(b))
-    differing = np.flatnonzero(a[:n] != b[:n])
-    return int(differing[0]) if len(differing) else n

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from codespec.backends.checkpoints import common_prefix
-from codespec.types import Tokens
+from codespec.types import Tokens, common_prefix
 
 
 class CachedTokens:

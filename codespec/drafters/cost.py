@@ -19,7 +19,9 @@ N_TABLE = 128
 
 # How fast a pass moves the curve. Speed is common to all widths (a busy neighbour, a slow clock)
 # and changes fast; shape is the machine's and the model's, and changes slowly if at all.
+# All widths beyond one share what our own work and a busy cache add to them: it is known sooner.
 _SPEED_WEIGHT = 0.1
+_WIDE_WEIGHT = 0.03
 _SHAPE_WEIGHT = 0.02
 # Most of a surprise, in natural logarithms, that one pass may teach: a preempted pass is no news.
 # The same for speed and shape: were they drawn to different middles of one skewed distribution,
@@ -69,8 +71,7 @@ class CostCurve:
     def points(self) -> dict[int, float]:
         """The curve as it is known by now, free of what load the machine has just now."""
         s = self._state
-        ms = s.ms * np.exp(s.log_shape)
-        return dict(zip(s.n.tolist(), ms.tolist(), strict=True))
+        return dict(zip(s.n.tolist(), np.exp(s.log_ms()).tolist(), strict=True))
 
     @property
     def n_context(self) -> int:
@@ -141,12 +142,13 @@ class _State:
         self.n = np.array([n for n, _ in ordered])
         self.ms = np.array([ms for _, ms in ordered])
         self.log_shape = np.zeros(len(ordered))
-        self.log_speed = 0.0
+        self.log_speed = self.log_wide = 0.0
         self.n_context = n_context
         self.slope = slope
         self.back_ms = back_ms
         self.is_prior = is_prior
         self.n_observed = 0
+        self._n_before = 0
         self._ns: list[int] = self.n.tolist()
         self._at_context = n_context
         self._quiet = self.table = np.empty(0)
@@ -156,6 +158,9 @@ class _State:
         if n_context != self._at_context:
             self._at_context = n_context
             self._refresh()
+
+    def log_ms(self) -> npt.NDArray[np.float64]:
+        return np.log(self.ms) + self.log_shape + self.log_wide * (self.n > 1)
 
     def quiet_ms(self, n: int) -> float:
         return float(self._quiet[min(n, N_TABLE) - 1])
@@ -171,6 +176,10 @@ class _State:
         i = bisect_right(self._ns, n) - 1
         step = _SHAPE_WEIGHT * error
         self.log_shape[max(i, 0)] *= _SHAPE_KEPT
+        # In a run of wide passes, load and width cannot be told apart.
+        if n > 1 and self._n_before == 1:
+            self.log_wide = _SHAPE_KEPT * self.log_wide + _WIDE_WEIGHT * error
+        self._n_before = n
         if i < 0 or i + 1 >= len(self._ns):
             self.log_shape[max(i, 0)] += step
         else:
@@ -182,7 +191,7 @@ class _State:
 
     def _refresh(self) -> None:
         n = np.arange(1, N_TABLE + 1)
-        ms = np.exp(_rising((np.log(self.ms) + self.log_shape).tolist()))
+        ms = np.exp(_rising(self.log_ms().tolist()))
         table = np.interp(n, self.n, ms)
         if len(ms) > 1:
             rise = (ms[-1] - ms[-2]) / (self.n[-1] - self.n[-2])
@@ -215,12 +224,16 @@ FLAT = CostCurve({1: 1.0})
 
 
 def best_width(
-    probs: npt.NDArray[np.float32], curve: CostCurve, draft_ms: float = 0.0
+    probs: npt.NDArray[np.float32],
+    curve: CostCurve,
+    draft_ms: float = 0.0,
+    begin_ms: float = 0.0,
 ) -> tuple[int, float]:
     """(k, tokens per millisecond) that maximise (1 + sum of path probabilities) / cost.
 
     probs:    (n,) P(node accepted | parent accepted) along a chain.
     draft_ms: time to draft one token, where drafting is not free.
+    begin_ms: time to draft at all.
     """
     # Drafts are short: a loop over plain numbers is quicker than numpy.
     costs = curve.first(len(probs) + 1).tolist()
@@ -229,6 +242,6 @@ def best_width(
     for k, prob in enumerate(probs.tolist(), 1):
         path *= prob
         expected += path
-        if (now := expected / (costs[k] + draft_ms * k)) > rate:
+        if (now := expected / (costs[k] + begin_ms + draft_ms * k)) > rate:
             best, rate = k, now
     return best, rate

@@ -19,6 +19,7 @@ from codespec.errors import ModelError
 from codespec.sampling import Sampler
 from codespec.types import (
     NO_DRAFT,
+    NO_TOKENS,
     Context,
     Draft,
     Logits,
@@ -27,6 +28,7 @@ from codespec.types import (
     TargetModel,
     Tokens,
     Verdict,
+    common_prefix,
 )
 from codespec.verify import propose
 
@@ -37,6 +39,8 @@ _RATE_WEIGHT = 0.05
 _RETRY_SOONEST, _RETRY_LATEST = 32, 1024
 # Most of the time since the last one that a trial may take: it may have to read a whole prompt.
 _TRIAL_SHARE = 0.01
+# Reading a prompt must be repaid by so many drafts: suggestions are short.
+_REPAID_IN = 8
 
 # How fast the cost of a drafted token follows what drafting really takes.
 _COST_WEIGHT = 0.1
@@ -99,9 +103,12 @@ class ModelDrafter:
         self._sampler: Sampler | None = None
         self._drafted: list[float] = []  # own probabilities of the last greedy draft
         self._more_ms = 0.0  # what a drafted token takes beyond a pass over one token
+        self._read = NO_TOKENS  # what is in the cache, as far as is known
+        self._n_known = 0  # of the request's tokens, in the cache
 
     def begin(self, context: Context) -> None:
         self._context = context
+        self._n_known = common_prefix(self._read, context.prompt)
         self._sampler = Sampler(context.sampling)
         self._drafted = []
 
@@ -112,14 +119,15 @@ class ModelDrafter:
         width, _ = self.plan(n_max)
         if width:
             self._retry_after = _RETRY_SOONEST
-        elif n_max <= 0 or not self._may_try(len(self._context.prompt) + len(emitted)):
+        elif n_max <= 0 or not self._may_try():
             return NO_DRAFT
         width = max(width, 1)
         tokens = np.concatenate([self._context.prompt, emitted])
         if len(tokens) + n_max >= self._model.info.n_ctx:
             return NO_DRAFT
-        start = self._clock()
         self._model.prefill(tokens, lambda: False)
+        self._read, self._n_known = tokens, len(tokens)
+        start = self._clock()
         tail = tokens[self._model.n_cached :]
         if self._sampler.greedy:
             draft = self._greedy(tail, emitted.tolist(), width, n_max)
@@ -128,21 +136,27 @@ class ModelDrafter:
         self._learn_cost((self._clock() - start) * 1e3 / len(draft))
         return draft
 
-    def _may_try(self, n_tokens: int) -> bool:
-        """Whether it is time for a trial, which may have to read all these tokens first."""
+    def _may_try(self) -> bool:
+        """Whether it is time for a trial, which may have to read the prompt first."""
         self._n_idle += 1
-        cost = float(self._own_curve.ms(np.array([n_tokens]))[0]) if self._own_curve else 0.0
-        idle = self._n_idle * float(self._curve.table[0])
-        if self._n_idle < self._retry_after or cost > _TRIAL_SHARE * idle:
+        idle_ms = self._n_idle * float(self._curve.table[0])
+        if self._n_idle < self._retry_after or self._reading_ms() > _TRIAL_SHARE * idle_ms:
             return False
         self._n_idle = 0
         self._retry_after = min(2 * self._retry_after, _RETRY_LATEST)
         return True
 
+    def _reading_ms(self) -> float:
+        """Milliseconds to read what the cache lacks of the prompt."""
+        n_new = 0 if self._context is None else len(self._context.prompt) - self._n_known
+        if n_new <= 1 or self._own_curve is None:
+            return 0.0
+        return float(self._own_curve.ms(np.array([n_new]))[0])
+
     def plan(self, n_max: int) -> tuple[int, float]:
         """(how many tokens to draft by the hit rate alone, expected tokens per millisecond)."""
         probs = np.full(n_max, self._rate, np.float32)
-        return best_width(probs, self._curve, self._token_ms())
+        return best_width(probs, self._curve, self._token_ms(), self._reading_ms() / _REPAID_IN)
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         if not len(draft) or draft.sources[0] != Source.DRAFT_MODEL:
@@ -204,8 +218,7 @@ class ModelDrafter:
         return logits
 
     def _learn_cost(self, token_ms: float) -> None:
-        """Reading the prompt, catching up with what the target said, and our own work come on top
-        of the pass."""
+        """Catching up with what the target said, and our own work, come on top of the pass."""
         if self._own_curve is not None:
             more = max(0.0, token_ms - float(self._own_curve.table[0]))
             # A pass that was interrupted for long is no news.

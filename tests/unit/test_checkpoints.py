@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codespec.backends.checkpoints import Checkpoints, common_prefix
+from codespec.backends.checkpoints import Checkpoints
+from codespec.types import common_prefix
 
 
 def tokens(*ids):

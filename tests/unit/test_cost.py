@@ -75,6 +75,15 @@ def test_real_passes_mend_the_shape():
     np.testing.assert_allclose(got, want, rtol=0.15)
 
 
+def test_what_all_wider_passes_take_more_is_soon_known():
+    """From a width or two for all of them."""
+    curve = CostCurve({1: 1.0, 2: 1.5, 4: 2.0, 8: 3.0})
+    for i in range(60):
+        for n in (1, 1, 2 if i % 2 else 4):
+            curve.observe(n, {1: 1.0, 2: 1.8, 4: 2.4}[n])
+    assert curve.points[8] / curve.points[1] == pytest.approx(3.6, rel=0.06)
+
+
 def test_a_busy_machine_bends_nothing():
     """Stalls hit all widths alike; that one width is seen most must not lower it."""
     rng = np.random.default_rng(5)

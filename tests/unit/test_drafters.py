@@ -200,6 +200,25 @@ def test_the_model_stops_drafting_where_it_does_not_pay():
     assert sum(drafts) <= 4
 
 
+def test_a_prompt_that_takes_long_to_read_is_read_only_where_that_is_repaid():
+    """Reading takes what 25 passes of the one target take, a quarter of one of the other."""
+    prompt = np.arange(500, dtype=np.int32) % 20
+    own = CostCurve({1: 0.05, 2: 0.1})
+    for scale, drafts in ((1.0, False), (100.0, True)):
+        curve = CostCurve({1: scale, 17: 1.1 * scale})
+        drafter = ModelDrafter(FakeTarget(hashed_logits(20), 20, eog=frozenset()), curve, own)
+        drafter.begin(Context(prompt))
+        assert bool(len(drafter.propose(NO_TOKENS, 8))) == drafts
+    # Read once, it goes on from there, also where a few keys were typed.
+    for typed in (prompt, np.append(prompt, [3, 4]).astype(np.int32)):
+        drafter.begin(Context(typed))
+        assert drafter.plan(8)[0] > 0
+    cheap = ModelDrafter(FakeTarget(hashed_logits(20), 20, eog=frozenset()), CHEAP, own)
+    for n_read, drafts in ((3, True), (5, True), (500, False)):
+        cheap.begin(Context(prompt[:n_read]))
+        assert bool(len(cheap.propose(NO_TOKENS, 8))) == drafts
+
+
 def test_a_hit_rate_changes_the_depth():
     drafter = ModelDrafter(FakeTarget(hashed_logits(20), 20), CostCurve({1: 1.0, 2: 1.3, 9: 3.4}))
     drafter.begin(Context(np.array([1], np.int32)))
