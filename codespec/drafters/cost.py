@@ -71,7 +71,7 @@ class CostCurve:
     def points(self) -> dict[int, float]:
         """The curve as it is known by now, free of what load the machine has just now."""
         s = self._state
-        return dict(zip(s.n.tolist(), np.exp(s.log_ms()).tolist(), strict=True))
+        return dict(zip(s.n.tolist(), s.refined_ms().tolist(), strict=True))
 
     @property
     def n_context(self) -> int:
@@ -159,8 +159,8 @@ class _State:
             self._at_context = n_context
             self._refresh()
 
-    def log_ms(self) -> npt.NDArray[np.float64]:
-        return np.log(self.ms) + self.log_shape + self.log_wide * (self.n > 1)
+    def refined_ms(self) -> npt.NDArray[np.float64]:
+        return self.ms * np.exp(self.log_shape + self.log_wide * (self.n > 1))
 
     def quiet_ms(self, n: int) -> float:
         return float(self._quiet[min(n, N_TABLE) - 1])
@@ -191,7 +191,7 @@ class _State:
 
     def _refresh(self) -> None:
         n = np.arange(1, N_TABLE + 1)
-        ms = np.exp(_rising(self.log_ms().tolist()))
+        ms = _rising(self.refined_ms().tolist())
         table = np.interp(n, self.n, ms)
         if len(ms) > 1:
             rise = (ms[-1] - ms[-2]) / (self.n[-1] - self.n[-2])
