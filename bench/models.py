@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from codespec.backends.llama import LlamaTarget, LlamaTokenizer, load_model
@@ -26,7 +27,7 @@ from codespec.types import CompletionRequest, Draft, FimOrder, TargetModel, Toke
 
 from .demo import fetch
 from .judge import breaks_strictly, similarity
-from .places import Place, places_in
+from .places import KINDS, Place, places_in
 from .results import Row
 
 # None of the bundled models' training text, see their card.
@@ -57,11 +58,12 @@ def run(
     roots = list(packages) or [fetch(package) for package in HELD_OUT]
     numbers = {"line": n_places, "inline": n_places // 2 or 1, "block": n_places // 2 or 1}
     places = {
-        kind: [p for root in roots for p in _python(places_in(root, n, (kind,)))]
+        kind: [place for root in roots for place in _places(root, n, kind)]
         for kind, n in numbers.items()
     }
     texts = list(_texts(roots))
     rows: list[Row] = []
+    scores: dict[str | None, _Scores] = {}
     for path in models:
         chosen = msgspec.structs.replace(
             settings, model=msgspec.structs.replace(settings.model, target=str(path), draft="")
@@ -75,7 +77,13 @@ def run(
                 if fim and order:
                     asked = dataclasses.replace(fim, order=order)
                     engine.info = dataclasses.replace(engine.info, fim=asked)
-                rows.append(row | {"order": order} | _write(engine, places, progress))
+                made = _write(engine, places, progress, path.stem)
+                row_of_order: Row = row | {"order": order} | _means(made)
+                # Of the first model, in this order.
+                against = scores.setdefault(order, made)
+                if against is not made:
+                    row_of_order["gain"] = _gains(made, against)
+                rows.append(row_of_order)
         finally:
             engine.close()
     return rows
@@ -135,28 +143,43 @@ def cost(target: TargetModel, tokens: Tokens) -> float:
     return total
 
 
-def _write(engine: LocalEngine, places: dict[str, list[Place]], progress: Progress) -> Row:
+_Scores = dict[str, list[float]]
+"""By name, what each place scored: 0 to 1."""
+
+
+def _write(
+    engine: LocalEngine, places: dict[str, list[Place]], progress: Progress, model: str
+) -> _Scores:
     """What users see: rests of lines, pieces inside lines, blocks."""
-    row: Row = {}
+    scores: _Scores = {}
     for kind, asked in places.items():
-        exact: list[bool] = []
-        alike: list[float] = []
-        valid: list[bool] = []
+        alike_name = "fim_edit_similarity" if kind == "line" else f"fim_{kind}_similarity"
+        exact = scores.setdefault(f"fim_{kind}_exact", [])
+        alike = scores.setdefault(alike_name, [])
+        valid = scores.setdefault(f"fim_{kind}_valid", [])
         for done, place in enumerate(asked):
-            progress(f"{kind}s", done, len(asked))
+            progress(f"{model}, {kind}s", done, len(asked))
             text = _complete(engine, place, is_line=kind != "block")
             truth = place.truth.strip()
             exact.append(text.strip() == truth)
             alike.append(similarity(text.strip(), truth))
             valid.append(not breaks_strictly(text, place))
-        row |= {
-            f"fim_{kind}_exact": mean(exact) if exact else 0.0,
-            f"fim_{kind}_valid": mean(valid) if valid else 0.0,
-            f"n_{kind}s": len(asked),
-        }
-        name = "fim_edit_similarity" if kind == "line" else f"fim_{kind}_similarity"
-        row[name] = mean(alike) if alike else 0.0
-    return row
+    return scores
+
+
+def _means(scores: _Scores) -> Row:
+    numbers = {f"n_{kind}s": len(scores[f"fim_{kind}_exact"]) for kind in KINDS}
+    return {name: mean(found) if found else 0.0 for name, found in scores.items()} | numbers
+
+
+def _gains(scores: _Scores, against: _Scores) -> dict[str, tuple[float, float]]:
+    """(difference, its standard error) at the same places: what is hard is so for both."""
+    gains: dict[str, tuple[float, float]] = {}
+    for name, found in scores.items():
+        more = np.subtract(found, against[name], dtype=np.float64)
+        if len(more) > 1:
+            gains[name] = float(more.mean()), float(more.std(ddof=1) / math.sqrt(len(more)))
+    return gains
 
 
 def _complete(engine: LocalEngine, place: Place, *, is_line: bool) -> str:
@@ -171,8 +194,15 @@ def _complete(engine: LocalEngine, place: Place, *, is_line: bool) -> str:
     return engine.complete(request).text
 
 
-def _python(places: list[Place]) -> Iterator[Place]:
-    return (p for p in places if p.language == "python")
+def _places(root: Path, n: int, kind: str) -> list[Place]:
+    """n places of Python where there are so many, in as many files as can be."""
+    per_file = 2
+    while True:
+        asked = places_in(root, n, (kind,), per_file=per_file)
+        found = [place for place in asked if place.language == "python"]
+        if len(found) >= n or per_file >= n:
+            return found
+        per_file *= 2
 
 
 def _texts(roots: list[Path]) -> Iterator[str]:
@@ -184,25 +214,41 @@ def _texts(roots: list[Path]) -> Iterator[str]:
 
 
 _SHOWN = {
-    "order": ("order", "{}"),
-    "bits_per_byte": ("bits/byte", "{:.3f}"),
-    "fim_line_exact": ("line exact", "{:.1%}"),
-    "fim_edit_similarity": ("similarity", "{:.2f}"),
-    "fim_line_valid": ("valid", "{:.0%}"),
-    "fim_inline_exact": ("inside exact", "{:.1%}"),
-    "fim_inline_similarity": ("similarity", "{:.2f}"),
-    "fim_block_exact": ("block exact", "{:.1%}"),
-    "fim_block_similarity": ("similarity", "{:.2f}"),
-    "fim_block_valid": ("valid", "{:.0%}"),
-    "tok_per_s": ("tokens/s", "{:,.0f}"),
+    "order": ("order of the prompt", "{}"),
+    "file_bytes": ("bytes", "{:,}"),
+    "bits_per_byte": ("bits a byte", "{:.3f}"),
+    "fim_line_exact": ("lines, exact", "{:.1%}"),
+    "fim_edit_similarity": ("  similarity", "{:.3f}"),
+    "fim_line_valid": ("  file parses", "{:.1%}"),
+    "fim_inline_exact": ("inside lines, exact", "{:.1%}"),
+    "fim_inline_similarity": ("  similarity", "{:.3f}"),
+    "fim_inline_valid": ("  file parses", "{:.1%}"),
+    "fim_block_exact": ("blocks, exact", "{:.1%}"),
+    "fim_block_similarity": ("  similarity", "{:.3f}"),
+    "fim_block_valid": ("  file parses", "{:.1%}"),
+    "tok_per_s": ("tokens a second", "{:,.0f}"),
 }
 
 
 def print_rows(rows: list[dict[str, Any]]) -> None:
-    table = Table("model", *(name for name, _ in _SHOWN.values()))
-    for row in rows:
-        table.add_row(row["model"], *(form.format(row[key]) for key, (_, form) in _SHOWN.items()))
+    """A column a model and order; beside the first, what each gained, and the noise of that."""
     console = Console()
+    # Whole figures, even where a terminal breaks the lines.
+    console.width = max(console.width, 40 * len(rows))
+    table = Table("", box=None, pad_edge=False)
+    for row in rows:
+        table.add_column(escape(row["model"]), justify="right", no_wrap=True)
+        if "gain" in row:
+            table.add_column("gained", justify="right", no_wrap=True)
+    for key, (name, form) in _SHOWN.items():
+        cells: list[str] = []
+        for row in rows:
+            cells.append(form.format(row[key]))
+            if "gain" in row:
+                gain, noise = row["gain"].get(key, (None, None))
+                more, less = ("{:+.1%}", "{:.1%}") if "%" in form else ("{:+.3f}", "{:.3f}")
+                cells.append("" if gain is None else f"{more} ± {less}".format(gain, noise))
+        table.add_row(name, *cells)
     console.print(table)
     if rows:
         first = rows[0]
@@ -210,4 +256,5 @@ def print_rows(rows: list[dict[str, Any]]) -> None:
             f"{first['n_lines']} rests of lines, {first['n_inlines']} pieces inside lines, "
             f"{first['n_blocks']} blocks, {first['n_bytes']:,} bytes "
             f"in {first['n_files']} files of {', '.join(first['packages'])}"
+            + ("; ± is one standard error" if len(rows) > 1 else "")
         )

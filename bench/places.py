@@ -41,9 +41,11 @@ class Place:
     suffix: str
 
 
-def places_in(root: Path, n: int, kinds: tuple[str, ...] = KINDS) -> list[Place]:
-    """`n` places of each kind and language of a repository, at most two of a kind in a file; the
-    same ones each time.
+def places_in(
+    root: Path, n: int, kinds: tuple[str, ...] = KINDS, *, per_file: int = 2
+) -> list[Place]:
+    """`n` places of each kind and language of a repository, at most `per_file` of a kind in a file;
+    the same ones each time.
 
     Raises: InputError where there are none.
     """
@@ -53,7 +55,7 @@ def places_in(root: Path, n: int, kinds: tuple[str, ...] = KINDS) -> list[Place]
         if all(len(found.get((language, kind), ())) >= n for kind in kinds):
             continue
         rng = random.Random(path.name)
-        for place in _places(path, root, language, kinds, rng):
+        for place in _places(path, root, language, kinds, rng, per_file):
             of_kind = found.setdefault((language, place.kind), [])
             if len(of_kind) < n:
                 of_kind.append(place)
@@ -76,7 +78,12 @@ def _files(root: Path) -> list[Path]:
 
 
 def _places(
-    path: Path, root: Path, language: str, kinds: tuple[str, ...], rng: random.Random
+    path: Path,
+    root: Path,
+    language: str,
+    kinds: tuple[str, ...],
+    rng: random.Random,
+    per_file: int,
 ) -> Iterator[Place]:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
@@ -92,7 +99,7 @@ def _places(
     nodes = list(_walk(parsed.root))
     for kind in kinds:
         spans = list(_SPANS[kind](nodes, raw))
-        for start, end in rng.sample(spans, min(2, len(spans))):
+        for start, end in rng.sample(spans, min(per_file, len(spans))):
             yield Place(
                 path,
                 root,

@@ -45,6 +45,31 @@ def test_figures_of_the_bundled_draft(tmp_path: Path) -> None:
     assert row["n_bytes"] == sum(f.stat().st_size for f in tmp_path.glob("*.py"))
 
 
+def test_models_side_by_side(tmp_path: Path) -> None:
+    """At the same places: a model gains nothing over itself, and what another gains is the
+    difference of what both scored."""
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "decoder.py").write_text((LIBRARY / "json" / "decoder.py").read_text())
+    again = tmp_path / "again.gguf"
+    again.write_bytes(bundled(BUNDLED_DRAFT).read_bytes())
+    args = ["bench", "models", str(bundled(BUNDLED_DRAFT)), str(again), "bundled"]
+    args += ["--package", str(package), "--places", "6"]
+    output = tmp_path / "results.jsonl"
+    shown = CliRunner().invoke(main, [*args, "--output", str(output)])
+    assert shown.exit_code == 0, shown.output
+    first, same, target = (json.loads(line) for line in output.read_text().splitlines())
+    assert first["n_lines"] == 6, "one file has as many places as are asked for"
+    assert "gain" not in first
+    assert set(same["gain"]) >= {"fim_line_exact", "fim_edit_similarity", "fim_block_valid"}
+    assert all(gain == [0, 0] for gain in same["gain"].values())
+    gain, noise = target["gain"]["fim_edit_similarity"]
+    assert gain == pytest.approx(target["fim_edit_similarity"] - first["fim_edit_similarity"])
+    assert noise > 0
+    assert "±" in shown.stdout
+    assert "codespec-base" in shown.stdout
+
+
 @pytest.mark.parametrize("n", [1, 2, 64, 65, 66, 1023, 1024, 1025, 1500])
 def test_every_token_of_a_text_is_paid_for_once(n: int) -> None:
     """In whatever passes and chunks; the law of a fake target looks three tokens back."""
