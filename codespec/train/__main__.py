@@ -188,8 +188,8 @@ def pack_command(out: Path, folder: Path, python: str, wheels: bool) -> None:
 
     There, several times if a command's time is limited:
 
-    python3 codespec/train/there.py FOLDER --run RUN --to RESULTS --large --minutes 24
-    --stop-after 9
+    python3 codespec/train/there.py FOLDER --run RUN --to RESULTS --large --minutes 20
+    --stop-after 8.5
     """
     with pipeline.progress_bar() as bar:
         task = bar.add_task("compressing the corpus", total=1.0)
@@ -202,8 +202,14 @@ def pack_command(out: Path, folder: Path, python: str, wheels: bool) -> None:
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 def receive_command(out: Path, folder: Path) -> None:
     """Join the models that a run elsewhere left in FOLDER (its --to)."""
-    for name in RECIPES:
-        click.echo(bundle.receive(folder, name, out))
+    sent = [name for name in RECIPES if (folder / f"{name}.json").exists()]
+    for name in sent or RECIPES:
+        path = bundle.receive(folder, name, out)
+        state = json.loads((out / name / "log.jsonl").read_text(encoding="utf-8"))
+        unfinished = (
+            "" if state["is_done"] else f"   not finished: it stopped at step {state['step']}"
+        )
+        click.echo(f"{path}{unfinished}")
 
 
 @main.command("corpus")

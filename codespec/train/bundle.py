@@ -92,10 +92,14 @@ def send(path: Path, state: str, to: Path) -> None:
     """Writes a file into a folder in parts of at most PART_BYTES, and the run's state beside it."""
     to.mkdir(parents=True, exist_ok=True)
     content = path.read_bytes()
-    for number, start in enumerate(range(0, len(content), PART_BYTES)):
+    starts = range(0, len(content), PART_BYTES)
+    for number, start in enumerate(starts):
         partial = to / f"{path.name}.tmp"
         partial.write_bytes(content[start : start + PART_BYTES])
         partial.replace(to / f"{path.name}.{number}")
+    for old in to.glob(f"{path.name}.[0-9]"):
+        if int(old.suffix[1:]) >= len(starts):
+            old.unlink()  # of a larger model that was here before
     (to / f"{path.stem}.json").write_text(state + "\n", encoding="utf-8")
 
 

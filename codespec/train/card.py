@@ -93,8 +93,8 @@ On a machine with a large GPU and without a network (a checkout, Python, torch a
 there), from the corpus and tokenizer of `run`; the second command as often as it takes:
 
     python -m codespec.train pack --out run bundle
-    python3 codespec/train/there.py bundle --run run --to results --large --minutes 24 \\
-        --stop-after 9
+    python3 codespec/train/there.py bundle --run run --to results --large --minutes 20 \\
+        --stop-after 8.5
     python -m codespec.train receive --out run results
 
 `--extra DIR=SPDX` adds a folder of source. Newer versions of the packages give another corpus, and

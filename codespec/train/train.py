@@ -177,6 +177,8 @@ class Trainer:
     def _compile(self, shape: Phase) -> None:
         """On CUDA; a CPU gains nothing from it."""
         if self.device.type == "cuda" and self._compiles:
+            # A compiler may take longer than a call of limited time has left.
+            self.save()
             why_not = try_to_compile(self.model, shape.n_micro_rows, shape.n_tokens)
             self._compiles = not why_not
             if why_not:

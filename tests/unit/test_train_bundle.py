@@ -36,10 +36,13 @@ def test_from_bundle_to_models(miniature: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(bundle, "PART_BYTES", 100_000)
     arguments = [str(packed), "--run", str(far), "--to", str(results), "--tokens", "512", "--large"]
     arguments += [*map(str, QUICK), "--device", "cpu"]
+    results.mkdir()
+    (results / "codespec-base.gguf.9").write_bytes(b"of a larger model")
     assert there.main([*arguments, "--stop-after", "0.0001"]) == 0
     assert not (far / "report.json").exists()
     early = json.loads((results / "codespec-base.json").read_text())
     assert not early["is_done"]
+    assert "not finished" in run("receive", "--out", miniature / "early", results)
     assert there.main(arguments) == 0
     assert calls[0]["PYTHONPATH"].split(os.pathsep)[0] == str(there.ROOT)
     a, b = Corpus(here / "corpus"), Corpus(far / "corpus")
@@ -76,9 +79,25 @@ def test_only_wheels_that_are_missing_are_installed(
     for name in ("numpy-9-py3-none-any.whl", "not_there-1-py3-none-any.whl"):
         (tmp_path / name).touch()
     asked: list[list[str]] = []
-    monkeypatch.setattr(subprocess, "run", lambda command, check: asked.append(command))
-    there.install(tmp_path, tmp_path / "site")
-    assert [Path(a).name for a in asked[0] if a.endswith(".whl")] == [
+
+    def pip(command: list[str], check: bool) -> None:
+        asked.append(command)
+        folder = Path(command[command.index("--target") + 1])
+        folder.mkdir()
+        if len(asked) == 1:
+            raise KeyboardInterrupt  # the call is ended in the middle
+        (folder / "not_there.py").touch()
+
+    monkeypatch.setattr(subprocess, "run", pip)
+    site = tmp_path / "site"
+    with pytest.raises(KeyboardInterrupt):
+        there.install(tmp_path, site)
+    assert not site.exists(), "half an installation is none"
+    there.install(tmp_path, site)
+    assert (site / "not_there.py").exists()
+    there.install(tmp_path, site)
+    assert len(asked) == 2
+    assert [Path(a).name for a in asked[1] if a.endswith(".whl")] == [
         "not_there-1-py3-none-any.whl"
     ]
-    assert "--no-index" in asked[0]
+    assert "--no-index" in asked[1]
