@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -73,10 +75,14 @@ def list_models(as_json: bool) -> None:
     table = Table("name", "size", "default", "from", box=None)
     for row in rows:
         size = f"{row['bytes'] / 1e6:,.1f} MB" if row["exists"] else "missing"
-        table.add_row(row["name"], size, row["default"], row["origin"])
+        table.add_row(escape(row["name"]), size, row["default"], escape(row["origin"]))
     Console().print(table)
     for row in distilled:
-        click.echo(f"distilled from {row['target']} for {row['workspace']}")
+        use = "" if row["used"] else ", not used: no better than the draft model without it"
+        click.echo(
+            f"distilled from {row['target']} for {row['workspace']}: "
+            f"{row['acceptance']:.0%} accepted{use}"
+        )
 
 
 @command.command()
@@ -85,15 +91,15 @@ def list_models(as_json: bool) -> None:
 @_json_option
 def show(model: str, no_speed: bool, as_json: bool) -> None:
     """What a model (a name from the list, or a file) is, needs, and does here."""
-    from codespec.cli.models_show import describe
+    from codespec.cli.models_show import describe, in_words
 
     facts = describe(library.find(model), load_settings(), measure=not no_speed)
     if as_json:
         print_json(facts)
         return
     table = Table(show_header=False, box=None)
-    for key, value in facts.items():
-        table.add_row(key.replace("_", " "), "-" if value is None else str(value))
+    for row in in_words(facts):
+        table.add_row(*map(escape, row))
     Console().print(table)
 
 
@@ -227,20 +233,30 @@ def recommend(as_json: bool) -> None:
 def default(model: str | None, draft: str | None) -> None:
     """Make MODEL (a name from the list, a file, or "bundled") the one to complete with."""
     from codespec.backends.llama import load_model
+    from codespec.engine.drafts import check_draft
 
     if model is None and draft is None:
         raise click.UsageError("name a MODEL, or --draft, or both")
-    for key, value in (("target", model), ("draft", draft)):
+    chosen = {"target": model, "draft": draft}
+    settings = load_settings().model
+    values: dict[str, str] = {}
+    for key, value in chosen.items():
         if value is None:
             continue
         if key == "target" and value == "bundled":
-            setting = ""
+            values[key] = ""
         elif key == "draft" and value in ("auto", "none"):
-            setting = "auto" if value == "auto" else ""
+            values[key] = "auto" if value == "auto" else ""
         else:
             path = library.find(value)
             load_model(path, vocab_only=True).close()
-            setting = str(path)
+            values[key] = str(path)
+    settings = msgspec.structs.replace(settings, **values)
+    small = draft_path(settings)
+    if small is not None:
+        # Before anything is written: with a pair that does not match no model starts.
+        check_draft(target_path(settings), small)
+    for key, setting in values.items():
         file = library.set_default(key, setting)
         click.echo(f'model.{key} = "{setting}" in {file}')
     click.echo("a running daemon takes it with: codespec daemon restart")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def describe(path: Path, settings: Settings, *, measure: bool) -> dict[str, Any]
     try:
         info = model.info
         n_ctx = settings.model.n_ctx or min(DEFAULT_N_CTX, info.n_ctx or DEFAULT_N_CTX)
-        fim = info.fim
+        fim, texts = info.fim, model.token_texts()
         facts: dict[str, Any] = {
             "name": info.name,
             "path": str(path),
@@ -35,7 +36,7 @@ def describe(path: Path, settings: Settings, *, measure: bool) -> dict[str, Any]
             "vocabulary": info.n_vocab,
             "tokenizer": model.metadata("tokenizer.ggml.pre") or None,
             "fim_order": fim.order if fim else None,
-            "fim_tokens": [fim.prefix, fim.suffix, fim.middle] if fim else None,
+            "fim_tokens": [texts[t] for t in (fim.prefix, fim.suffix, fim.middle)] if fim else None,
             "memory_bytes": info.file_bytes + n_ctx * _kv_bytes_a_token(model.metadata),
             "tok_per_s": None,
         }
@@ -48,6 +49,21 @@ def describe(path: Path, settings: Settings, *, measure: bool) -> dict[str, Any]
         return facts
     finally:
         model.close()
+
+
+def in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """(name, value) for people."""
+    for key, value in facts.items():
+        name = {"bytes": "file", "memory_bytes": "memory needed", "tok_per_s": "tokens a second"}
+        if value is None:
+            text = "-"
+        elif key.endswith("bytes"):
+            text = f"{value / 1e6:,.1f} MB"
+        elif isinstance(value, list):
+            text = " ".join(value)
+        else:
+            text = f"{value:,}" if isinstance(value, int | float) else str(value)
+        yield name.get(key, key.replace("_", " ")), text
 
 
 def _kv_bytes_a_token(metadata: Any) -> int:

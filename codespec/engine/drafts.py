@@ -6,7 +6,10 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from codespec.backends.llama import LlamaTarget, LoadedModel
+import numpy as np
+import numpy.typing as npt
+
+from codespec.backends.llama import LlamaTarget, LoadedModel, load_model
 from codespec.drafters.mapped import MappedModel, shared_ids
 from codespec.drafters.model import check_pair
 from codespec.errors import CodespecError, ModelError
@@ -52,10 +55,29 @@ def as_draft(model: LoadedModel, context: LlamaTarget, target: LoadedModel) -> T
 
     Raises: ModelError unless it can draft for the target.
     """
+    ids = _mapping(model, target)
+    return context if ids is None else MappedModel(context, ids, target.info)
+
+
+def check_draft(target: Path, draft: Path) -> None:
+    """Raises: ModelError unless one file can draft for the other. Cost: both vocabularies."""
+    loaded = [load_model(path, vocab_only=True) for path in (target, draft)]
+    try:
+        _mapping(loaded[1], loaded[0])
+    finally:
+        for model in loaded:
+            model.close()
+
+
+def _mapping(model: LoadedModel, target: LoadedModel) -> npt.NDArray[np.int32] | None:
+    """The target's ids of a reduced vocabulary; None where both vocabularies are one.
+
+    Raises: ModelError where they are neither.
+    """
     made_for = model.metadata(drafts.DRAFT_FOR_KEY)
     if made_for != target.info.tokenizer_hash or made_for == model.info.tokenizer_hash:
         check_pair(target.info, model.info)
-        return context
+        return None
     texts = model.token_texts()
     ids = shared_ids(target.token_texts(), texts) if texts[-1] == drafts.UNKNOWN else None
     if ids is None:
@@ -63,4 +85,4 @@ def as_draft(model: LoadedModel, context: LlamaTarget, target: LoadedModel) -> T
             f"{model.path}: its vocabulary is no part of that of {target.info.name}",
             "Distil it again: codespec distill.",
         )
-    return MappedModel(context, ids, target.info)
+    return ids

@@ -7,13 +7,17 @@ import json
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
 from codespec.cli import main
 from codespec.config import config_path, load_settings
-from codespec.models import catalogue, download, hardware, library
+from codespec.models import catalogue, download, drafts, hardware, library
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+from codespec.train import export, tokenizer
+from codespec.train.model import Llama
+from tests import training
 from tests.hub import Hub, hub
 
 __all__ = ["hub"]
@@ -86,7 +90,10 @@ def test_what_a_model_is() -> None:
     assert facts["tok_per_s"] > 1
     unmeasured = json.loads(ok("show", bundled(BUNDLED_DRAFT), "--no-speed", "--json"))
     assert unmeasured["tok_per_s"] is None
-    assert "fim order" in ok("show", "codespec-draft", "--no-speed")
+    shown = ok("show", "codespec-draft", "--no-speed")
+    assert "fim order" in shown
+    assert "<|fim_prefix|> <|fim_suffix|> <|fim_middle|>" in shown
+    assert "1.3 MB" in shown
     assert "no such model" in run("show", "nothing").output
 
 
@@ -139,6 +146,52 @@ def test_the_default_is_written_and_nothing_else_changes(model: Path, config: Pa
     config.write_text("[model\n")
     assert "Mend" in run("default", "bundled").output
     assert run("default").exit_code == 2
+
+
+def test_a_pair_that_does_not_match_is_refused_before_it_is_written(
+    model: Path, config: Path, tmp_path: Path
+) -> None:
+    words = tokenizer.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
+    other = tmp_path / "other.gguf"
+    export.write_gguf(other, Llama(training.TINY).eval(), words, "f32", "other")
+    config.write_text("[completion]\nmax_tokens = 12\n")
+    for args in (["--draft", other], ["other", "--draft", "codespec-draft"]):
+        ok("add", other)
+        refused = run("default", *args)
+        assert refused.exit_code == 1
+        assert "share the target's tokenizer" in refused.output
+        assert "model" not in config.read_text()
+    ok("default", "--draft", "codespec-draft")
+    # The draft model of before does not fit the next target either.
+    assert "share the target's tokenizer" in run("default", "other").output
+    ok("default", "other", "--draft", "auto")
+    assert load_settings(env=dict(os.environ)).model.target == str(other)
+
+
+def test_distilled_drafts_are_listed_with_what_they_do(tmp_path: Path) -> None:
+    at = drafts.folder("0123", str(tmp_path))
+    at.mkdir(parents=True)
+    better, worse = (
+        drafts.Measured(acceptance=share, speed=1.0, n_drafted=100) for share in (0.31, 0.12)
+    )
+    record = drafts.DraftRecord(
+        file="draft-1.gguf",
+        target="some-model",
+        target_path="/models/some.gguf",
+        workspace=str(tmp_path),
+        n_params=1_000_000,
+        n_vocab=8192,
+        n_places=60,
+        n_draft=4,
+        before=worse,
+        after=better,
+    )
+    (at / drafts.RECORD).write_bytes(msgspec.json.encode(record))
+    assert f"distilled from some-model for {tmp_path}: 31% accepted\n" in ok("list")
+    turned = msgspec.structs.replace(record, before=better, after=worse)
+    (at / drafts.RECORD).write_bytes(msgspec.json.encode(turned))
+    assert "12% accepted, not used" in ok("list")
+    assert [d["used"] for d in json.loads(ok("list", "--json"))["distilled"]] == [False]
 
 
 def test_recommendations_fit_the_machine() -> None:
