@@ -50,7 +50,13 @@ _NICENESS = 10
 )
 @click.option("--tokens", type=click.IntRange(1), help="Train on so many instead, repeatably.")
 @click.option("--threads", type=click.IntRange(1), help="CPU threads (default: half the cores).")
-@click.option("--device", default="cpu", show_default=True, help="Where to train: cpu or cuda.")
+@click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda"]),
+    default="cpu",
+    show_default=True,
+    help="Where to train.",
+)
 @click.option("--places", type=click.IntRange(1), default=60, hidden=True)
 @click.option("--checkpoint-seconds", type=float, default=30.0, hidden=True)
 @click.option(
@@ -62,6 +68,7 @@ _NICENESS = 10
 @click.option("--background", is_flag=True, help="Return at once; see --status.")
 @click.option("--status", "ask", flag_value="status", help="How far it is.")
 @click.option("--stop", "ask", flag_value="stop", help="Stop it; the next start goes on.")
+@click.option("--forget", "ask", flag_value="forget", help="Delete the draft model.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def command(
     target: str | None,
@@ -100,6 +107,12 @@ def command(
             print_json({"stopping": asked})
         else:
             click.echo("stopping; what it did is kept" if asked else "it was not running")
+    elif ask == "forget":
+        was_there = job.forget()
+        if as_json:
+            print_json({"forgotten": was_there})
+        else:
+            click.echo("forgotten" if was_there else "there was none")
     elif ask == "status":
         _show(job.status(), as_json)
     elif background:
@@ -184,6 +197,13 @@ def _print(record: DraftRecord) -> None:
                 f"{measured.speed:.2f} times the speed of plain decoding"
             )
     if record.pays:
-        click.echo("It drafts in this workspace from now on.")
+        click.echo(
+            "It is the draft model in this workspace from now on, and drafts where that pays."
+        )
+        if record.after.speed < 1:
+            click.echo(
+                "With a target as quick as this one that is seldom: what larger ones would gain "
+                "says codespec bench drafts."
+            )
     else:
         click.echo("It accepts no more than the draft in use, which stays.")

@@ -103,6 +103,8 @@ def test_killed_stopped_and_resumed(workspace: Path) -> None:
     child.wait(checkpoint.exists)
     with pytest.raises(InputError, match="another process"):
         job.run(QUICK)
+    with pytest.raises(InputError, match="being distilled"):
+        job.forget()
     assert job.status().stage == "training"
     child.kill_when(lambda: torch.load(checkpoint)["progress"]["step"] >= 1)
     assert all((lessons / name).read_bytes() == content for name, content in first.items())
@@ -211,8 +213,27 @@ def _bundled() -> Path:
 
 def test_too_little_to_learn_from(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
+    job = Job(settings(), tmp_path)
     with pytest.raises(InputError, match="too little to learn from"):
-        Job(settings(), tmp_path).run(QUICK)
+        job.run(QUICK)
+    status = job.status()
+    assert status is not None
+    assert status.stage == "failed"
+    assert "too little to learn from" in status.detail, "the reason, for whoever was not there"
+    args = ["distill", "--workspace", str(tmp_path)]
+    assert "too little to learn from" in CliRunner().invoke(main, [*args, "--status"]).stdout
+    assert CliRunner().invoke(main, [*args, "--forget"]).stdout == "forgotten\n"
+    assert CliRunner().invoke(main, [*args, "--forget"]).stdout == "there was none\n"
+    assert job.status() is None
+
+
+def test_a_device_that_is_not_here(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said at once, not when the target has been asked for a quarter of an hour."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    reports: list[Report] = []
+    with pytest.raises(InputError, match="no CUDA device"):
+        Job(settings(), workspace).run(dataclasses.replace(QUICK, device="cuda"), reports.append)
+    assert [r.stage for r in reports] == ["failed"]
 
 
 def test_too_little_memory(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ _BENCHMARKS = {
     "index": "Size and speed of the workspace index.",
     "quality": "Complete places of real files, and compare with what stood there.",
     "models": "How good models are on packages they never saw.",
+    "drafts": "What draft models are worth in a workspace, and at which target's size.",
     "latency": "Type a history's edits again, key by key, through server and daemon.",
     "hop": "From a key to its suggestion, beside the model.",
     "curve": "Cost of a pass by its number of tokens.",

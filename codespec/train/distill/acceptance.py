@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from codespec.backends.llama import LlamaTarget, LoadedModel, load_model
+from codespec.config import Settings
 from codespec.context.build import Window, build_context
 from codespec.context.healing import HealingMask, Vocabulary
 from codespec.drafters.chain import DraftChain
-from codespec.drafters.cost import CostCurve
+from codespec.drafters.cost import FLAT, CostCurve
+from codespec.drafters.measure import measure
 from codespec.drafters.model import ModelDrafter
 from codespec.engine.completer import Completer, Limits
+from codespec.engine.drafts import as_draft
 from codespec.index import text
 from codespec.models.drafts import Measured
 from codespec.sampling import Sampler
@@ -35,6 +42,7 @@ from codespec.types import (
 
 N_DRAFT = 4
 MAX_TOKENS = 32
+N_CTX = 2048
 
 
 class FixedDrafter:
@@ -86,9 +94,10 @@ class Contest:
         window: Window,
     ) -> None:
         self._target, self._curve, self._tokenizer = target, curve, tokenizer
-        self._vocabulary = Vocabulary(tokenizer)
+        self.vocabulary = Vocabulary(tokenizer)
         cuts = text.safe_cuts(tokenizer)
-        self._asked: list[Context] = []
+        self.asked: list[tuple[Place, Context]] = []
+        """Places, and what is read for them."""
         for place in places:
             request = CompletionRequest(
                 place.prefix, place.suffix, path=place.path, max_tokens=MAX_TOKENS
@@ -96,7 +105,7 @@ class Contest:
             left, right = (text.encode(t, tokenizer, cuts) for t in (place.prefix, place.suffix))
             context = build_context(request, left, right, target.info, tokenizer, window)
             if len(context.prompt):
-                self._asked.append(context)
+                self.asked.append((place, context))
 
     def run(self, contestants: list[Contestant]) -> list[Measured]:
         """In the order given. Plain decoding and all contestants take turns at each place, so that
@@ -107,15 +116,15 @@ class Contest:
         plain_s, plain_tokens = 0.0, 0
         drafted, accepted = np.zeros(len(contestants)), np.zeros(len(contestants))
         seconds, tokens = np.zeros(len(contestants)), np.zeros(len(contestants))
-        for context in self._asked:
-            self._complete(context, None)  # the prompt into the cache
-            trace, spent = self._complete(context, None)
+        for _, context in self.asked:
+            self.complete(context)  # the prompt into the cache
+            trace, spent = self.complete(context)
             plain_s, plain_tokens = plain_s + spent, plain_tokens + trace.n_tokens
             for i, (always, adaptive) in enumerate(zip(fixed, served, strict=True)):
-                trace, _ = self._complete(context, always)
+                trace, _ = self.complete(context, always)
                 drafted[i] += trace.n_drafted
                 accepted[i] += trace.n_accepted
-                trace, spent = self._complete(context, adaptive)
+                trace, spent = self.complete(context, adaptive)
                 seconds[i] += spent
                 tokens[i] += trace.n_tokens
         plain = plain_tokens / max(plain_s, 1e-9)
@@ -128,12 +137,49 @@ class Contest:
             for i in range(len(contestants))
         ]
 
-    def _complete(self, context: Context, drafter: Drafter | None) -> tuple[Trace, float]:
+    def complete(
+        self, context: Context, *drafters: Drafter, curve: CostCurve = FLAT
+    ) -> tuple[Trace, float]:
+        """(what happened, seconds) of one greedy completion with these drafters; curve: what the
+        target's passes are taken to cost where several are asked.
+        """
         target = self._target
-        mask = HealingMask(context.healed, self._vocabulary, self._tokenizer)
+        mask = HealingMask(context.healed, self.vocabulary, self._tokenizer)
         sampler = Sampler(SamplingParams(), mask if context.healed else None)
-        chain = DraftChain([drafter] if drafter else [], target.info.n_vocab)
+        chain = DraftChain(drafters, target.info.n_vocab, curve=curve)
         trace = Trace()
         started = time.perf_counter()
         Completer(target, chain).run(context, sampler, Limits(MAX_TOKENS), trace=trace)
         return trace, time.perf_counter() - started
+
+
+@contextmanager
+def opened(
+    path: Path, settings: Settings, n_threads: int
+) -> Generator[tuple[LoadedModel, LlamaTarget], None, None]:
+    """A model and a context of it, of N_CTX tokens where it has so many. Raises: ModelError."""
+    loaded = load_model(path, n_gpu_layers=settings.model.n_gpu_layers)
+    try:
+        n_ctx = min(N_CTX, loaded.info.n_ctx or N_CTX)
+        context = LlamaTarget(loaded, n_ctx=n_ctx, n_threads=n_threads)
+        try:
+            yield loaded, context
+        finally:
+            context.close()
+    finally:
+        loaded.close()
+
+
+@contextmanager
+def contestants(
+    files: Sequence[Path], target: LoadedModel, settings: Settings, n_threads: int
+) -> Generator[list[Contestant], None, None]:
+    """Draft models for a target, measured. Raises: ModelError where one cannot draft for it."""
+    if not files:
+        yield []
+        return
+    with (
+        opened(files[0], settings, n_threads) as (loaded, context),
+        contestants(files[1:], target, settings, n_threads) as others,
+    ):
+        yield [Contestant(as_draft(loaded, context, target), measure(context)), *others]

@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -19,19 +18,19 @@ from typing import Literal
 import filelock
 import msgspec
 import psutil
+import torch
 
 from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
 from codespec.config import Settings
 from codespec.context.build import Window
 from codespec.drafters.measure import measure
-from codespec.engine.drafts import as_draft
-from codespec.errors import InputError, ModelError
+from codespec.errors import CodespecError, InputError, ModelError
 from codespec.models import drafts
 from codespec.models.drafts import DraftRecord, Measured
 from codespec.models.registry import draft_path, target_path
 from codespec.train import export
 from codespec.train.distill import vocabulary as vocabularies
-from codespec.train.distill.acceptance import N_DRAFT, Contest, Contestant
+from codespec.train.distill.acceptance import N_DRAFT, Contest, contestants, opened
 from codespec.train.distill.lessons import Lessons, ask
 from codespec.train.distill.student import CHECKPOINT_SECONDS, Progress, Student
 from codespec.train.distill.teacher import Teacher
@@ -40,7 +39,6 @@ from codespec.train.distill.workspace import Prompts, Workspace
 from codespec.train.model import Llama
 from codespec.train.train import Budget
 
-N_CTX = 2048
 N_PLACES = 60
 # Resident memory beside the target: torch and the libraries, a micro-batch's activations, and the
 # draft model with its optimisers and gradients for each thread.
@@ -67,7 +65,9 @@ class Plan:
         return Budget(tokens=self.tokens) if self.tokens else Budget(minutes=self.minutes)
 
 
-Stage = Literal["reading", "asking the target", "training", "measuring", "done", "stopped"]
+Stage = Literal[
+    "reading", "asking the target", "training", "measuring", "done", "stopped", "failed"
+]
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +117,7 @@ class Job:
             report = msgspec.json.decode((self.work / "progress.json").read_bytes(), type=Report)
         except (OSError, msgspec.DecodeError):
             return Report(stage="done", share=1.0) if drafts.read(self.folder) else None
-        if report.stage != "done" and not self._is_running():
+        if report.stage not in ("done", "failed") and not self._is_running():
             return msgspec.structs.replace(report, stage="stopped", pid=0)
         return report
 
@@ -127,6 +127,20 @@ class Job:
             return False
         (self.work / "stop").touch()
         return True
+
+    def forget(self) -> bool:
+        """Deletes the draft model and what its job left; whether there was anything.
+
+        Raises: InputError while a process works at it.
+        """
+        if self._is_running():
+            raise InputError(
+                f"{self._workspace} is being distilled", "First: codespec distill --stop."
+            )
+        is_there = self.folder.is_dir()
+        if is_there:
+            shutil.rmtree(self.folder)
+        return is_there
 
     def _is_running(self) -> bool:
         if not self.work.is_dir():
@@ -154,18 +168,24 @@ class Job:
         try:
             with self._lock().acquire(blocking=False):
                 (self.work / "stop").unlink(missing_ok=True)
-                return self._run(plan, on_report)
+                report = self._reporter(on_report)
+                try:
+                    return self._run(plan, report)
+                except CodespecError as e:
+                    # Whoever started it in the background asks for the reason later.
+                    report("failed", detail=e.message)
+                    raise
         except filelock.Timeout:
             raise InputError(
                 f"{self._workspace} is being distilled by another process",
                 "See: codespec distill --status, or --stop.",
             ) from None
 
-    def _run(self, plan: Plan, on_report: Callable[[Report], None]) -> DraftRecord:
+    def _run(self, plan: Plan, report: Callable[..., None]) -> DraftRecord:
+        check_device(plan.device)
         check_memory(self._target_path, plan)
-        report = self._reporter(on_report)
         report("reading")
-        with _opened(self._target_path, self._settings, plan) as (loaded, target):
+        with opened(self._target_path, self._settings, plan.n_threads) as (loaded, target):
             tokenizer = LlamaTokenizer(loaded)
             source = Workspace(self._workspace, tokenizer, self._settings.index.max_file_bytes)
             self._fit(_About(source.digest(), plan.seed, plan.from_text))
@@ -301,8 +321,8 @@ class Job:
         pair = draft_path(self._settings.model)
         files = [made] if pair is None else [pair, made]
         measured: list[Measured] = []
-        with _contestants(files, loaded, self._settings, plan) as contestants:
-            measured = contest.run(contestants)
+        with contestants(files, loaded, self._settings, plan.n_threads) as those:
+            measured = contest.run(those)
         return (measured[0] if pair else None), measured[-1]
 
     def _reporter(self, on_report: Callable[[Report], None]) -> Callable[..., None]:
@@ -320,7 +340,7 @@ class Job:
             )
             on_report(made)
             now = time.monotonic()
-            if now - written > 1.0 or stage in ("done", "stopped", "measuring"):
+            if now - written > 1.0 or stage in ("done", "stopped", "failed", "measuring"):
                 written = now
                 _write(self.work / "progress.json", made)
 
@@ -328,6 +348,15 @@ class Job:
 
     def _should_stop(self) -> bool:
         return (self.work / "stop").exists()
+
+
+def check_device(device: str) -> None:
+    """Raises: InputError for one to train on that is not here."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError(
+            "there is no CUDA device here that PyTorch can use",
+            "Train on the CPU: leave out --device.",
+        )
 
 
 def check_memory(target: Path, plan: Plan) -> None:
@@ -351,36 +380,6 @@ def _start(tokenizer_hash: str) -> Llama | None:
     same = loaded.info.tokenizer_hash == tokenizer_hash
     loaded.close()
     return export.read_gguf(pair)[0].train() if same else None
-
-
-@contextmanager
-def _opened(
-    path: Path, settings: Settings, plan: Plan
-) -> Generator[tuple[LoadedModel, LlamaTarget], None, None]:
-    loaded = load_model(path, n_gpu_layers=settings.model.n_gpu_layers)
-    try:
-        n_ctx = min(N_CTX, loaded.info.n_ctx or N_CTX)
-        context = LlamaTarget(loaded, n_ctx=n_ctx, n_threads=plan.n_threads)
-        try:
-            yield loaded, context
-        finally:
-            context.close()
-    finally:
-        loaded.close()
-
-
-@contextmanager
-def _contestants(
-    files: list[Path], target: LoadedModel, settings: Settings, plan: Plan
-) -> Generator[list[Contestant], None, None]:
-    if not files:
-        yield []
-        return
-    with (
-        _opened(files[0], settings, plan) as (loaded, context),
-        _contestants(files[1:], target, settings, plan) as others,
-    ):
-        yield [Contestant(as_draft(loaded, context, target), measure(context)), *others]
 
 
 def _write(path: Path, value: object) -> None:

@@ -1,0 +1,236 @@
+"""`codespec bench drafts`: what a draft model is worth, here and with larger targets.
+
+Places lie in the files that distilling keeps aside. The target completes each of them with plain
+decoding, with lookups in the file, and with draft models, alone and beside lookups. What is
+accepted is measured; time is taken by the clock, and computed: what the same passes would have
+taken with a target whose passes cost what a curve says, beside this draft model's. The planner
+is told that cost, so it drafts as it would there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from codespec.backends.llama import LlamaTokenizer, load_model
+from codespec.config import Settings
+from codespec.context.boundary import Boundary
+from codespec.context.build import Window
+from codespec.drafters.calibrate import Planners
+from codespec.drafters.cost import CostCurve
+from codespec.drafters.kinds import token_kinds
+from codespec.drafters.lookup import LookupDrafter
+from codespec.drafters.measure import measure
+from codespec.drafters.model import ModelDrafter
+from codespec.errors import InputError
+from codespec.index.live import LiveDocument
+from codespec.index.text import safe_cuts
+from codespec.models import drafts
+from codespec.models.registry import draft_path, target_path
+from codespec.train.distill.acceptance import Contest, Contestant, contestants, opened
+from codespec.train.distill.workspace import Workspace
+from codespec.types import Drafter, Trace
+
+from .replay_report import load_curve
+from .results import Row
+
+HERE = "here"
+CURVES = ("cpu-25m-q8", "cpu-100m-q8", "cpu-500m-q8", "cpu-1500m-q8", "gpu-flat")
+PLAIN, LOOKUPS, MODEL, BOTH = "plain", "lookups", "model", "both"
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class _Way:
+    """One set of drafters under one curve, summed over the places; milliseconds.
+
+    spent_ms: by the drafters beyond lookups, at what the draft model's passes cost.
+    """
+
+    drafters: list[Drafter]
+    curve: CostCurve
+    draft_curve: CostCurve | None = None
+    spent_ms: float = 0.0
+    target_ms: float = 0.0
+    clock_ms: float = 0.0
+    n_tokens: int = 0
+    traces: list[Trace] = field(default_factory=list[Trace])
+
+    def passed(self, n_tokens: int, _ms: float) -> None:
+        if self.draft_curve is not None:
+            self.spent_ms += float(self.draft_curve.ms(np.array([n_tokens]))[0])
+
+    def add(self, trace: Trace, seconds: float) -> None:
+        widths = np.array(trace.pass_depth, np.int64) + 1
+        self.target_ms += float(self.curve.ms(widths).sum())
+        self.clock_ms += 1e3 * seconds
+        self.n_tokens += trace.n_tokens
+        self.traces.append(trace)
+
+    @property
+    def computed(self) -> float:
+        """Tokens a second, in those of plain decoding."""
+        plain_ms = self.n_tokens * float(self.curve.table[0])
+        return plain_ms / (self.target_ms + self.spent_ms)
+
+    def clocked(self, plain: _Way) -> float:
+        return (self.n_tokens / self.clock_ms) / (plain.n_tokens / plain.clock_ms)
+
+
+def run(
+    workspace: Path,
+    settings: Settings,
+    extra: Sequence[Path] = (),
+    curves: Sequence[str] = CURVES,
+    n_places: int = 60,
+    progress: Progress = lambda done, total: None,
+) -> list[Row]:
+    """A row a draft model and curve. extra: further draft models of the same target.
+
+    Raises: InputError where there is no draft model, or too little text; ModelError.
+    """
+    target = target_path(settings.model)
+    files = _files(target, workspace, settings, extra)
+    n_threads = settings.model.n_threads or 1
+    with opened(target, settings, n_threads) as (loaded, context):
+        tokenizer = LlamaTokenizer(loaded)
+        places = Workspace(workspace, tokenizer, settings.index.max_file_bytes).places(n_places)
+        window = Window(settings.completion.n_prefix_tokens, settings.completion.n_suffix_tokens)
+        here = measure(context)
+        contest = Contest(context, here, tokenizer, places, window)
+        with contestants(list(files.values()), loaded, settings, n_threads) as drafting:
+            fixed = contest.run(drafting)
+            given = {HERE: here} | {name: load_curve(name) for name in curves}
+            document = LiveDocument(tokenizer, safe_cuts(tokenizer))
+            ways = _ways(contest, document, tokenizer, given, drafting)
+            for done, (place, asked) in enumerate(contest.asked):
+                progress(done, len(contest.asked))
+                document.update(place.prefix, place.suffix)
+                for contestant in drafting:
+                    # The prompt into the draft model's cache, as it is in the target's.
+                    contestant.model.prefill(asked.prompt, lambda: False)
+                for way in ways.values():
+                    way.add(*contest.complete(asked, *way.drafters, curve=way.curve))
+        info = loaded.info
+    rows: list[Row] = []
+    for i, (name, path) in enumerate(files.items()):
+        about = load_model(path, vocab_only=True)
+        shared: Row = {
+            "target": info.name,
+            "draft": name,
+            "n_places": len(contest.asked),
+            "n_threads": n_threads,
+            "acceptance": fixed[i].acceptance,
+            "n_drafted": fixed[i].n_drafted,
+            "draft_ms": drafting[i].curve.points[1],
+            "n_vocab": about.n_vocab,
+        }
+        about.close()
+        for curve, cost in given.items():
+            plain, lookups = ways[curve, PLAIN, -1], ways[curve, LOOKUPS, -1]
+            alone, both = ways[curve, MODEL, i], ways[curve, BOTH, i]
+            row = shared | {
+                "curve": curve,
+                "target_ms": cost.points[1],
+                "lookups": lookups.computed,
+                "model": alone.computed,
+                "both": both.computed,
+                "drafting": float(np.mean([d > 0 for t in alone.traces for d in t.pass_depth])),
+            }
+            if curve == HERE:
+                row |= {
+                    "clock_lookups": lookups.clocked(plain),
+                    "clock_model": alone.clocked(plain),
+                    "clock_both": both.clocked(plain),
+                }
+            rows.append(row)
+    return rows
+
+
+def _files(
+    target: Path, workspace: Path, settings: Settings, extra: Sequence[Path]
+) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    pair = draft_path(settings.model)
+    if pair is not None:
+        found["pair"] = pair
+    at = drafts.folder(drafts.fingerprint(target), str(workspace))
+    record = drafts.read(at)
+    if record is not None:
+        found["distilled"] = at / record.file
+    found |= {path.stem: path for path in extra}
+    if not found:
+        raise InputError(
+            f"{target.name} has no draft model for {workspace}",
+            "Make one: codespec distill; or give one with --draft.",
+        )
+    return found
+
+
+def _ways(
+    contest: Contest,
+    document: LiveDocument,
+    tokenizer: LlamaTokenizer,
+    curves: dict[str, CostCurve],
+    drafting: Sequence[Contestant],
+) -> dict[tuple[str, str, int], _Way]:
+    """By curve, what drafts, and number of the draft model, -1 for none."""
+    kinds = token_kinds(tokenizer)
+
+    def lookup(curve: CostCurve) -> Drafter:
+        planners = Planners(kinds)  # each way learns from its own drafts
+        return LookupDrafter(
+            lambda path: document,
+            planners.of,
+            boundary=lambda c: Boundary(c.left, c.healed, tokenizer, contest.vocabulary),
+            curve=curve,
+        )
+
+    ways: dict[tuple[str, str, int], _Way] = {}
+    for name, curve in curves.items():
+        ways[name, PLAIN, -1] = _Way([], curve)
+        ways[name, LOOKUPS, -1] = _Way([lookup(curve)], curve)
+        for i, contestant in enumerate(drafting):
+            for what, others in ((MODEL, []), (BOTH, [lookup(curve)])):
+                way = _Way([], curve, contestant.curve)
+                model = ModelDrafter(contestant.model, curve, contestant.curve, way.passed)
+                way.drafters = [*others, model]
+                ways[name, what, i] = way
+    return ways
+
+
+def print_rows(rows: list[Row]) -> None:
+    """By draft model: times plain decoding, by what a pass of the target costs."""
+    console = Console()
+    first = rows[0]
+    console.print(
+        f"{escape(first['target'])}, {first['n_places']} places in files kept aside; "
+        "tokens a second, in those of plain decoding"
+    )
+    tables: dict[str, Table] = {}
+    for row in rows:
+        name = row["draft"]
+        if name not in tables:
+            tables[name] = table = Table(
+                "target", "a pass, ms", LOOKUPS, MODEL, BOTH, box=None, title_justify="left",
+                title=f"\n{escape(name)}: {row['acceptance']:.1%} of {row['n_drafted']:,} tokens "
+                f"accepted, 4 a draft; {row['draft_ms']:.2f} ms a pass",
+            )  # fmt: skip
+            for column in table.columns[1:]:
+                column.justify = "right"
+        pass_ms = f"{row['target_ms']:.2f}"
+        if row["curve"] == HERE:
+            clocked = (f"{row['clock_' + key]:.2f}" for key in (LOOKUPS, MODEL, BOTH))
+            tables[name].add_row("this one, by the clock", pass_ms, *clocked)
+        shown = "this one, computed" if row["curve"] == HERE else escape(row["curve"])
+        computed = (f"{row[key]:.2f}" for key in (LOOKUPS, MODEL, BOTH))
+        tables[name].add_row(shown, pass_ms, *computed)
+    for table in tables.values():
+        console.print(table)
