@@ -68,7 +68,9 @@ def run(
         chosen = msgspec.structs.replace(
             settings, model=msgspec.structs.replace(settings.model, target=str(path), draft="")
         )
-        row: Row = {"model": path.stem, "packages": [root.name for root in roots]}
+        same = sum(other.stem == path.stem for other in models)
+        name = path.stem if same == 1 else f"{path.parent.name}/{path.stem}"
+        row: Row = {"model": name, "packages": [root.name for root in roots]}
         row |= _read(path, texts, settings, progress)
         engine = LocalEngine(chosen)
         try:
@@ -77,7 +79,7 @@ def run(
                 if fim and order:
                     asked = dataclasses.replace(fim, order=order)
                     engine.info = dataclasses.replace(engine.info, fim=asked)
-                made = _write(engine, places, progress, path.stem)
+                made = _write(engine, places, progress, name)
                 row_of_order: Row = row | {"order": order} | _means(made)
                 # Of the first model, in this order.
                 against = scores.setdefault(order, made)
@@ -233,8 +235,6 @@ _SHOWN = {
 def print_rows(rows: list[dict[str, Any]]) -> None:
     """A column a model and order; beside the first, what each gained, and the noise of that."""
     console = Console()
-    # Whole figures, even where a terminal breaks the lines.
-    console.width = max(console.width, 40 * len(rows))
     table = Table("", box=None, pad_edge=False)
     for row in rows:
         table.add_column(escape(row["model"]), justify="right", no_wrap=True)
@@ -249,7 +249,8 @@ def print_rows(rows: list[dict[str, Any]]) -> None:
                 more, less = ("{:+.1%}", "{:.1%}") if "%" in form else ("{:+.3f}", "{:.3f}")
                 cells.append("" if gain is None else f"{more} ± {less}".format(gain, noise))
         table.add_row(name, *cells)
-    console.print(table)
+    # Whole figures, even where a terminal breaks the lines.
+    Console(width=400).print(table)
     if rows:
         first = rows[0]
         console.print(

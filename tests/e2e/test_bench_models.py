@@ -51,7 +51,7 @@ def test_models_side_by_side(tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()
     (package / "decoder.py").write_text((LIBRARY / "json" / "decoder.py").read_text())
-    again = tmp_path / "again.gguf"
+    again = tmp_path / "codespec-draft.gguf"
     again.write_bytes(bundled(BUNDLED_DRAFT).read_bytes())
     args = ["bench", "models", str(bundled(BUNDLED_DRAFT)), str(again), "bundled"]
     args += ["--package", str(package), "--places", "6"]
@@ -61,6 +61,9 @@ def test_models_side_by_side(tmp_path: Path) -> None:
     first, same, target = (json.loads(line) for line in output.read_text().splitlines())
     assert first["n_lines"] == 6, "one file has as many places as are asked for"
     assert "gain" not in first
+    assert first["model"] == "bundled/codespec-draft", "two of one name are told apart"
+    assert same["model"] == f"{tmp_path.name}/codespec-draft"
+    assert target["model"] == "codespec-base"
     assert set(same["gain"]) >= {"fim_line_exact", "fim_edit_similarity", "fim_block_valid"}
     assert all(gain == [0, 0] for gain in same["gain"].values())
     gain, noise = target["gain"]["fim_edit_similarity"]
