@@ -171,6 +171,21 @@ def test_the_bundled_model_is_what_the_project_promises(name: str) -> None:
     assert result.argmax > 0.95
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_the_card_is_that_of_the_bundled_file(name: str) -> None:
+    """A model that is exchanged without its card fails here."""
+    path = BUNDLED / f"{name}.gguf"
+    config = export.read_gguf(path)[0].config
+    card = (BUNDLED / "CARD.md").read_text(encoding="utf-8")
+    cells = [config.n_params, path.stat().st_size, config.n_embd, config.n_layers]
+    start = " | ".join([path.name, *(f"{cell:,}" for cell in cells)])
+    assert f"| {start} |" in card
+    assert f"| {path.name} | 0." in card or f"| {path.name} | 1." in card, "bits per byte"
+    assert "Apache License 2.0" in card
+    for heading in ("Results on packages never trained on", "Training", "Corpus", "By licence"):
+        assert heading in card
+
+
 def test_the_bundled_pair_shares_its_tokenizer() -> None:
     hashes: set[str] = set()
     for name in NAMES:
