@@ -264,6 +264,28 @@ def test_a_change_of_the_workspace_begins_anew(workspace: Path) -> None:
     assert next(r.detail for r in reports if r.stage == "training").startswith("step 1,")
 
 
+def test_stopped_while_it_measures(workspace: Path) -> None:
+    """Nothing is trained again; a draft model that was not measured is not left behind."""
+    job = Job(settings(), workspace)
+
+    def stop(report: Report) -> None:
+        if report.stage == "measuring":
+            assert job.ask_to_stop()
+
+    for _ in range(2):
+        with pytest.raises(jobs.StoppedError):
+            job.run(QUICK, stop)
+        assert job.status().stage == "stopped"
+        assert len(list(job.folder.glob("draft-*.gguf"))) == 1
+    reports: list[Report] = []
+    record = job.run(QUICK, reports.append)
+    assert not [r for r in reports if r.stage in ("asking the target", "training")]
+    assert [r.detail for r in reports if r.stage == "measuring"] == [
+        f"{i} of {QUICK.n_places} places" for i in range(QUICK.n_places)
+    ]
+    assert [path.name for path in job.folder.glob("draft-*.gguf")] == [record.file]
+
+
 def test_running_out_of_sight(workspace: Path) -> None:
     command = [sys.executable, "-m", "codespec", "distill", "--workspace", str(workspace), "--json"]
     options = ["--positions", "2000", "--tokens", "6000", "--places", "2", "--background"]

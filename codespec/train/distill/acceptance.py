@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,16 +107,21 @@ class Contest:
             if len(context.prompt):
                 self.asked.append((place, context))
 
-    def run(self, contestants: list[Contestant]) -> list[Measured]:
+    def run(
+        self,
+        contestants: list[Contestant],
+        on_place: Callable[[int, int], None] = lambda done, total: None,
+    ) -> list[Measured]:
         """In the order given. Plain decoding and all contestants take turns at each place, so that
-        a busy machine slows all alike.
+        a busy machine slows all alike. on_place: told how many of how many are done.
         """
         fixed = [FixedDrafter(c.model) for c in contestants]
         served = [ModelDrafter(c.model, self._curve, c.curve) for c in contestants]
         plain_s, plain_tokens = 0.0, 0
         drafted, accepted = np.zeros(len(contestants)), np.zeros(len(contestants))
         seconds, tokens = np.zeros(len(contestants)), np.zeros(len(contestants))
-        for _, context in self.asked:
+        for done, (_, context) in enumerate(self.asked):
+            on_place(done, len(self.asked))
             self.complete(context)  # the prompt into the cache
             trace, spent = self.complete(context)
             plain_s, plain_tokens = plain_s + spent, plain_tokens + trace.n_tokens

@@ -204,8 +204,7 @@ class Job:
             )
             self._train(student, lessons, plan, report)
             made = self._export(student.model, vocabulary, loaded)
-            report("measuring")
-            before, after = self._measure(made, loaded, target, tokenizer, source, plan)
+            before, after = self._measure(made, loaded, target, tokenizer, source, plan, report)
         record = DraftRecord(
             file=made.name,
             target=loaded.info.name,
@@ -220,13 +219,18 @@ class Job:
             created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         )
         _write(self.folder / drafts.RECORD, record)
-        for old in self.folder.glob("draft-*.gguf"):
-            if old.name != made.name:
-                old.unlink(missing_ok=True)
+        self._clean()
         report("done", 1.0)
         for name in ("lessons", "checkpoint.pt", "job.json"):
             _remove(self.work / name)
         return record
+
+    def _clean(self) -> None:
+        """Deletes draft models but the one that is registered."""
+        record = drafts.read(self.folder)
+        for old in self.folder.glob("draft-*.gguf"):
+            if record is None or old.name != record.file:
+                old.unlink(missing_ok=True)
 
     def _fit(self, about: _About) -> None:
         """Drops the work of a job about something else."""
@@ -291,6 +295,7 @@ class Job:
 
     def _export(self, model: Llama, vocabulary: DraftVocabulary, target: LoadedModel) -> Path:
         """Named by its time, so that a running engine sees another file, not another content."""
+        self._clean()
         path = self.folder / f"draft-{time.time_ns():x}.gguf"
         texts = [] if vocabulary.ids is None else target.token_texts()
         export.write_model(
@@ -312,8 +317,16 @@ class Job:
         tokenizer: LlamaTokenizer,
         source: Workspace,
         plan: Plan,
+        report: Callable[..., None],
     ) -> tuple[Measured | None, Measured]:
         """(the draft used so far, the new one)."""
+
+        def on_place(done: int, total: int) -> None:
+            report("measuring", done / total, f"{done} of {total} places")
+            if self._should_stop():
+                report("stopped")
+                raise StoppedError
+
         completion = self._settings.completion
         window = Window(completion.n_prefix_tokens, completion.n_suffix_tokens)
         places = source.places(plan.n_places, plan.seed)
@@ -322,7 +335,7 @@ class Job:
         files = [made] if pair is None else [pair, made]
         measured: list[Measured] = []
         with contestants(files, loaded, self._settings, plan.n_threads) as those:
-            measured = contest.run(those)
+            measured = contest.run(those, on_place)
         return (measured[0] if pair else None), measured[-1]
 
     def _reporter(self, on_report: Callable[[Report], None]) -> Callable[..., None]:
@@ -340,7 +353,7 @@ class Job:
             )
             on_report(made)
             now = time.monotonic()
-            if now - written > 1.0 or stage in ("done", "stopped", "failed", "measuring"):
+            if now - written > 1.0 or stage in ("done", "stopped", "failed"):
                 written = now
                 _write(self.work / "progress.json", made)
 
