@@ -214,23 +214,22 @@ def print_rows(rows: list[Row]) -> None:
         f"{escape(first['target'])}, {first['n_places']} places in files kept aside; "
         "tokens a second, in those of plain decoding"
     )
-    tables: dict[str, Table] = {}
-    for row in rows:
-        name = row["draft"]
-        if name not in tables:
-            tables[name] = table = Table(
-                "target", "a pass, ms", LOOKUPS, MODEL, BOTH, box=None, title_justify="left",
-                title=f"\n{escape(name)}: {row['acceptance']:.1%} of {row['n_drafted']:,} tokens "
-                f"accepted, 4 a draft; {row['draft_ms']:.2f} ms a pass",
-            )  # fmt: skip
-            for column in table.columns[1:]:
-                column.justify = "right"
-        pass_ms = f"{row['target_ms']:.2f}"
-        if row["curve"] == HERE:
-            clocked = (f"{row['clock_' + key]:.2f}" for key in (LOOKUPS, MODEL, BOTH))
-            tables[name].add_row("this one, by the clock", pass_ms, *clocked)
-        shown = "this one, computed" if row["curve"] == HERE else escape(row["curve"])
-        computed = (f"{row[key]:.2f}" for key in (LOOKUPS, MODEL, BOTH))
-        tables[name].add_row(shown, pass_ms, *computed)
-    for table in tables.values():
+    for name in dict.fromkeys(row["draft"] for row in rows):
+        of_draft = [row for row in rows if row["draft"] == name]
+        head = of_draft[0]
+        console.print(
+            f"\n{escape(name)}: {head['acceptance']:.1%} of {head['n_drafted']:,} tokens accepted, "
+            f"4 a draft; a pass takes {head['draft_ms']:.2f} ms"
+        )
+        table = Table("target", "a pass, ms", LOOKUPS, MODEL, BOTH, box=None)
+        for column in table.columns[1:]:
+            column.justify = "right"
+        for row in of_draft:
+            pass_ms = f"{row['target_ms']:.2f}"
+            if row["curve"] == HERE:
+                clocked = (f"{row['clock_' + key]:.2f}" for key in (LOOKUPS, MODEL, BOTH))
+                table.add_row("this one, by the clock", pass_ms, *clocked)
+            shown = "this one, computed" if row["curve"] == HERE else escape(row["curve"])
+            computed = (f"{row[key]:.2f}" for key in (LOOKUPS, MODEL, BOTH))
+            table.add_row(shown, pass_ms, *computed)
         console.print(table)
