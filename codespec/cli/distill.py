@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -145,13 +149,32 @@ def _run(job: Job, plan: Plan, as_json: bool) -> None:
             bar.update(task, description=report.stage, completed=report.share, detail=report.detail)
 
         try:
-            record = job.run(plan, show)
+            with _stopped_by_signals(job):
+                record = job.run(plan, show)
         except (KeyboardInterrupt, StoppedError):
             raise click.ClickException("stopped; the same command goes on") from None
     if as_json:
         print_json(msgspec.to_builtins(record) | {"pays": record.pays})
     else:
         _print(record)
+
+
+@contextmanager
+def _stopped_by_signals(job: Job) -> Generator[None, None, None]:
+    """Ctrl-C, or the end of the session: what is being done is kept first. A second one does not
+    wait for that."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if not job.ask_to_stop():
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _start(job: Job, as_json: bool) -> None:

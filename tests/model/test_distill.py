@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -121,6 +122,32 @@ def test_killed_stopped_and_resumed(workspace: Path) -> None:
     assert (job.folder / record.file).exists()
     assert not lessons.exists()
     assert not checkpoint.exists()
+
+
+def test_stopped_by_a_signal_it_loses_nothing(workspace: Path) -> None:
+    """Ctrl-C or the end of a session: the last step is in the checkpoint."""
+    job = Job(settings(), workspace)
+    command = [sys.executable, "-m", "codespec", "distill", "--workspace", str(workspace)]
+    command += ["--positions", "2000", "--tokens", "1000000", "--checkpoint-seconds", "9999"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def n_steps() -> int:
+        status = job.status()
+        detail = status.detail if status is not None and status.stage == "training" else ""
+        return int(detail.split(",")[0].removeprefix("step ")) if detail else 0
+
+    deadline = time.monotonic() + 120
+    while not (seen := n_steps()):
+        assert process.poll() is None, "it ended by itself"
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert not (job.work / "checkpoint.pt").exists()
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert b"stopped; the same command goes on" in errors
+    assert b"Traceback" not in errors
+    assert torch.load(job.work / "checkpoint.pt")["progress"]["step"] >= seen
 
 
 def test_the_draft_of_a_workspace_is_used_there_and_only_there(
