@@ -148,26 +148,26 @@ LARGE_DRAFT = replace(
 )
 LARGE_RECIPES = {recipe.name: recipe for recipe in (LARGE_TARGET, LARGE_DRAFT)}
 
-# What a finished model lacks after a short budget: to go on where the text before the cursor ends,
-# in prefix-suffix-middle order, and to stop at the end of a middle. Both are learned once a
-# sequence, so short rows first; small batches and rates, because the weights are good already.
+# Going on with a finished model: a warmup to half of the rates and long enough there, then the decay
+# again. First rows of even weights: most is gained in plain text. Then what it lacks after a short
+# budget: to go on where the text before the cursor ends, in prefix-suffix-middle order, and to stop
+# at the end of a middle. Both are learned once a sequence, so short rows; whole contexts last.
 FURTHER_PHASES = (
-    Phase(0.55, 320, 16, 4, fim_rate=0.8, context_weight=0.5, end_weight=2.0),
-    Phase(1.0, 1024, 6, 1, 0.8, context_weight=0.5, repository_rate=0.3),
+    Phase(0.45, 512, 16, 4, fim_rate=0.6),
+    Phase(0.80, 320, 16, 4, fim_rate=0.8, context_weight=0.5, end_weight=2.0),
+    Phase(1.0, 1024, 6, 2, 0.8, context_weight=0.5, repository_rate=0.3),
 )
-FURTHER_RATE = 0.3  # of the recipe's
+FURTHER_RATE = 0.5  # of the recipe's
 
 
 def further(recipe: Recipe) -> Recipe:
-    """The recipe of going on from the weights of a finished run, whose optimisers are gone: lower
-    rates, falling from the start.
-    """
+    """The recipe of going on from the weights of a finished run, whose optimisers are gone."""
     return replace(
         recipe,
         phases=FURTHER_PHASES,
         matrix_lr=recipe.matrix_lr * FURTHER_RATE,
         other_lr=recipe.other_lr * FURTHER_RATE,
-        warmup_steps=10,
-        decay_from=0.0,
-        seed=recipe.seed + 1,
+        warmup_steps=20,
+        decay_from=0.2,
+        seed=recipe.seed + 2,
     )

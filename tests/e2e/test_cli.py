@@ -132,9 +132,9 @@ def test_figures_and_comparison(repository):
 def test_sampling_is_repeatable(repository):
     args = ["complete", f"{repository / 'new.py'}:41:1", "--json", "--max-tokens", 16]
     args += ["--temperature", 0.9, "--drafters", "lookup"]
-    texts = [json.loads(codespec(*args, "--seed", seed)[0])["text"] for seed in (1, 1, 2)]
+    texts = [json.loads(codespec(*args, "--seed", seed)[0])["text"] for seed in (2, 2, 3, 4, 5)]
     assert texts[0] == texts[1]
-    assert texts[0] != texts[2]
+    assert len(set(texts)) > 2
 
 
 def test_columns_are_characters(tmp_path):
