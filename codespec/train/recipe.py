@@ -148,7 +148,7 @@ LARGE_DRAFT = replace(
 )
 LARGE_RECIPES = {recipe.name: recipe for recipe in (LARGE_TARGET, LARGE_DRAFT)}
 
-# Going on with a finished model: a warmup to half of the rates and long enough there, then the decay
+# Going on with a finished model: a warmup to half of the rates, long enough there, then the decay
 # again. First rows of even weights: most is gained in plain text. Then what it lacks after a short
 # budget: to go on where the text before the cursor ends, in prefix-suffix-middle order, and to stop
 # at the end of a middle. Both are learned once a sequence, so short rows; whole contexts last.
