@@ -157,9 +157,10 @@ def test_line_ends_of_another_system(editor: Editor, desk: Desk) -> None:
 
 
 def test_tabs_are_shown_as_wide_as_they_are(editor: Editor, desk: Desk) -> None:
-    code = 'package main\n\nimport "fmt"\n\nfunc show(names []string) {\n\tpass\n}\n'
-    editor.open(desk.file("a.go", code))
-    editor.type("6Gccfor _, name := range names {<CR>")
+    loop = "\tfor (const item of items) {\n\t\tconsole.log(item);\n\t}\n"
+    code = f"function first(items) {{\n{loop}}}\n\nfunction second(items) {{\n\tpass\n}}\n"
+    editor.open(desk.file("a.js", code))
+    editor.type("8Gccfor (const item of items) {<CR>")
     before = editor.wait_for_ghost()
     editor.type("<Tab><Esc>")
     editor.idle()
