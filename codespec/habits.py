@@ -21,7 +21,7 @@ TRIAL_EVERY = 8
 
 @dataclass(slots=True)
 class Habit:
-    """Counts are not whole once they were halved. n_refused: in this session."""
+    """Counts are not whole once they were halved. n_refused: since the editor started."""
 
     n_shown: float = 0.0
     n_accepted: float = 0.0

@@ -1,0 +1,123 @@
+"""Settings of the language server: changed while it runs, restricted by workspaces, asked for."""
+
+from __future__ import annotations
+
+from tests.e2e.conftest import CODE, CURSOR, PATIENT, Home, Spawn, texts
+from tests.rpc import LspClient
+
+URI = "file:///project/a.py"
+ASKED = {"configuration": True, "didChangeConfiguration": {"dynamicRegistration": True}}
+
+
+def test_settings_change_while_the_editor_runs(home: Home, scripted: LspClient) -> None:
+    config = home.path / "config" / "codespec" / "config.toml"
+    config.parent.mkdir(exist_ok=True)
+    scripted.open(URI, "x")
+    scripted.open("file:///project/a.md", "x", language="markdown")
+
+    def n_items() -> tuple[int, int]:
+        uris = (URI, "file:///project/a.md")
+        a, b = (len(scripted.complete(uri, 0, 1)) for uri in uris)
+        return a, b
+
+    assert n_items() == (1, 1)
+    config.write_text('[completion]\ndisabled_languages = ["markdown"]\n')
+    assert n_items() == (1, 0)
+    scripted.wait_for_status("Inactive", "paused: switched off for markdown in the settings")
+    config.write_text('[completion]\ndisabled_language = ["python"]\n')
+    assert n_items() == (1, 0)  # as before
+    error = scripted.wait_for_status("Error", "completion.disabled_language")
+    assert 'Did you mean "completion.disabled_languages"?' in error["message"]
+    # The editor's own settings win.
+    config.unlink()
+    pushed = {"codespec": {"server": {"completion": {"disabled_languages": ["python"]}}}}
+    scripted.notify("workspace/didChangeConfiguration", {"settings": pushed})
+    assert n_items() == (0, 1)
+    pushed["codespec"]["server"] = {"completion": {"enabled": False}}
+    scripted.notify("workspace/didChangeConfiguration", {"settings": pushed})
+    assert n_items() == (0, 0)
+    pushed["codespec"]["server"] = {"completion": {"enabled": None}}
+    scripted.notify("workspace/didChangeConfiguration", {"settings": pushed})
+    assert n_items() == (1, 1)
+
+
+def test_counting_and_models_change_while_the_editor_runs(home: Home, scripted: LspClient) -> None:
+    from codespec.stats import summary
+
+    def push(settings: object) -> None:
+        params = {"settings": {"codespec": {"server": settings}}}
+        scripted.notify("workspace/didChangeConfiguration", params)
+
+    def show(text: str, version: int) -> None:
+        scripted.change(URI, version, {"text": text})
+        (item,) = scripted.complete(URI, 0, len(text))
+        scripted.notify("textDocument/didShowCompletion", {"item": item})
+
+    scripted.open(URI, "")
+    show("a", 2)
+    push({"stats": {"enabled": False}})
+    show("b", 3)
+    push({"stats": {"enabled": None}})
+    show("c", 4)
+    push({"model": {"target": str(home.path / "missing.gguf"), "draft": ""}})
+    scripted.wait_for_status("Error", "missing.gguf")
+    assert scripted.complete(URI, 0, 1) == []
+    push({"model": None})
+    # Of a section that is none, nothing is taken.
+    scripted.wait_for_status("Error", "model must be a table")
+    push({})
+    scripted.wait_for_status("Normal", "ready: scripted")
+    assert len(scripted.complete(URI, 0, 1)) == 1
+    assert scripted.close() == 0
+    assert summary()[0].n_shown == 2
+
+
+def test_a_workspace_can_only_restrict(home: Home, scripted: LspClient) -> None:
+    file = home.workspace / ".codespec.toml"
+    python, sql = ((home.workspace / name).as_uri() for name in ("a.py", "b.sql"))
+    scripted.open(python, "x")
+    scripted.open(sql, "x", language="sql")
+    for content, n_python, n_sql, words in (
+        ('exclude = ["*.sql", "!*.py"]\n', 1, 0, "excluded by .codespec.toml: *.sql"),
+        ('disabled_languages = ["python"]\n', 0, 1, "switched off for python in .codespec.toml"),
+        ("enabled = false\n", 0, 0, "switched off in .codespec.toml"),
+        ('exclud = ["*.sql"]\n', 0, 0, 'unknown key "exclud", did you mean "exclude"?'),
+        ("enabled = true\n[model]\ntarget = 'x'\n", 0, 0, 'unknown key "model"'),
+    ):
+        file.write_text(content)
+        assert len(scripted.complete(python, 0, 1)) == n_python
+        assert len(scripted.complete(sql, 0, 1)) == n_sql
+        scripted.wait_for_status("Inactive", words)
+    file.unlink()
+    assert len(scripted.complete(python, 0, 1)) == 1
+
+
+def test_files_that_the_settings_exclude(home: Home, spawn: Spawn) -> None:
+    client = spawn()
+    options = {**PATIENT, "index": {"enabled": False, "exclude": ["gen/", "/top.py"]}}
+    client.initialize(home.workspace, options=options)
+    for name in ("gen/a.py", "top.py"):
+        uri = (home.workspace / name).as_uri()
+        client.open(uri, CODE)
+        assert client.complete(uri, *CURSOR) == []
+        client.wait_for_status("Inactive", "paused: file excluded by the settings")
+    uri = (home.workspace / "sub" / "top.py").as_uri()
+    client.open(uri, CODE)
+    assert client.complete(uri, *CURSOR)
+    assert client.close() == 0
+
+
+def test_the_editor_is_asked_for_its_settings(home: Home, spawn: Spawn) -> None:
+    client = spawn()
+    client.answers["workspace/configuration"] = [{"completion": {"max_token": 3}}]
+    client.answers["client/registerCapability"] = None
+    client.initialize(home.workspace, options=PATIENT, workspace=ASKED)
+    client.wait_for_status("Error", "completion.max_token")
+    client.answers["workspace/configuration"] = [{"completion": {"max_tokens": 3}}]
+    client.notify("workspace/didChangeConfiguration", {"settings": None})
+    client.open(URI, CODE)
+    assert all(len(text) < 40 for text in texts(client.complete(URI, *CURSOR)))
+    assert client.close() == 0
+
+
+# --- progress ---------------------------------------------------------------------------------
