@@ -90,8 +90,9 @@ def _n_until(lines: Iterator[str], is_last: Callable[[str], bool]) -> int:
 def probes(place: Place) -> Iterator[str]:
     """Texts that may make a whole of the lines around: a name, what is open closed, and what opens
     a bracket or a block that is closed below."""
-    yield "x"
     closers = scan(place.line_prefix, place.language).closers
+    if closers:
+        yield "x"
     for end in ("", "(", "[", " {", ":"):
         yield f"x{closers}{end}"
     yield from (" = {", "() {", "x() {")
