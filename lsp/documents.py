@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from .positions import Encoding, split_lines, to_character, to_index, without_end
 
+_INDENTED_OR_CLOSING = ("", *" \t\r\n\f)]}")
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -62,7 +64,7 @@ class Document:
         """The last change only took text away."""
         self.edited = Place(0, 0)
         """Where the last edit ended, in characters: most likely where the cursor is now."""
-        self._lines = split_lines(_well_formed(text))
+        self.replace_all(text)
 
     @property
     def text(self) -> str:
@@ -73,7 +75,9 @@ class Document:
         return _newlines("".join(self._lines[first:last]))
 
     def replace_all(self, text: str) -> None:
-        self._lines = split_lines(_well_formed(text))
+        text = _well_formed(text)
+        self._lines = split_lines(text)
+        self._n_chars = len(text)
 
     def replace(self, start: Place, end: Place, text: str, encoding: Encoding) -> None:
         """Apply one edit. Places outside the document mean its nearest place."""
@@ -83,6 +87,7 @@ class Document:
             last, j = first, i
         text = _well_formed(text)
         changed = self._lines[first][:i] + text + self._lines[last][j:]
+        self._n_chars += len(changed) - sum(map(len, self._lines[first : last + 1]))
         inserted = split_lines(text)
         n_lines = len(inserted) - 1
         self.edited = Place(first + n_lines, len(inserted[-1]) + (0 if n_lines else i))
@@ -104,8 +109,8 @@ class Document:
         selection: Selection | None = None,
     ) -> Snapshot:
         """Cost: linear in the text taken, at most about max_prefix + max_suffix characters.
-        Cut texts begin and end with whole lines where lines are not enormous. A selection that is
-        not on the cursor's line, around the cursor, does not count."""
+        Cut texts begin and end with whole lines where lines are not enormous, see `_first_within`.
+        A selection that is not on the cursor's line, around the cursor, does not count."""
         line, index = self._locate(place, encoding)
         here = self._lines[line]
         start = end = index
@@ -115,22 +120,16 @@ class Document:
             last, j = self._locate(selection.end, encoding)
             if first == last == line and i <= index <= j:
                 start, end, selected = i, j, _well_formed(selection.text)
-        before, n_chars, at = [here[max(0, start - max_prefix) : start]], start, line
-        while at > 0 and n_chars + len(self._lines[at - 1]) <= max_prefix:
-            at -= 1
-            before.append(self._lines[at])
-            n_chars += len(self._lines[at])
-        after, n_chars, at = [here[end : end + max_suffix]], len(here) - end, line
-        while at + 1 < len(self._lines) and n_chars + len(self._lines[at + 1]) <= max_suffix:
-            at += 1
-            after.append(self._lines[at])
-            n_chars += len(self._lines[at])
+        first = self._first_within(line, max_prefix - start)
+        before = "".join(self._lines[first:line]) + here[max(0, start - max_prefix) : start]
+        last = self._last_within(line + 1, max_suffix - (len(here) - end))
+        after = here[end : end + max_suffix] + "".join(self._lines[line + 1 : last])
         return Snapshot(
             uri=self.uri,
             language_id=self.language_id,
             version=self.version,
-            prefix=_newlines("".join(reversed(before))) + selected,
-            suffix=_newlines("".join(after)),
+            prefix=_newlines(before) + selected,
+            suffix=_newlines(after),
             place=Place(line, to_character(here, index, encoding)),
             start=Place(line, to_character(here, start, encoding)),
             end=Place(line, to_character(here, end, encoding)),
@@ -138,6 +137,40 @@ class Document:
             line_end=self._line_end(),
             after_deletion=self.shrank,
         )
+
+    def _first_within(self, end: int, n_chars: int) -> int:
+        """The first of the lines up to before `end` that are taken, if so many characters fit.
+
+        A cut text begins where a definition may: what parsers say of it is then as of the whole.
+        Where there is no such line in its first half, the line at least stays the same while the
+        user types: with another beginning, all of the text would be new to its readers.
+        """
+        if self._n_chars <= n_chars:
+            return 0
+        first = end
+        while first > 0 and (n_chars := n_chars - len(self._lines[first - 1])) >= 0:
+            first -= 1
+        if first == 0:
+            return 0
+        n_lines = end - first
+        for at in range(first, end - n_lines // 2):
+            if _may_define(self._lines[at]):
+                return at
+        step = 1 << max(0, n_lines.bit_length() - 3)
+        return min(end, -(-first // step) * step)
+
+    def _last_within(self, start: int, n_chars: int) -> int:
+        """Before which line to end a text that begins with the line `start`, likewise."""
+        n_lines = len(self._lines)
+        if self._n_chars <= n_chars:
+            return n_lines
+        last = start
+        while last < n_lines and (n_chars := n_chars - len(self._lines[last])) >= 0:
+            last += 1
+        if last == n_lines:
+            return last
+        later = range(last, start + (last - start) // 2, -1)
+        return next((at for at in later if _may_define(self._lines[at])), last)
 
     def _locate(self, place: Place, encoding: Encoding) -> tuple[int, int]:
         if place.line >= len(self._lines):
@@ -148,6 +181,11 @@ class Document:
     def _line_end(self) -> str:
         first = self._lines[0]
         return first[len(without_end(first)) :] or "\n"
+
+
+def _may_define(line: str) -> bool:
+    """Whether something at the outermost level may begin with this line."""
+    return line[:1] not in _INDENTED_OR_CLOSING
 
 
 def _newlines(text: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from codespec.index.edits import EditTracker, RecentEdits
 from codespec.index.pieces import PieceCache
-from codespec.index.text import safe_cuts, split
+from codespec.index.text import common_prefix, common_suffix, safe_cuts, split
 from codespec.native import SuffixAutomaton
 from codespec.types import NO_TOKENS, Tokenizer, Tokens
 
@@ -36,8 +36,8 @@ class TokenizedText:
         old = self.text
         if text == old:
             return
-        n_same = _common_prefix(old, text)
-        n_tail = _common_suffix(old, text, min(len(old), len(text)) - n_same)
+        n_same = common_prefix(old, text)
+        n_tail = common_suffix(old, text, min(len(old), len(text)) - n_same)
         shift = len(text) - len(old)
         # Cuts may look ahead, so one beside the change is a cut still only if it matches again.
         first = bisect_right(self._starts, n_same) - 1
@@ -126,8 +126,8 @@ class LiveDocument:
         if old == text:
             return False
         if self._tracker is not None:
-            n_same = _common_prefix(old, text)
-            n_tail = _common_suffix(old, text, min(len(old), len(text)) - n_same)
+            n_same = common_prefix(old, text)
+            n_tail = common_suffix(old, text, min(len(old), len(text)) - n_same)
             self._tracker.changed(old, text, n_same, n_tail)
         return True
 
@@ -151,29 +151,3 @@ class LiveDocument:
     def right(self) -> Tokens:
         """Tokens after the cursor. Do not write."""
         return self._right.tokens
-
-
-def _common_prefix(a: str, b: str) -> int:
-    """Length of the longest common prefix. By halving: slices compare at memory speed."""
-    low, high = 0, min(len(a), len(b))
-    if a[:high] == b[:high]:
-        return high
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _common_suffix(a: str, b: str, most: int) -> int:
-    """Length of the longest common suffix, at most `most`."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[len(a) - middle : len(a) - low] == b[len(b) - middle : len(b) - low]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import AnyStr
 
 import numpy as np
 
@@ -75,3 +76,29 @@ def encode(text: str, tokenizer: Tokenizer, cuts: re.Pattern[str]) -> Tokens:
     """Tokens of the whole text, however long, in calls of bounded size."""
     pieces = [tokenizer.encode(piece) for piece in split(text, cuts, MAX_PIECE // 2)]
     return np.concatenate(pieces) if pieces else NO_TOKENS
+
+
+def common_prefix(a: AnyStr, b: AnyStr) -> int:
+    """Length of the longest common prefix. By halving: slices compare at memory speed."""
+    low, high = 0, min(len(a), len(b))
+    if a[:high] == b[:high]:
+        return high
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def common_suffix(a: AnyStr, b: AnyStr, most: int) -> int:
+    """Length of the longest common suffix, at most `most`."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[len(a) - middle : len(a) - low] == b[len(b) - middle : len(b) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -6,7 +6,7 @@ Parsing may kill the process, see `parse`: use this only where that is allowed.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -15,6 +15,7 @@ from tree_sitter import Node, Point, Tree
 
 from codespec.index.languages import TEXT, language_of, language_of_id, syntax_tree
 from codespec.index.symbols import Symbol, find_symbols
+from codespec.index.text import common_prefix, common_suffix
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 2_000
@@ -22,10 +23,14 @@ MAX_DEPTH = 2_000
 MAX_TREES = 8
 _MAX_ERRORS = 100
 _FAR_BYTES = 4096
+_MAX_BLANK = 512
+_MAX_KNOWN = 4
+_START = Point(0, 0)
 
 _DEPTH = np.zeros(256, np.int8)
 _DEPTH[list(b"([{")] = 1
 _DEPTH[list(b")]}")] = -1
+_NO_BRACKETS = bytes(set(range(256)) - {*b"()[]{}"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,7 @@ class ParsedDocument:
         self._tree: Tree | None = None
         self._is_tame = False
         self._symbols: tuple[Symbol, ...] | None = None
+        self._known: deque[_Parsed] = deque(maxlen=_MAX_KNOWN)
 
     @property
     def can_be_parsed(self) -> bool:
@@ -95,28 +101,23 @@ class ParsedDocument:
 
     def with_change(self, start: int, end: int, new: bytes) -> Node | None:
         """The root of what the text would be with `new` in the place of bytes start..end - 1.
-        The document stays as it is."""
+        The document stays as it is. The last few are kept: several judges ask for the same text,
+        and what a line leaves without itself is the same with each key typed in it."""
         if not self.can_be_parsed or not _is_tame(new):
             return None
-        tree = self._parse(self.text[:start] + new + self.text[end:])
-        return tree.root_node if tree is not None else None
+        text = self.text[:start] + new + self.text[end:]
+        known = next((known for known in self._known if known.text == text), None)
+        if known is None and (tree := self._parse(text)) is not None:
+            known = _Parsed(text, tree)
+            self._known.append(known)
+        return known.tree.root_node if known is not None else None
 
     def _parse(self, text: bytes) -> Tree | None:
         base = self._base
         if base is None:
             tree = syntax_tree(self.language, text)
         else:
-            start, old_end, new_end = _difference(base.text, text)
-            old = base.tree.copy()
-            old.edit(
-                start,
-                old_end,
-                new_end,
-                _point(base.text, start),
-                _point(base.text, old_end),
-                _point(text, new_end),
-            )
-            tree = syntax_tree(self.language, text, old)
+            tree = syntax_tree(self.language, text, _edited(base, text))
         if tree is not None and (
             base is None
             or not tree.root_node.has_error
@@ -182,26 +183,45 @@ def error_spans(root: Node) -> list[tuple[int, int]]:
     return spans
 
 
+def _edited(base: _Parsed, text: bytes) -> Tree:
+    """The tree of `base`, told what is other in `text`.
+
+    White space after the change counts as changed: ends of lines and blocks have no width, and
+    stand where the change ends. tree-sitter passes over the whole statement that begins there when
+    it looks for them, mostly over all that follows, and parses it again.
+    """
+    start, old_end, new_end = _difference(base.text, text)
+    n_blank = _n_blank(text, new_end)
+    old_end, new_end = old_end + n_blank, new_end + n_blank
+    at = _point(text, start)
+    tree = base.tree.copy()
+    ends = _point(base.text, old_end, at, start), _point(text, new_end, at, start)
+    tree.edit(start, old_end, new_end, at, *ends)
+    return tree
+
+
 def _is_tame(text: bytes) -> bool:
-    if len(text) <= MAX_DEPTH:
-        return True
-    depths = np.cumsum(_DEPTH[np.frombuffer(text, np.uint8)], dtype=np.int32)
+    brackets = text.translate(None, _NO_BRACKETS)
+    if len(brackets) <= MAX_DEPTH:
+        return len(text) <= MAX_BYTES
+    depths = np.cumsum(_DEPTH[np.frombuffer(brackets, np.uint8)], dtype=np.int32)
     return len(text) <= MAX_BYTES and int(depths.max() - min(0, int(depths.min()))) <= MAX_DEPTH
 
 
-def _point(text: bytes, offset: int) -> Point:
-    return Point(text.count(b"\n", 0, offset), offset - (text.rfind(b"\n", 0, offset) + 1))
+def _n_blank(text: bytes, at: int) -> int:
+    """Bytes of white space from here on, as far as they count."""
+    rest = text[at : at + _MAX_BLANK]
+    return len(rest) - len(rest.lstrip())
+
+
+def _point(text: bytes, offset: int, known: Point = _START, at: int = 0) -> Point:
+    """known: the point of the offset `at`, not after `offset`."""
+    row = known.row + text.count(b"\n", at, offset)
+    return Point(row, offset - (text.rfind(b"\n", 0, offset) + 1))
 
 
 def _difference(old: bytes, new: bytes) -> tuple[int, int, int]:
     """(start, end in old, end in new) of what differs."""
-    n = min(len(old), len(new))
-    a, b = np.frombuffer(old, np.uint8), np.frombuffer(new, np.uint8)
-    differs = np.flatnonzero(a[:n] != b[:n])
-    start = int(differs[0]) if len(differs) else n
-    n -= start
-    if n == 0:
-        return start, len(old), len(new)
-    differs = np.flatnonzero(a[len(old) - n :] != b[len(new) - n :])
-    n_tail = n - 1 - int(differs[-1]) if len(differs) else n
+    start = common_prefix(old, new)
+    n_tail = common_suffix(old, new, min(len(old), len(new)) - start)
     return start, len(old) - n_tail, len(new) - n_tail

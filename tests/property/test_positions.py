@@ -110,6 +110,29 @@ def test_snapshots_can_be_cut_short(text: str, place: Place, n_left: int, n_righ
     assert cut.place == whole.place
 
 
+def test_cut_texts_hold_whole_definitions() -> None:
+    text = "".join(f"def f{n}(x):\n    if x:\n        return x\n\n" for n in range(100))
+    document = Document("file:///a", "python", 1, text)
+    for line in range(150, 250):
+        cut = document.snapshot(Place(line, 0), "utf-16", 1000, 500)
+        assert len(cut.prefix) > 900
+        assert len(cut.suffix) > 400
+        assert cut.prefix.startswith("def ")
+        assert cut.suffix.endswith("return x\n\n")
+
+
+def test_where_a_cut_text_begins_does_not_move_with_every_key() -> None:
+    """Nor where all lines are of one definition."""
+    document = Document("file:///a", "java", 1, "class A {\n" + "  int x = 1;\n" * 900 + "}\n")
+    n_before, starts = len("class A {\n") + 500 * len("  int x = 1;\n"), set[int]()
+    for n in range(100):
+        cut = document.snapshot(Place(501, n), "utf-16", 4000, 1000)
+        assert 3000 < len(cut.prefix) <= 4000
+        starts.add(n_before + n - len(cut.prefix))
+        document.replace(Place(501, n), Place(501, n), "y", "utf-16")
+    assert len(starts) <= 2
+
+
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_lone_surrogates_become_replacement_characters_of_the_same_width(
     encoding: Encoding,

@@ -12,7 +12,6 @@ from itertools import takewhile
 from codespec.engine.postprocess.place import Place, indentation
 from codespec.engine.postprocess.scan import CLOSER_OF, scan
 
-_MAX_LINES = 200
 _MAX_OWN = 3
 _OPENER_OF = {closer: opener for opener, closer in CLOSER_OF.items()}
 
@@ -21,7 +20,7 @@ def wanted_openers(place: Place) -> tuple[str, str] | None:
     """(the block's text above the cursor's line, the brackets that have to be open after that line,
     outermost first). None where the lines around do not tell."""
     line = place.line_prefix + place.rest
-    below = [s for s in place.suffix.split("\n")[1:_MAX_LINES] if s.strip()]
+    below = [s for s in place.below if s.strip()]
     indent = indentation(line)
     inside = list(takewhile(lambda s: indentation(s) > indent, below))
     if not place.line_prefix.strip() or not inside or not _is_whole(inside, place.language):
@@ -38,11 +37,10 @@ def wanted_openers(place: Place) -> tuple[str, str] | None:
 def construct_ends(place: Place) -> Iterator[int]:
     """Bytes after the cursor to where the construct may end that its line begins: with the line,
     with what is indented below it, with each of the next lines in the line's own column."""
-    line, *below = place.suffix.split("\n")[:_MAX_LINES]
     indent = indentation(place.line_prefix + place.rest)
-    n, n_own = len(line.encode()), 0
+    n, n_own = len(place.rest.encode()), 0
     yield n
-    for text in below:
+    for text in place.below:
         if text.strip() and indentation(text) <= indent:
             yield n
             if indentation(text) < indent or n_own == _MAX_OWN:
@@ -73,7 +71,6 @@ def _closing(lines: list[str], indent: int, language: str) -> str:
 
 
 def _block_above(place: Place, indent: int) -> str:
-    head = place.prefix[: len(place.prefix) - len(place.line_prefix)]
-    lines = head.split("\n")[-1 - _MAX_LINES : -1]
-    same = list(takewhile(lambda s: not s.strip() or indentation(s) >= indent, reversed(lines)))
+    above = reversed(place.above)
+    same = list(takewhile(lambda s: not s.strip() or indentation(s) >= indent, above))
     return "".join(f"{s}\n" for s in reversed(same))

@@ -12,8 +12,6 @@ from codespec.engine.postprocess.place import Place, indentation
 from codespec.engine.postprocess.scan import scan
 from codespec.index.trees import ParsedDocument, error_spans, n_errors
 
-_MAX_REACH = 200
-
 
 def follows_grammar(place: Place, parsed: ParsedDocument) -> Callable[[str], bool]:
     """Asked with variants of the suggestion for one place."""
@@ -33,6 +31,8 @@ def follows_grammar(place: Place, parsed: ParsedDocument) -> Callable[[str], boo
         first, last = at - line, at + rest
         root = parsed.with_change(first, last, b"")
         spans = error_spans(root) if root is not None else []
+        if not spans:
+            return 0
         n = min(len(spans), n_errors(parsed.root) if parsed.root is not None else 0)
         n_above, n_below = _reach(place)
         if not any(first - n_above <= end and start <= first + n_below for start, end in spans):
@@ -68,11 +68,10 @@ def _reach(place: Place) -> tuple[int, int]:
     """(bytes before the cursor's line, bytes after it) where an error may be the line's fault: up
     to a line that is indented less, down to the next that is not indented more."""
     indent = indentation(place.line_prefix + place.rest)
-    above = place.prefix[: len(place.prefix) - len(place.line_prefix)].split("\n")[:-1]
-    below = place.suffix.split("\n")[1:]
-    n_above = _n_until(reversed(above[-_MAX_REACH:]), lambda line: indentation(line) < indent)
-    n_below = _n_until(iter(below[:_MAX_REACH]), lambda line: indentation(line) <= indent)
-    lines_above, lines_below = above[len(above) - n_above :], below[:n_below]
+    n_above = _n_until(reversed(place.above), lambda line: indentation(line) < indent)
+    n_below = _n_until(iter(place.below), lambda line: indentation(line) <= indent)
+    lines_above = place.above[len(place.above) - n_above :]
+    lines_below = place.below[:n_below]
     return sum(len(s.encode()) + 1 for s in lines_above), sum(
         len(s.encode()) + 1 for s in lines_below
     )

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from codespec.index.trees import ParsedDocument
 
 _WORD = re.compile(r"\w")
 
 
-@dataclass(frozen=True, slots=True)
+MAX_LINES = 200
+"""Of the lines above and below the cursor's, so many are looked at."""
+
+
+@dataclass(frozen=True)
 class Place:
     """prefix, suffix: the document's text around the cursor. parsed: of both together, None where
     there is no parser for it."""
@@ -20,20 +25,30 @@ class Place:
     language: str = ""
     parsed: ParsedDocument | None = None
 
-    @property
+    @cached_property
     def line_prefix(self) -> str:
         """The cursor's line before it."""
         return self.prefix[self.prefix.rfind("\n") + 1 :]
 
-    @property
+    @cached_property
     def rest(self) -> str:
         """The cursor's line after it."""
         return self.suffix.split("\n", 1)[0]
 
-    @property
+    @cached_property
+    def above(self) -> list[str]:
+        """The lines above the cursor's, the nearest last."""
+        return self.prefix.rsplit("\n", MAX_LINES + 1)[-1 - MAX_LINES : -1]
+
+    @cached_property
+    def below(self) -> list[str]:
+        """The lines below the cursor's, the nearest first."""
+        return self.suffix.split("\n", MAX_LINES + 1)[1 : 1 + MAX_LINES]
+
+    @cached_property
     def line_below(self) -> str:
         """The first line after the cursor's that is not blank."""
-        return next((line for line in self.suffix.split("\n")[1:] if line.strip()), "")
+        return next((line for line in self.below if line.strip()), "")
 
 
 def indentation(line: str) -> int:

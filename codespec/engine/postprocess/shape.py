@@ -52,7 +52,7 @@ def shape_at(place: Place, *, multiline: bool = True) -> Shape:
             floor = indentation(line) + 1
             if indentation(place.line_below) >= floor:
                 return Shape("line", "the block that the line opens has a body")
-            closes = opener in CLOSER_OF and not _is_closed(place.suffix, indentation(line), opener)
+            closes = opener in CLOSER_OF and not _is_closed(place, indentation(line), opener)
             return Shape("block", "the line before the cursor opens a block", floor, closes)
         has_body = indentation(place.line_below) > indentation(line)
         why = "the cursor is within a statement"
@@ -71,7 +71,7 @@ def _on_blank_line(place: Place) -> Shape:
     if indentation(place.line_below) >= max(floor, 1):
         why = "the block has other statements already"
         return Shape("statement", why, floor, body=True)
-    closes = opener in CLOSER_OF and not _is_closed(place.suffix, indentation(head), opener)
+    closes = opener in CLOSER_OF and not _is_closed(place, indentation(head), opener)
     return Shape("block", "the cursor is in an empty block", floor, closes)
 
 
@@ -112,9 +112,9 @@ def _opener(code: str, language: str) -> str:
     return ":" if last == ":" and language == "python" else ""
 
 
-def _is_closed(suffix: str, indent: int, opener: str) -> bool:
+def _is_closed(place: Place, indent: int, opener: str) -> bool:
     """Whether the next line that is not deeper closes the bracket."""
-    for line in suffix.split("\n")[1:]:
+    for line in place.below:
         if line.strip() and indentation(line) <= indent:
             return indentation(line) == indent and line.strip().startswith(CLOSER_OF[opener])
     return False

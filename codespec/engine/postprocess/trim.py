@@ -4,6 +4,7 @@ shorter or mended, and knows nothing of the others."""
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from codespec.engine.postprocess.place import Place, has_words, indentation, tells
 from codespec.engine.postprocess.scan import scan
@@ -48,14 +49,14 @@ def without_suffix(text: str, place: Place) -> str:
 
     Words and the lines that hold them are compared, white space within lines is not.
     """
-    rest, _, below = place.suffix.partition("\n")
-    lines = text.split("\n")
+    rest, lines = place.rest, text.split("\n")
     if has_words(rest):
         # Text after the cursor stays in the cursor's line: what repeats it is in the first.
         return _without_tail(lines[0], rest)
     if rest.strip():
         return text if len(lines) > 1 else _without_punctuation(text, place)
-    following = [_squeezed(line) for line in below.split("\n", 50)[:50] if line.strip()]
+    below = (line for line in place.below if line.strip())
+    following = [_squeezed(line) for line in islice(below, len(lines))]
     if not following:
         return text
     whole = [place.line_prefix + lines[0], *lines[1:]]
