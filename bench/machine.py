@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from codespec import __version__
-from codespec.backends.llama.loader import gpu_backend
+from codespec.backends.llama.loader import BUILD, gpu_backend
 
 
 @functools.cache
@@ -31,7 +31,7 @@ def stamp() -> dict[str, str | int | float]:
         "os": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "numpy": _version("numpy"),
-        "llama_cpp": _version("llama-cpp-python"),
+        "llama_cpp": BUILD,
         "codespec": __version__,
         "commit": _commit(),
     }
@@ -48,7 +48,7 @@ def _cpu() -> str:
 
 
 def _version(package: str) -> str:
-    """ "" where it is not installed as a package: `bench/gpu/build.py` puts it on the path."""
+    """ "" where it is not installed as a package."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -56,10 +56,12 @@ def _version(package: str) -> str:
 
 
 def _commit() -> str:
-    """Of the checkout that this code lies in; "" where it is installed otherwise."""
+    """Of the checkout that this code lies in, or that `bench/gpu/build.py` copied; "" where it is
+    installed otherwise."""
     root = Path(__file__).resolve().parents[1]
     if not (root / ".git").exists():
-        return ""
+        copied = Path(__file__).with_name("commit")
+        return copied.read_text() if copied.exists() else ""
     return _output("git", "-C", str(root), "describe", "--always", "--dirty")
 
 

@@ -3,7 +3,7 @@
 A pass costs what its number of tokens says, and that of the pass before: llama.cpp keeps its graph
 for passes of one width and makes a new one for another, so a drafted pass and the plain one after
 it both pay. To the passes comes our own work, drafting included, which passes of the smallest
-models do not hide; it is taken from another run of the same request.
+models do not hide; it is taken from another decoding of the same request.
 """
 
 from __future__ import annotations
@@ -23,14 +23,21 @@ from codespec.verify import accept
 CONTEXTS = (128, 896)
 """Tokens of context; prompts of completions are about as long as one of these, or between."""
 
-WIDTHS = (*range(1, 18), 24, 33)
+WIDTHS = tuple(range(1, 18))
 """Tokens of a pass. All small ones: where kernels change, a line between two others is wrong."""
+
+PAUSE_S = 0.02
+"""Before a request and before so much time of passes: on a busy machine what has slept goes first,
+and is interrupted once it has had its turn."""
+
+N_SINGLE, N_FELT = 16, 4
+"""Passes over one token in a row; so many of them still feel that a wide one came before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """What a decoding's time is predicted from. widths: tokens of its passes, in order, behind
-    about n_context tokens. own_ms: our own work, from another run of the same request."""
+    about n_context tokens. own_ms: our own work, from another decoding of the request."""
 
     widths: Sequence[int]
     n_context: int
@@ -61,8 +68,9 @@ class PassCosts:
             before = width
         return total
 
-    def predicted_ms(self, run: Run) -> float:
-        return self.ms(run.widths, run.n_context) + run.own_ms
+    def predicted_ms(self, runs: Sequence[Run]) -> float:
+        """Of all of them together."""
+        return sum(self.ms(run.widths, run.n_context) + run.own_ms for run in runs)
 
     def _at(self, costs: npt.NDArray[np.float64], width: int, n_context: int) -> float:
         n = len(self.widths)
@@ -82,8 +90,8 @@ class PassTimer:
     """Times passes over random tokens, a round of all widths at a time.
 
     Rounds are to be spread over what is predicted, since a machine's speed drifts, and not that of
-    all widths alike. A round takes half a second on the smallest models; none begins once
-    `budget_s` is spent.
+    all widths alike. A round takes a second on the smallest models; passes of all rounds together
+    take hardly more than `budget_s`.
     """
 
     def __init__(
@@ -92,9 +100,12 @@ class PassTimer:
         contexts: Sequence[int] = CONTEXTS,
         budget_s: float = 60.0,
         clock: Callable[[], float] = time.perf_counter,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._clock = clock
-        self._left_s = budget_s
+        self._sleep = sleep
+        self._budget_s = budget_s
+        self._spent_s = self._turn_s = 0.0
         rng = np.random.default_rng(0)
         self._contexts = sorted({max(1, min(n, target.info.n_ctx // 2)) for n in contexts})
         self._widths = [n for n in WIDTHS if n - 1 <= target.max_draft]
@@ -104,20 +115,29 @@ class PassTimer:
         }
         self._times: dict[tuple[int, int, bool], list[float]] = {}
 
-    def round(self) -> None:
-        if self._left_s <= 0:
+    def round(self, done: float) -> None:
+        """To be called between the requests, this share of which is done; the first call always
+        times."""
+        if self._spent_s > self._budget_s * done:
             return
-        started = self._clock()
-        for i, one in enumerate(self._passes):
-            one.ms(NO_DRAFT)  # reads the context
-            for n in self._widths:
-                self._note(i, 1, True, one.ms(NO_DRAFT))
-                if n > 1:
-                    self._note(i, n, False, one.ms(self._drafts[n]))
-                self._note(i, n, True, one.ms(self._drafts[n]))
-                if n > 1:
-                    self._note(i, 1, False, one.ms(NO_DRAFT))
-        self._left_s -= self._clock() - started
+        for i in range(len(self._contexts)):
+            self._passes[i].ms(NO_DRAFT)  # reads the context
+            for k in range(N_SINGLE):
+                self._time(i, 1, True, counts=k >= N_FELT)
+            for n in self._widths[1:]:
+                if self._turn_s > PAUSE_S:
+                    self._sleep(PAUSE_S)
+                    self._turn_s = 0.0
+                self._time(i, n, False)
+                self._time(i, n, True)
+                self._time(i, 1, False)
+
+    def _time(self, i: int, n: int, same: bool, counts: bool = True) -> None:
+        ms = self._passes[i].ms(self._drafts[n])
+        self._spent_s += ms / 1e3
+        self._turn_s += ms / 1e3
+        if counts:
+            self._times.setdefault((i, n, same), []).append(ms)
 
     def costs(self) -> PassCosts:
         """Means of all rounds, at least one."""
@@ -127,9 +147,6 @@ class PassTimer:
             self._table(True),
             self._table(False),
         )
-
-    def _note(self, i: int, n: int, same: bool, ms: float) -> None:
-        self._times.setdefault((i, n, same), []).append(ms)
 
     def _table(self, same: bool) -> npt.NDArray[np.float64]:
         # A target that takes no drafts has passes of one width alone.

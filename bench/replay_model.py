@@ -29,14 +29,12 @@ from codespec.types import CompletionRequest, Context, SamplingParams, Tokens, T
 
 from .acceptance import by_position, by_source
 from .history import Commit, History, Hunk
-from .predicted import PassTimer, Run, own_ms
+from .predicted import PAUSE_S, PassTimer, Run, own_ms
 from .reference import Ideal, Sources
 from .replay import MAX_TOKENS, MIN_TOKENS, Tally, TextTarget, Tree, Trees
 from .results import Row
 
 IDEAL_WIDTH = 24
-N_ROUNDS = 8
-"""Rounds of passes that are timed between the commits."""
 
 
 @dataclass
@@ -111,9 +109,8 @@ class ModelReplay:
         commits = self._history.commits(n_commits, until)
         for i, commit in enumerate(commits):
             progress(i, len(commits))
-            if i % max(1, len(commits) // N_ROUNDS) == 0:
-                self._passes.round()
             for hunk in commit.hunks:
+                self._passes.round(i / len(commits))
                 n = len(self._engine.tokenizer.encode(hunk.text))
                 if MIN_TOKENS <= n <= MAX_TOKENS:
                     self._replay(commit, hunk)
@@ -127,24 +124,29 @@ class ModelReplay:
         warm = self._engine.generate(self._request(hunk, ()))
         if not warm.tokens:
             return
-        others = {way: self._engine.complete(self._request(hunk, way)).trace for way in ((), None)}
+        for way in ((), None):
+            self._engine.complete(self._request(hunk, way))
         ways: dict[tuple[str, ...] | None, list[Trace]] = {(): [], None: []}
         took: dict[tuple[str, ...] | None, list[float]] = {(): [], None: []}
         texts: list[str] = []
         for _ in range(self._n_repeats):
             for drafters, traces in ways.items():
+                time.sleep(PAUSE_S)
                 start = self._clock()
                 completion = self._engine.complete(self._request(hunk, drafters))
                 took[drafters].append((self._clock() - start) * 1e3)
                 traces.append(completion.trace)
                 texts.append(completion.text)
+        others = {way: self._engine.complete(self._request(hunk, way)).trace for way in ways}
         self.n_hunks += 1
         self.n_equal += len(set(texts)) == 1
         for sums, way in ((self.plain, ()), (self.drafted, None)):
             traces = ways[way]
             decoding_ms = [_decoding_ms(t) for t in traces]
-            n_context = len(warm.context.prompt) + traces[0].n_tokens // 2
-            run = Run(traces[0].pass_width, n_context, own_ms(others[way]))
+            # Drafts differ between repeats, since drafters learn: those of the one that counts.
+            seen = sorted(traces, key=lambda trace: trace.ms)[len(traces) // 2]
+            n_context = len(warm.context.prompt) + seen.n_tokens // 2
+            run = Run(seen.pass_width, n_context, own_ms(others[way]))
             sums.add(traces[0], took[way], decoding_ms, run)
         self._ideal(warm.context, np.array(warm.tokens, np.int32), hunk, tree)
 
@@ -186,9 +188,7 @@ class ModelReplay:
         }
         rows: list[Row] = []
         costs = self._passes.costs()
-        predicted_ms = {
-            id(sums): sum(map(costs.predicted_ms, sums.runs)) for sums in (self.plain, self.drafted)
-        }
+        plainly, predicted = (costs.predicted_ms(sums.runs) for sums in (self.plain, self.drafted))
         for name, sums in (("plain", self.plain), ("codespec", self.drafted)):
             speedup = self.plain.ms / sums.ms
             rows.append(
@@ -205,7 +205,7 @@ class ModelReplay:
                     "token_ms": statistics.median(sums.token_ms) if sums.token_ms else 0.0,
                     "speedup": speedup,
                     "decoding_speedup": self.plain.decoding_ms / sums.decoding_ms,
-                    "predicted_speedup": predicted_ms[id(self.plain)] / predicted_ms[id(sums)],
+                    "predicted_speedup": plainly / predicted if name != "plain" else 1.0,
                     "share_of_ideal": speedup / ideal,
                     "equal_texts": self.n_equal / self.n_hunks,
                     "by_source": by_source(sums.traces),

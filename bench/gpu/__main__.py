@@ -21,6 +21,7 @@ from codespec.backends.llama import LlamaTarget, LoadedModel, load_model
 from codespec.config import load_settings
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import measure
+from codespec.errors import CodespecError
 from codespec.models.registry import target_path
 from codespec.types import NO_DRAFT, Draft, TargetModel
 
@@ -245,7 +246,10 @@ def main(
             out.print("time is up: run the same command again for the rest")
             return
         out.print(name)
-        rows = [{"step": name, **row} for row in step()]
+        try:
+            rows = [{"step": name, **row} for row in step()]
+        except CodespecError as e:
+            raise click.ClickException(f"{name}: {e}") from e
         results.append(output, results.stamped("gpu", rows))
     out.print(f"all done: {output}")
 

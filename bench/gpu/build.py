@@ -54,6 +54,10 @@ def native(folder: Path) -> None:
     for source, name in (("codespec", "codespec"), ("bench", "codespec_bench")):
         shutil.rmtree(site / name, ignore_errors=True)
         shutil.copytree(ROOT / source, site / name, ignore=shutil.ignore_patterns("__pycache__"))
+    if (ROOT / ".git").exists():  # figures name the commit that they are of
+        git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+        at = subprocess.run(git, capture_output=True, text=True, check=False)
+        (site / "codespec_bench" / "commit").write_text(at.stdout.strip())
     say("codespec")
     cmake = cmake_of(folder)
     env = environment(folder)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from codespec.errors import CodespecError
-from codespec.types import Context
+from codespec.types import Context, Trace
 
 from ..replay import Tree
 
@@ -30,7 +30,7 @@ class Decoded:
     """ms: from the processed prompt to the last token; n_timed: tokens decoded in that time, the
     end token included: one fewer where the clock starts at the first one.
 
-    Of our own loop alone: widths of the passes, and what of `ms` was not in them.
+    trace: of our own loop alone.
     """
 
     tokens: list[int] = field(default_factory=list[int])
@@ -39,8 +39,7 @@ class Decoded:
     n_passes: int = 0
     n_drafted: int = 0
     n_accepted: int = 0
-    widths: list[int] = field(default_factory=list[int])
-    own_ms: float = 0.0
+    trace: Trace | None = None
 
 
 class MissingPeerError(CodespecError):

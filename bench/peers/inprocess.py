@@ -16,7 +16,7 @@ from codespec.native import SuffixAutomaton
 from codespec.types import Drafter
 
 from ..peer import PACKAGE, Peer, PeerTree, load_peer
-from ..predicted import own_ms
+from ..predicted import PAUSE_S
 from ..reference import PromptLookup, Sources
 from ..replay import Tree
 from .arctic import MAX_SPEC_FACTOR, MIN_TOKEN_PROB, ArcticDrafter
@@ -113,12 +113,9 @@ def prompt_lookup(max_ngram: int, width: int, _job: Job) -> Drafter:
     return PromptLookup(Sources(SuffixAutomaton()), max_ngram, width)
 
 
-# Servers sleep while others decode, and on a busy machine what has slept goes first: we sleep, too.
-_PAUSE_S = 0.02
-
-
 def _timed(engine: LocalEngine, job: Job, chain: DraftChain) -> Decoded:
-    time.sleep(_PAUSE_S)
+    # Servers sleep while others decode: we do, too.
+    time.sleep(PAUSE_S)
     tokens, trace = engine.decode(job.context, job.max_tokens, chain)
     # An end token takes a pass like any other, and the other peers count it.
     n_timed = len(tokens) + (len(tokens) < job.max_tokens)
@@ -129,8 +126,7 @@ def _timed(engine: LocalEngine, job: Job, chain: DraftChain) -> Decoded:
         trace.n_target_passes,
         trace.n_drafted,
         trace.n_accepted,
-        trace.pass_width,
-        own_ms(trace),
+        trace,
     )
 
 

@@ -17,16 +17,16 @@ def print_rows(rows: Sequence[Row]) -> None:
     for workload in dict.fromkeys(str(row["workload"]) for row in rows):
         mine = [row for row in rows if row["workload"] == workload]
         table = Table(
-            Column(no_wrap=True),
+            Column(),
             title=f"{workload}: {mine[0]['n_requests']} requests to {mine[0]['model']} "
             f"on {mine[0]['backend']}",
             caption="tok/s, in units of plain decoding's, with its 95 % interval; predicted by "
             "passes and our own work; tokens a pass; accepted of drafted; same text as plain",
             box=box.SIMPLE_HEAD,
-            padding=(0, 0, 0, 1),
+            padding=0,
         )
         for column in ("tok/s", "ratio", "95 %", "pred.", "a pass", "acc.", "same"):
-            table.add_column(column, justify="right")
+            table.add_column(column, justify="right", no_wrap=True)
         for row in sorted(mine, key=lambda row: -float(row["ratio_to_plain"])):
             table.add_row(
                 row["config"],

@@ -16,11 +16,11 @@ import psutil
 
 from codespec.config import Settings
 from codespec.engine.local import LocalEngine
-from codespec.errors import InputError
+from codespec.errors import InputError, ModelError
 from codespec.models.registry import draft_path, target_path
 from codespec.types import CompletionRequest
 
-from ..predicted import PassCosts, PassTimer, Run
+from ..predicted import PassCosts, PassTimer, Run, own_ms
 from ..replay import Tree
 from ..results import Row
 from . import huggingface, server
@@ -34,8 +34,6 @@ N_RESAMPLES = 2000
 MEMORY_SHARE = 0.7
 """Of the free memory, for servers; each takes so much besides its model:"""
 SERVER_BYTES = 100 << 20
-N_ROUNDS = 8
-"""Rounds of passes that are timed between the requests."""
 
 
 @dataclass
@@ -73,7 +71,7 @@ class Comparison:
     """Runs the peers: each request goes through all of them before the next, `n_repeats` times, on
     the same number of threads: that of the settings, or one a core.
 
-    A peer that is not installed is left out and named in `missing`.
+    A peer that is not installed, or does not start, is left out and named in `missing`.
     """
 
     repo: Path
@@ -111,8 +109,7 @@ class Comparison:
             passes = PassTimer(engine.target)
             for i, place in enumerate(wanted):
                 progress(i, len(wanted))
-                if i % max(2, len(wanted) // N_ROUNDS) == 0:
-                    passes.round()
+                passes.round(i / len(wanted))
                 job = self._job(engine, place)
                 if len(job.context.prompt):
                     # Nobody is always first after a pause, or always behind the same neighbour.
@@ -134,10 +131,10 @@ class Comparison:
         """All at once: most of it is waiting. `started` holds those that run, in their order, even
         where one fails."""
 
-        def start(peer: Peer) -> MissingPeerError | None:
+        def start(peer: Peer) -> MissingPeerError | ModelError | None:
             try:
                 peer.start()
-            except MissingPeerError as e:
+            except (MissingPeerError, ModelError) as e:
                 return e
             started.append(peer)
             return None
@@ -166,11 +163,14 @@ class Comparison:
             runs = repeats[peer.config]
             tally = tallies.setdefault((peer.config, workload), Tally())
             tally.runs.append(runs)
-            if runs[0].widths:
-                n_context = len(job.context.prompt) + len(runs[0].tokens) // 2
-                # What a prediction knows of our own work is of another run.
-                part = Run(runs[0].widths, n_context, peer.decode(job).own_ms)
-                tally.predictable.append(part)
+            # Drafts differ between repeats, where a drafter learns: those of the one that counts.
+            seen = sorted(runs, key=lambda d: d.ms)[len(runs) // 2].trace
+            if seen is not None:
+                n_context = len(job.context.prompt) + seen.n_tokens // 2
+                # What a prediction knows of our own work is of another decoding.
+                other = peer.decode(job).trace
+                assert other is not None
+                tally.predictable.append(Run(seen.pass_width, n_context, own_ms(other)))
 
     def _job(self, engine: LocalEngine, place: Place) -> Job:
         self._tree = place.tree
@@ -263,7 +263,7 @@ def _figures(tally: Tally, plain: Tally, costs: PassCosts) -> Row:
     texts = [repeats[0].tokens for repeats in plain.runs]
     n_tokens = sum(len(d.tokens) for d in firsts)
     n_passes = sum(d.n_passes for d in firsts)
-    predicted, plainly = (sum(map(costs.predicted_ms, side.predictable)) for side in (tally, plain))
+    predicted, plainly = (costs.predicted_ms(side.predictable) for side in (tally, plain))
     same = sum(d.tokens == text for d, text in zip(firsts, texts, strict=True))
     low, high = ratio_interval(tally, plain)
     return {

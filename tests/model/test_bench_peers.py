@@ -50,7 +50,7 @@ def repo(tmp_path: Path) -> Path:
 SERVER = """
     import http.server, json, sys
     port = int(sys.argv[sys.argv.index("--port") + 1])
-    if "--fail" in sys.argv:
+    if "--fail" in sys.argv or "ngram-mod" in sys.argv:
         sys.exit(3)
     class Handler(http.server.BaseHTTPRequestHandler):
         def log_message(self, *args): pass
@@ -108,6 +108,12 @@ def test_all_ways_decode_the_same_requests(
         assert (peer["drafted"], peer["accepted"]) == (6, 3)
         assert peer["tok_per_s"] < 500
     assert rows["prompt lookup", "edits"]["drafted"] > 0
+    # A build of llama-server that does not know an option is no reason to stop.
+    assert ("llama-server ngram-map-k", "edits") in rows
+    assert ("llama-server ngram-mod", "edits") not in rows
+    assert [m.config for m in comparison.missing if "did not start" in m.why] == [
+        "llama-server ngram-mod"
+    ]
 
 
 @pytest.mark.usefixtures("no_transformers")

@@ -43,9 +43,9 @@ def law(n: int, before: int, n_context: int) -> float:
 
 
 def measured(target: Machine, contexts: Sequence[int] = CONTEXTS, n_rounds: int = 2) -> PassCosts:
-    timer = PassTimer(target, contexts, clock=target.clock)
+    timer = PassTimer(target, contexts, clock=target.clock, sleep=lambda s: None)
     for _ in range(n_rounds):
-        timer.round()
+        timer.round(1.0)
     return timer.costs()
 
 
@@ -69,9 +69,9 @@ def test_a_model_that_takes_no_drafts() -> None:
 
 def test_measuring_ends_with_its_time() -> None:
     target = Machine(lambda n, before, n_context: 1000.0)
-    timer = PassTimer(target, (16,), budget_s=1.0, clock=target.clock)
-    for _ in range(50):
-        timer.round()
+    timer = PassTimer(target, (16,), budget_s=1.0, clock=target.clock, sleep=lambda s: None)
+    for i in range(50):
+        timer.round(i / 50)
     assert 0 < target.now < 8 * len(WIDTHS)
 
 
@@ -109,7 +109,7 @@ def test_the_time_of_a_run_follows_from_parts_measured_apart() -> None:
     run()  # reads the prompt
     seen, other = run(), run()
     assert sum(width > 1 for width in seen.pass_width) > 5
-    predicted = costs.predicted_ms(Run(seen.pass_width, 300 + 20, own_ms(other)))
+    predicted = costs.predicted_ms([Run(seen.pass_width, 300 + 20, own_ms(other))])
     assert predicted == pytest.approx(seen.ms, rel=0.02)
 
 
