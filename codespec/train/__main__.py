@@ -249,7 +249,7 @@ def model_command(
     data = pipeline.build_corpus((), out)
     recipe = (LARGE_RECIPES if large else RECIPES)[name]
     if start:
-        recipe = further(recipe)
+        recipe = further(recipe, start)
     state = pipeline.train_model(
         recipe, data, out, budget_of(minutes, tokens), device, workers, start
     )

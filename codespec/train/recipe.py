@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from codespec.train.model import ModelConfig
 
@@ -160,8 +162,10 @@ FURTHER_PHASES = (
 FURTHER_RATE = 0.5  # of the recipe's
 
 
-def further(recipe: Recipe) -> Recipe:
-    """The recipe of going on from the weights of a finished run, whose optimisers are gone."""
+def further(recipe: Recipe, start: Path) -> Recipe:
+    """The recipe of going on from the weights of a finished run, whose optimisers are gone. Other
+    weights see the corpus in another order.
+    """
     return replace(
         recipe,
         phases=FURTHER_PHASES,
@@ -169,5 +173,5 @@ def further(recipe: Recipe) -> Recipe:
         other_lr=recipe.other_lr * FURTHER_RATE,
         warmup_steps=20,
         decay_from=0.2,
-        seed=recipe.seed + 2,
+        seed=zlib.crc32(start.read_bytes()),
     )
