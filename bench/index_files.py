@@ -87,7 +87,7 @@ def _measure_switch(
         last = time.perf_counter()
         while not done.is_set():
             index.refresh()
-            assert len(index.draft(context, 16)), "no answer while the index is updated"
+            assert len(index.find(context, 16).proposal), "no answer while the index is updated"
             now = time.perf_counter()
             waits.append(now - last)
             last = now
@@ -104,7 +104,7 @@ def _measure_switch(
         reader.join()
     index.refresh()
     mark = encoder.encode(_MARK)
-    draft = index.draft(mark[: len(mark) // 2], 4)
+    draft = index.find(mark[: len(mark) // 2], 4).proposal
     assert draft.tokens.tolist() == mark[len(mark) // 2 :][:4].tolist(), "a change is missing"
     return {
         "switch_files": changed,

@@ -24,8 +24,9 @@ from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import Neighbour
 from codespec.engine.completer import Completer, Limits
 from codespec.index.live import LiveDocument
+from codespec.index.reader import Dead
 from codespec.index.text import encode, safe_cuts
-from codespec.native import Proposal, Segment, SuffixAutomaton, build_segment
+from codespec.native import Segment, SuffixAutomaton, build_segment
 from codespec.sampling import Sampler
 from codespec.types import (
     NO_DRAFT,
@@ -157,15 +158,8 @@ class Tree:
     def trie(self) -> SuffixAutomaton:
         return automaton_of(self.living)
 
-    def draft(
-        self,
-        context: Tokens,
-        n_max: int,
-        skip: Collection[str] = (),
-        allowed: Tokens | None = None,
-    ) -> Proposal:
-        context = np.ascontiguousarray(context)
-        return self._segment.draft(context, n_max, dead=self._dead, allowed=allowed)
+    def segments(self, skip: Collection[str] = ()) -> list[tuple[Segment, Dead | None]]:
+        return [(self._segment, self._dead)]
 
 
 class Trees:

@@ -65,7 +65,7 @@ class Workspace:
         return Store(os.path.realpath(self.root), self.tokenizer.hash)
 
     def draft(self, context: str, n_max: int = 40, skip: Collection[str] = ()) -> str:
-        proposal = self.index().draft(self.tokenizer.encode(context), n_max, skip)
+        proposal = self.index().find(self.tokenizer.encode(context), n_max, skip).proposal
         return self.tokenizer.decode(proposal.tokens).decode("utf-8", "replace")
 
 

@@ -85,10 +85,10 @@ Ask = Callable[[Tokens, int, "_Ids | None"], Proposed]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """context: what lookups match. wanted: what a continuation of it must start with. n_given: how
-    many bytes of `wanted` the model has read or emitted already."""
+    """tail: what lookups match, after `Boundary.base`. wanted: what a continuation of that must
+    start with. n_given: how many bytes of `wanted` the model has read or emitted already."""
 
-    context: Tokens
+    tail: Tokens
     wanted: bytes = b""
     n_given: int = 0
 
@@ -108,14 +108,15 @@ class Boundary:
         self._tokenizer = tokenizer
         self._vocabulary = vocabulary
         n_back = self._n_open()
-        self._agreed = left[: len(left) - n_back]
+        self.base = left[: len(left) - n_back]
+        """Tokens before the cursor that prompt and files agree on."""
         self._open = self._text(left[len(left) - n_back :])
         self._begins: dict[bytes, Query] = {}
 
     def query(self, emitted: Tokens) -> Query:
         """What to look up after these tokens."""
         if not self._open and not self._healed:
-            return Query(np.concatenate([self._left, emitted]))
+            return Query(emitted)
         first = emitted[:_SETTLED]
         key = first.tobytes()
         begin = self._begins.get(key)
@@ -123,32 +124,33 @@ class Boundary:
             begin = self._begins[key] = self._begin(first)
         if begin.wanted or len(emitted) <= _SETTLED:
             return begin
-        return Query(np.concatenate([begin.context, emitted[_SETTLED:]]))
+        return Query(np.concatenate([begin.tail, emitted[_SETTLED:]]))
 
     def _begin(self, emitted: Tokens) -> Query:
         """What to look up after at most the first `_SETTLED` tokens."""
         head = self._text(emitted)
         if not len(emitted) or len(head) < len(self._healed):
             wanted = self._open + self._healed
-            return Query(self._agreed, wanted, len(self._open) + len(head))
+            return Query(NO_TOKENS, wanted, len(self._open) + len(head))
         # The tokens that a file has for the text around the cursor, rather than prompt and output.
-        return Query(np.concatenate([self._agreed, self._tokenizer.encode(self._open + head)]))
+        return Query(self._tokenizer.encode(self._open + head))
 
     def ask(self, query: Query, n_max: int, ask: Ask) -> Continuation:
         """What a source proposes for a query, at most `n_max` tokens. One call of the source, or
         some more where several tokens spell what is wanted."""
         if not query.wanted:
-            return Continuation.of(ask(query.context, n_max, None))
-        found = self._ask(query, n_max, ask)
+            return Continuation.of(ask(np.concatenate([self.base, query.tail]), n_max, None))
+        found = self._ask(self.base, query.wanted, query.n_given, n_max, ask)
         if len(found) or not self._open or query.n_given > len(self._open):
             return found
         # Tokens may agree further than the rule for where they do is sure of.
         if not self._healed:
             return Continuation.of(ask(self._left, n_max, None))
-        return self._ask(Query(self._left, self._healed), n_max, ask)
+        return self._ask(self._left, self._healed, 0, n_max, ask)
 
-    def _ask(self, query: Query, n_max: int, ask: Ask) -> Continuation:
-        context, missing = query.context, query.wanted
+    def _ask(
+        self, context: Tokens, missing: bytes, n_given: int, n_max: int, ask: Ask
+    ) -> Continuation:
         parts: list[Columns] = []
         position = -1
         for _ in range(_MAX_ASKS):
@@ -157,7 +159,7 @@ class Boundary:
             parts.append(p.columns[:, :n])
             position = p.position if len(parts) == 1 else position
             if not missing:
-                columns = self._beyond(np.concatenate(parts, axis=1), query.n_given, n_max)
+                columns = self._beyond(np.concatenate(parts, axis=1), n_given, n_max)
                 return Continuation(columns, position)
             if n == 0:
                 break

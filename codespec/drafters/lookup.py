@@ -4,15 +4,16 @@ other files, other open documents, recent edits. The longest and most consistent
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from codespec.context.boundary import Ask, Boundary, Columns, Continuation, Query
+from codespec.context.boundary import Boundary, Query
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.index.live import LiveDocument
-from codespec.native import MAX_DEPTH, Matcher, Planner, Proposal, SuffixAutomaton
+from codespec.native import Planner, Segment, Sources, SuffixAutomaton
 from codespec.tree import path_probs
 from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Tokens, Verdict
 
@@ -20,23 +21,14 @@ from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Tokens, 
 class Repository(Protocol):
     """What the drafter needs of a workspace index."""
 
-    def draft(
-        self,
-        context: Tokens,
-        n_max: int,
-        skip: Collection[str] = (),
-        allowed: Tokens | None = None,
-    ) -> Proposal:
-        """The best continuation in any file but those to skip, that begins with an allowed id."""
+    def segments(
+        self, skip: Collection[str] = ()
+    ) -> Sequence[tuple[Segment, npt.NDArray[np.bool_] | None]]:
+        """Its segments, each with documents not to use: those to skip among them. None: none."""
         ...
 
 
 Neighbour: TypeAlias = tuple[Source, SuffixAutomaton]
-
-Offer: TypeAlias = tuple[int, int, Columns, Tokens]
-"""source, distance, columns, path: see `native.Planner.plan`."""
-
-_ELSEWHERE = -1
 
 # Width is nearly free where this many tokens more cost less than half a pass.
 _FEW, _CHEAP = 4, 1.5
@@ -44,6 +36,7 @@ _FEW, _CHEAP = 4, 1.5
 _MAX_PATHS = 4
 
 Ends: TypeAlias = npt.NDArray[np.uint8]
+_NO_ENDS: Ends = np.zeros(0, np.uint8)
 
 
 class LookupDrafter:
@@ -81,35 +74,36 @@ class LookupDrafter:
         self._curve = curve
         self._max_leaves = max_leaves
         self._planner: Planner | None = None
-        self._document: LiveDocument | None = None
-        self._sources: list[tuple[Source, Ask]] = []
+        self._sources = Sources(NO_TOKENS)
         self._boundary: Boundary | None = None
-        self._context = Context(NO_TOKENS)
-        self._offers: list[Offer] = []
 
     def begin(self, context: Context) -> None:
-        self._context = context
-        self._document = document = self._open_document(context.path)
-        repository = self._open_repository(context.workspace) if context.workspace else None
+        document = self._open_document(context.path)
+        self._boundary = self._make_boundary(context) if self._make_boundary else None
+        self._sources = sources = Sources(self._boundary.base if self._boundary else context.left)
+        sources.add_before(Source.PREFIX, document.before)
         neighbours = [(Source.SUFFIX, document.after), *self._find_neighbours(context)]
-        self._sources = [(Source.PREFIX, _before(document)), *_grouped(neighbours)]
+        for source, automata in _grouped(neighbours).items():
+            sources.add_automata(source, automata, source == Source.SUFFIX)
+        repository = self._open_repository(context.workspace) if context.workspace else None
         if repository is not None:
             skip = self._find_overridden(context)
-            self._sources.append((Source.REPOSITORY, _within(repository, skip)))
-        self._boundary = self._make_boundary(context) if self._make_boundary else None
+            sources.add_segments(Source.REPOSITORY, repository.segments(skip))
         self._planner = self._open_planner(context.workspace)
         self._planner.begin(context.left, context.right)
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
-        self._offers = self._look_up(emitted, NO_TOKENS, n_max)
-        if self._offers and self._trees_pay(n_max):
-            self._offers += self._after_last(emitted, n_max)
-        return self._plan(emitted, n_max, NO_DRAFT) if self._offers else NO_DRAFT
+        self._sources.clear()
+        if not self._look_up(emitted, NO_TOKENS, n_max):
+            return NO_DRAFT
+        if self._trees_pay(n_max) and not self._query(emitted).wanted:
+            self._sources.ask_last(n_max)
+        return self._plan(emitted, n_max, NO_DRAFT)
 
     def extend(self, emitted: Tokens, given: Draft, n_max: int) -> Draft:
         """The best of what `propose` saw last and a deterministic chain that another drafter gives,
         with what stands after that chain elsewhere."""
-        self._offers += self._look_up(emitted, given.tokens, n_max)
+        self._look_up(emitted, given.tokens, n_max)
         return self._plan(emitted, n_max, given)
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
@@ -123,10 +117,8 @@ class LookupDrafter:
             return draft
         # What follows branches that no source went beyond?
         paths = _open_paths(draft, ends, n_max)
-        more = [offer for path in paths for offer in self._look_up(emitted, path, n_max)]
-        if not more:
+        if not sum([self._look_up(emitted, path, n_max) for path in paths]):
             return draft
-        self._offers += more
         return self._planned(n_max, given)[0]
 
     def _planned(self, n_max: int, given: Draft) -> tuple[Draft, Ends]:
@@ -134,52 +126,38 @@ class LookupDrafter:
         costs = self._curve.first(n_max + 1)
         source = int(given.sources[0]) if len(given) else Source.DRAFT_MODEL
         probs = np.ascontiguousarray(given.probs, np.float32)
-        tokens, parents, likely, sources, ends = self._planner.plan(
-            self._offers, n_max, self._max_leaves, costs, given.tokens, probs, source
+        found = self._planner.plan(
+            self._sources, n_max, self._max_leaves, costs, given.tokens, probs, source
         )
-        return Draft(tokens, parents, likely, sources) if len(tokens) else NO_DRAFT, ends
+        if found is None:
+            return NO_DRAFT, _NO_ENDS
+        tokens, parents, likely, sources, ends = found
+        return Draft(tokens, parents, likely, sources), ends
 
-    def _look_up(self, emitted: Tokens, path: Tokens, n_max: int) -> list[Offer]:
-        """What each source says after the context, `emitted`, and a path of drafted tokens."""
+    def _look_up(self, emitted: Tokens, path: Tokens, n_max: int) -> int:
+        """Ask each source what it says after the context, `emitted`, and a path of drafted tokens.
+        How many say anything."""
         n_max -= len(path)
-        if self._document is None or n_max <= 0:
-            return []
-        said = np.concatenate([emitted, path]) if len(path) else emitted
-        return self._offered(self._query(said), path, n_max)
+        if n_max <= 0:
+            return 0
+        query = self._query(np.concatenate([emitted, path]) if len(path) else emitted)
+        if self._boundary is None or not query.wanted:
+            return self._sources.ask(query.tail, path, n_max)
+        n_found = 0
+        for i in range(len(self._sources)):
+            found = self._boundary.ask(query, n_max, partial(self._sources.draft, i))
+            if len(found):
+                self._sources.offer(i, found.position, found.columns, path)
+                n_found += 1
+        return n_found
+
+    def _query(self, said: Tokens) -> Query:
+        return Query(said) if self._boundary is None else self._boundary.query(said)
 
     def _trees_pay(self, n_max: int) -> bool:
         """Whether some tokens more cost next to nothing, so that much is worth knowing."""
         costs = self._curve.first(min(n_max, _FEW) + 1)
         return self._max_leaves > 1 and bool(costs[-1] < _CHEAP * costs[0])
-
-    def _after_last(self, emitted: Tokens, n_max: int) -> list[Offer]:
-        """What follows the last token alone, wherever it stands."""
-        query = self._query(emitted)
-        return [] if query.wanted else self._offered(Query(query.context[-1:]), NO_TOKENS, n_max)
-
-    def _query(self, said: Tokens) -> Query:
-        if self._boundary is None:
-            return Query(np.concatenate([self._context.left, said]))
-        return self._boundary.query(said)
-
-    def _offered(self, query: Query, path: Tokens, n_max: int) -> list[Offer]:
-        offers: list[Offer] = []
-        for source, ask in self._sources:
-            found = self._ask(query, n_max, ask)
-            if len(found):
-                distance = self._distance(source, found.position)
-                offers.append((int(source), distance, found.columns, path))
-        return offers
-
-    def _distance(self, source: Source, position: int) -> int:
-        if source == Source.PREFIX and self._document is not None:
-            return len(self._document.before) - position
-        return position if source == Source.SUFFIX else _ELSEWHERE
-
-    def _ask(self, query: Query, n_max: int, ask: Ask) -> Continuation:
-        if self._boundary is None:
-            return Continuation.of(ask(query.context, n_max, None))
-        return self._boundary.ask(query, n_max, ask)
 
 
 def _open_paths(draft: Draft, ends: Ends, n_max: int) -> list[Tokens]:
@@ -199,29 +177,8 @@ def _open_paths(draft: Draft, ends: Ends, n_max: int) -> list[Tokens]:
     return paths
 
 
-def _before(document: LiveDocument) -> Ask:
-    def ask(context: Tokens, n_max: int, allowed: Tokens | None) -> Proposal:
-        if len(context) < 2:
-            return document.before.draft(context, n_max, allowed=allowed)
-        document.follow(context)
-        return document.before.draft_tail(n_max, allowed=allowed)
-
-    return ask
-
-
-def _grouped(neighbours: Iterable[Neighbour]) -> list[tuple[Source, Ask]]:
-    """One question for all automata of a source."""
+def _grouped(neighbours: Iterable[Neighbour]) -> dict[Source, list[SuffixAutomaton]]:
     automata: dict[Source, list[SuffixAutomaton]] = {}
     for source, automaton in neighbours:
         automata.setdefault(source, []).append(automaton)
-    return [(source, _of(Matcher(group))) for source, group in automata.items()]
-
-
-def _of(matcher: Matcher) -> Ask:
-    return lambda context, n_max, allowed: matcher.draft(context, n_max, allowed=allowed)
-
-
-def _within(repository: Repository, skip: Sequence[str]) -> Ask:
-    return lambda context, n_max, allowed: repository.draft(
-        context[-MAX_DEPTH:], n_max, skip, allowed
-    )
+    return automata

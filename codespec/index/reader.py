@@ -17,7 +17,7 @@ from codespec.native import DamagedSegmentError, Proposal, Segment, SuffixAutoma
 from codespec.types import NO_TOKENS, Tokens
 
 _CHECKED_BLOCKS = 256
-_Dead = npt.NDArray[np.bool_]
+Dead = npt.NDArray[np.bool_]
 _NOTHING = SuffixAutomaton().draft(NO_TOKENS, 0)
 
 
@@ -64,11 +64,11 @@ class _OpenSegment:
         self.first_docs = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
         if self.first_docs[-1] != self.native.n_docs:
             raise IndexCorruptError("a segment does not fit its manifest", "It is built again.")
-        self.dead: _Dead = np.repeat([k not in live for k in self.keys], counts)
+        self.dead: Dead = np.repeat([k not in live for k in self.keys], counts)
         self.any_dead = bool(self.dead.any())
         self.n_tokens = sum(c.n_tokens for c in entry.contents if c.key in live)
 
-    def without(self, keys: Collection[str]) -> _Dead | None:
+    def without(self, keys: Collection[str]) -> Dead | None:
         """Dead documents, those of `keys` among them. None: all live."""
         gone = [self._place[key] for key in keys if key in self._place]
         if not gone:
@@ -115,21 +115,15 @@ class WorkspaceIndex:
             return False
         return True
 
-    def draft(
-        self,
-        context: Tokens,
-        n_max: int,
-        skip: Collection[str] = (),
-        allowed: Tokens | None = None,
-    ) -> Proposal:
-        """Continue `context` as other files of the workspace do: the longest match of any
-        segment, of equal ones that with the most votes. Empty when there is none.
+    def segments(self, skip: Collection[str] = ()) -> list[tuple[Segment, Dead | None]]:
+        """What is drafted from, each segment with its dead documents; None: all live.
 
         skip: files whose stored text is not used, absolute or relative to the workspace: their
             editor's buffers are newer.
-        allowed: ascending ids that the first token may have; None: any.
         """
-        return self.find(context, n_max, skip, allowed).proposal
+        if tuple(skip) != self._skipped:
+            self._skip(tuple(skip))
+        return [(s.native, dead) for s, dead in zip(self._segments, self._dead, strict=True)]
 
     def find(
         self,
@@ -138,11 +132,16 @@ class WorkspaceIndex:
         skip: Collection[str] = (),
         allowed: Tokens | None = None,
     ) -> Found:
-        """As `draft`, with what `locate` needs. A few microseconds a segment."""
-        if tuple(skip) != self._skipped:
-            self._skip(tuple(skip))
+        """Continue `context` as other files of the workspace do: the longest match of any
+        segment, of equal ones that with the most votes. Empty when there is none. A few
+        microseconds a segment.
+
+        skip: see `segments`.
+        allowed: ascending ids that the first token may have; None: any.
+        """
         best = Found(_NOTHING, None)
         best_rank = (0, 0)
+        self.segments(skip)
         for segment, dead in zip(self._segments, self._dead, strict=True):
             try:
                 proposal = segment.native.draft(context, n_max, dead=dead, allowed=allowed)

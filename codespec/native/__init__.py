@@ -1,18 +1,18 @@
 """The text index in C++: integers and spans only, no knowledge of text, files or models above it.
 
 `SuffixAutomaton` follows an open document edit by edit; `Segment` is the frozen, memory-mapped
-form for everything else; both return a `Proposal`. `Planner` weighs proposals and chooses the
-draft. The contracts stand in `_core.pyi`.
+form for everything else; both return a `Proposal`. `Sources` asks all that serve a request, and
+`Planner` weighs what they offer and chooses the draft. The contracts stand in `_core.pyi`.
 """
 
 from codespec.native._core import (
     MAX_DEPTH,
     MAX_WORD_BYTES,
     DamagedSegmentError,
-    Matcher,
     Planner,
     Proposal,
     Segment,
+    Sources,
     SuffixAutomaton,
     WordTable,
     build_segment,
@@ -22,10 +22,10 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_WORD_BYTES",
     "DamagedSegmentError",
-    "Matcher",
     "Planner",
     "Proposal",
     "Segment",
+    "Sources",
     "SuffixAutomaton",
     "WordTable",
     "build_segment",

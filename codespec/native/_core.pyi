@@ -186,25 +186,6 @@ def build_segment(
     OSError when the file cannot be written.
     """
 
-@final
-class Matcher:
-    """Drafts for a context that grows from several automata at once. It remembers where each of
-    them stands, so that a token more costs a step and not the whole context again; any other
-    context, and any change of an automaton, is seen and matched anew. Not thread-safe."""
-
-    def __init__(self, automata: Sequence[SuffixAutomaton]) -> None:
-        """automata: kept alive."""
-
-    def draft(
-        self,
-        context: npt.NDArray[np.int32],
-        n_max: int,
-        min_length: int = 1,
-        allowed: npt.NDArray[np.int32] | None = None,
-    ) -> Proposal:
-        """What `SuffixAutomaton.draft` gives of the automaton whose draft has the longest match, of
-        the first where several have; empty where none has any."""
-
 class DamagedSegmentError(ValueError):
     """Something in a segment's file is not what was written."""
 
@@ -357,6 +338,78 @@ class WordTable:
         """
 
 @final
+class Sources:
+    """The texts that one request is drafted from, asked together, and what they offer. Not
+    thread-safe; holds the GIL, some microseconds a source.
+
+    A context is a base, the same for the whole request, and a tail that grows. Each source
+    remembers where it stands: a token more costs a step and not the whole context again; any other
+    context, and any change of an automaton, is seen and matched anew.
+    """
+
+    def __init__(self, base: npt.NDArray[np.int32]) -> None:
+        """base: copied."""
+
+    def __len__(self) -> int:
+        """How many sources there are."""
+
+    def add_before(self, source: int, automaton: SuffixAutomaton) -> None:
+        """The text before the cursor, as source 0..7. It is made to read each context, whose draft
+        is then that of its own tail (`SuffixAutomaton.draft_tail`; of contexts of less than two
+        tokens `draft`). Distances count from its end. Raises: ValueError."""
+
+    def add_automata(
+        self, source: int, automata: Sequence[SuffixAutomaton], is_after: bool = False
+    ) -> None:
+        """Other texts, kept alive. What `SuffixAutomaton.draft` gives of the automaton whose draft
+        has the longest match, of the first where several have, speaks for all. is_after: of the
+        text after the cursor, so that positions are distances. Raises: ValueError."""
+
+    def add_segments(
+        self,
+        source: int,
+        segments: Sequence[tuple[Segment, npt.NDArray[np.bool_] | npt.NDArray[np.uint8] | None]],
+    ) -> None:
+        """Frozen files, each segment with its dead documents (see `Segment.draft`), which must not
+        be written to from now on. The longest match of any segment speaks, of equal ones that with
+        the most votes. A damaged segment is asked no more. Raises: ValueError, TypeError."""
+
+    def draft(
+        self,
+        i: int,
+        context: npt.NDArray[np.int32],
+        n_max: int,
+        allowed: npt.NDArray[np.int32] | None = None,
+    ) -> Proposal:
+        """What the i-th says after any context. allowed: see `SuffixAutomaton.draft`.
+
+        Raises: IndexError.
+        """
+
+    def ask(self, tail: npt.NDArray[np.int32], path: npt.NDArray[np.int32], n_max: int) -> int:
+        """What each says after base + `tail`, at most `n_max` tokens, becomes an offer. How many
+        had anything to say. path: where in a draft the offers begin, drafted tokens that offers
+        before them hold; they are the end of `tail`."""
+
+    def ask_last(self, n_max: int) -> int:
+        """The same for the last token alone of the last `ask`, wherever it stands."""
+
+    def offer(
+        self,
+        i: int,
+        position: int,
+        columns: npt.NDArray[np.int32],
+        path: npt.NDArray[np.int32],
+    ) -> None:
+        """What was found for the i-th elsewhere: position and columns as of a `Proposal`.
+
+        Raises: IndexError; ValueError for other than 6 columns.
+        """
+
+    def clear(self) -> None:
+        """Forget all offers."""
+
+@final
 class Planner:
     """Chooses, of what all sources propose, the draft with the most expected tokens per
     millisecond. Not thread-safe; nothing it is given can make it crash.
@@ -396,26 +449,28 @@ class Planner:
 
     def plan(
         self,
-        offers: Sequence[tuple[int, int, npt.NDArray[np.int32], npt.NDArray[np.int32]]],
+        sources: Sources,
         n_max: int,
         max_leaves: int,
         costs: npt.NDArray[np.float64],
         given: npt.NDArray[np.int32],
         probs: npt.NDArray[np.float32],
         source: int,
-    ) -> tuple[
-        npt.NDArray[np.int32],
-        npt.NDArray[np.int32],
-        npt.NDArray[np.float32],
-        npt.NDArray[np.int8],
-        npt.NDArray[np.uint8],
-    ]:
-        """Tokens, parents, probabilities and sources of the tree to verify, parents first; empty
+    ) -> (
+        tuple[
+            npt.NDArray[np.int32],
+            npt.NDArray[np.int32],
+            npt.NDArray[np.float32],
+            npt.NDArray[np.int8],
+            npt.NDArray[np.uint8],
+        ]
+        | None
+    ):
+        """Tokens, parents, probabilities and sources of the tree to verify, parents first; None
         where nothing pays. Last, 1 for each token after which no offer goes on.
 
-        offers: (source 0..7, distance, columns of a proposal, path): what a source says after the
-            context and the tokens `path`, which offers before it, or `given`, hold. distance:
-            tokens from the cursor to where it says so, -1 in another text.
+        sources: with what they offered. An offer whose path neither offers before it nor `given`
+            hold is left aside.
         n_max, max_leaves: most tokens and branches of the tree; with one leaf, runner-ups are left
             aside.
         costs: (n_max + 1,) milliseconds of passes that draft 0, 1, ... n_max tokens.

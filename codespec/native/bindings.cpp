@@ -64,5 +64,6 @@ NB_MODULE(_core, m) {
   bind_automaton(m);
   bind_segment(m);
   bind_words(m);
+  bind_sources(m);
   bind_planner(m);
 }

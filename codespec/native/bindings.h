@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "segment.h"
 #include "tokens.h"
 
 namespace codespec {
@@ -45,9 +46,13 @@ inline void check_limits(int n_max, int min_length) {
   if (min_length < 1) throw nb::value_error("min_length must be at least 1");
 }
 
+// Raises TypeError and ValueError for what does not fit the segment.
+Segment::Dead as_dead(const std::optional<AnyVector>& dead, const Segment& segment);
+
 void bind_automaton(nb::module_& m);
 void bind_segment(nb::module_& m);
 void bind_words(nb::module_& m);
 void bind_planner(nb::module_& m);
+void bind_sources(nb::module_& m);
 
 }  // namespace codespec

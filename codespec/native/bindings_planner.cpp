@@ -7,18 +7,12 @@
 #include <tuple>
 
 #include "bindings.h"
-#include "planner.h"
+#include "sources.h"
 
 using namespace nanobind::literals;
 
 namespace codespec {
 namespace {
-
-void check_source(int source) {
-  if (source < 0 || source >= AcceptanceModel::kNumSources) {
-    throw nb::value_error("a source must be 0 to 7");
-  }
-}
 
 Planner make_planner(const Vector<std::uint8_t>& classes) {
   const auto ids = as_span(classes);
@@ -28,37 +22,9 @@ Planner make_planner(const Vector<std::uint8_t>& classes) {
   return Planner({ids.begin(), ids.end()});
 }
 
-using Columns = nb::ndarray<const std::int32_t, nb::ndim<2>, nb::device::cpu>;
-using PyOffer = std::tuple<int, std::int64_t, Columns, Vector<Token>>;
-
-std::vector<Step> as_steps(const Columns& columns) {
-  if (columns.shape(0) != Proposal::kNumColumns) throw nb::value_error("an offer has 6 columns");
-  std::vector<Step> steps(columns.shape(1));
-  const auto at = [&](int column, std::size_t i) {
-    return columns
-        .data()[column * columns.stride(0) + static_cast<std::int64_t>(i) * columns.stride(1)];
-  };
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    steps[i] = {at(Proposal::kTokens, i),    at(Proposal::kCounts, i),
-                at(Proposal::kTotals, i),    at(Proposal::kMatchLengths, i),
-                at(Proposal::kAltTokens, i), at(Proposal::kAltCounts, i)};
-  }
-  return steps;
-}
-
-std::vector<Offer> as_offers(const std::vector<PyOffer>& offers) {
-  std::vector<Offer> out;
-  for (const auto& [source, distance, columns, path] : offers) {
-    check_source(source);
-    out.push_back({source, distance, as_span(path), as_steps(columns)});
-  }
-  return out;
-}
-
-auto plan(Planner& self, const std::vector<PyOffer>& offers, int n_max, int max_leaves,
-          const Vector<double>& costs, const Vector<Token>& given, const Vector<float>& probs,
-          int source) {
-  check_source(source);
+nb::object plan(Planner& self, const Sources& sources, int n_max, int max_leaves,
+                const Vector<double>& costs, const Vector<Token>& given, const Vector<float>& probs,
+                int source) {
   if (costs.size() == 0) throw nb::value_error("costs must not be empty");
   for (const double cost : as_span(costs)) {
     if (!(cost > 0) || std::isinf(cost)) throw nb::value_error("costs must be positive");
@@ -66,9 +32,9 @@ auto plan(Planner& self, const std::vector<PyOffer>& offers, int n_max, int max_
   for (const float p : as_span(probs)) {
     if (!(p >= 0 && p <= 1)) throw nb::value_error("probs must be 0 to 1");
   }
-  const auto read = as_offers(offers);
-  Draft d = self.plan(read, {as_span(given), as_span(probs), source},
+  Draft d = self.plan(sources.offers(), {as_span(given), as_span(probs), checked_source(source)},
                       {n_max, max_leaves, as_span(costs)});
+  if (d.tokens.empty()) return nb::none();
   return nb::make_tuple(as_numpy(std::move(d.tokens)), as_numpy(std::move(d.parents)),
                         as_numpy(std::move(d.probs)), as_numpy(std::move(d.sources)),
                         as_numpy(std::move(d.ends)));
@@ -116,7 +82,7 @@ void bind_planner(nb::module_& m) {
             self.begin(as_span(before), as_span(after));
           },
           "before"_a.noconvert(), "after"_a.noconvert())
-      .def("plan", &plan, "offers"_a, "n_max"_a, "max_leaves"_a, "costs"_a.noconvert(),
+      .def("plan", &plan, "sources"_a, "n_max"_a, "max_leaves"_a, "costs"_a.noconvert(),
            "given"_a.noconvert(), "probs"_a.noconvert(), "source"_a)
       .def_prop_ro("n_weighed", &Planner::n_weighed)
       .def(

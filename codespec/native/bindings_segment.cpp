@@ -18,6 +18,8 @@ namespace {
 
 using OffsetArray = Vector<std::int64_t>;
 
+}  // namespace
+
 Segment::Dead as_dead(const std::optional<AnyVector>& dead, const Segment& segment) {
   if (!dead) return {};
   const bool bytes = dead->dtype().bits == 8 && dead->dtype().lanes == 1;
@@ -27,8 +29,6 @@ Segment::Dead as_dead(const std::optional<AnyVector>& dead, const Segment& segme
   }
   return {static_cast<const std::uint8_t*>(dead->data()), dead->size()};
 }
-
-}  // namespace
 
 void bind_segment(nb::module_& m) {
   m.def(

@@ -16,7 +16,7 @@ namespace codespec {
 struct Offer {
   int source = 0;
   std::int64_t distance = -1;  // see Evidence
-  Tokens path;
+  std::vector<Token> path;
   std::vector<Step> steps;
 };
 

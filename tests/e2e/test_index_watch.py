@@ -40,7 +40,7 @@ class Drafts:
         if self.index is None:
             return ""
         self.index.refresh()
-        proposal = self.index.draft(self.tokenizer.encode(text), 16)
+        proposal = self.index.find(self.tokenizer.encode(text), 16).proposal
         return self.tokenizer.decode(proposal.tokens).decode("utf-8", "replace")
 
 

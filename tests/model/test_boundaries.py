@@ -26,7 +26,7 @@ from codespec.index.live import LiveDocument
 from codespec.index.text import safe_cuts
 from codespec.models.registry import target_path
 from codespec.native import Proposal, Segment, SuffixAutomaton, build_segment
-from codespec.types import NO_TOKENS, Context, Tokens
+from codespec.types import NO_TOKENS, Context, Source, Tokens
 
 TEXTS = [inspect.getsource(module) for module in (bisect, keyword, sched)]
 BEYOND_ASCII = 'def grüße(namen):\n    """Schöne Grüße, „alle“."""\n    return "👋 " + namen\n'
@@ -45,16 +45,13 @@ def vocabulary(tokenizer: LlamaTokenizer) -> Vocabulary:
 
 
 class Files:
-    """A repository whose drafts can be asked for alone."""
+    """Files whose drafts can be asked for alone."""
 
     def __init__(self, index: Segment | SuffixAutomaton) -> None:
         self.index = index
 
-    def draft(self, context, n_max, skip=(), allowed=None) -> Proposal:
-        return self.index.draft(np.ascontiguousarray(context), n_max, allowed=allowed)
-
     def ask(self, context: Tokens, n_max: int, allowed: Tokens | None) -> Proposal:
-        return self.draft(context, n_max, allowed=allowed)
+        return self.index.draft(np.ascontiguousarray(context), n_max, allowed=allowed)
 
     def knows(self, tokens: Tokens, i: int) -> bool:
         """Whether the i-th token is what is drafted after those before it."""
@@ -127,12 +124,13 @@ def test_lookups_after_the_first_pass_match_the_tokens_of_files(
 def test_the_drafter_heals(tokenizer: LlamaTokenizer, vocabulary: Vocabulary) -> None:
     text = "value = compute_checksum(path, seed)\n"
     document = LiveDocument(tokenizer)
-    repository = files("automaton", [tokenizer.encode(text * 2)], Path())
+    file = SuffixAutomaton()
+    file.extend(tokenizer.encode(text * 2))
     planners = Planners(token_kinds(tokenizer))
     drafter = LookupDrafter(
         lambda path: document,
         planners.of,
-        lambda workspace: repository,
+        neighbours=lambda context: [(Source.BUFFERS, file)],
         boundary=lambda c: Boundary(c.left, c.healed, tokenizer, vocabulary),
     )
     for at in range(len("value = c"), len("value = compute_checksum(path, se")):

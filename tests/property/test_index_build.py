@@ -162,7 +162,7 @@ class WorkspaceHistory(RuleBasedStateMachine):
         """A text is drafted from if and only if a file holds it, or what is drafted."""
         tokens = self.workspace.tokenizer.encode(text)
         for at in (2, len(text) // 2):
-            proposal = index.draft(tokens[:at], 16)
+            proposal = index.find(tokens[:at], 16).proposal
             drafted = self.workspace.tokenizer.decode(proposal.tokens).decode()
             matched = text[at - proposal.match_length : at] if len(proposal) else ""
             step = (matched + drafted)[: len(matched) + 1]
@@ -216,5 +216,5 @@ def test_drafts_equal_those_of_a_fresh_build(
     for path in old.paths:
         tokens = workspace.tokenizer.encode((workspace.root / path).read_bytes())
         for at in rng.integers(1, len(tokens), 40) if len(tokens) > 1 else ():
-            a, b = (i.draft(tokens[:at], 8, (path,)) for i in (old, new))
+            a, b = (i.find(tokens[:at], 8, (path,)).proposal for i in (old, new))
             assert a.match_length == b.match_length

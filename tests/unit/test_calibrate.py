@@ -17,12 +17,13 @@ from codespec.drafters.calibrate import (
     read_state,
     write_state,
 )
-from codespec.native import Planner, SuffixAutomaton
+from codespec.native import Planner, Sources, SuffixAutomaton
 from codespec.types import NO_TOKENS, Source
 
 KINDS = kinds.token_kinds(ByteTokenizer())
 FLAT = np.ones(17)
 NO_PROBS = np.zeros(0, np.float32)
+NOTHING = (NO_TOKENS,) * 5
 
 
 def proposal(text: bytes, context: bytes, n: int = 8):
@@ -31,9 +32,19 @@ def proposal(text: bytes, context: bytes, n: int = 8):
     return automaton.draft(np.frombuffer(context, np.uint8).astype(np.int32), n)
 
 
+def offered(*offers) -> Sources:
+    """Of each offer: its source, distance, columns, path."""
+    sources = Sources(NO_TOKENS)
+    for i, (source, distance, columns, path) in enumerate(offers):
+        sources.add_automata(int(source), [], is_after=distance >= 0)
+        sources.offer(i, distance, columns, path)
+    return sources
+
+
 def plan(planner, *offers, n_max=16, max_leaves=1, costs=FLAT):
-    rows = [(int(source), -1, found.columns, NO_TOKENS) for source, found in offers]
-    return planner.plan(rows, n_max, max_leaves, costs, NO_TOKENS, NO_PROBS, Source.DRAFT_MODEL)
+    sources = offered(*((source, -1, found.columns, NO_TOKENS) for source, found in offers))
+    found = planner.plan(sources, n_max, max_leaves, costs, NO_TOKENS, NO_PROBS, Source.DRAFT_MODEL)
+    return NOTHING if found is None else found
 
 
 def fresh() -> Planner:
@@ -142,7 +153,9 @@ def test_offers_go_on_where_their_path_leads():
     then = proposal(b"abcd abcd", b"ab", 2)
     rows = [(0, -1, first.columns, NO_TOKENS), (0, -1, then.columns, ab)]
     nowhere = (1, -1, then.columns, cd)  # no offer before it holds that path
-    found = planner.plan([*rows, nowhere], 8, 4, FLAT, NO_TOKENS, NO_PROBS, Source.DRAFT_MODEL)
+    found = planner.plan(
+        offered(*rows, nowhere), 8, 4, FLAT, NO_TOKENS, NO_PROBS, Source.DRAFT_MODEL
+    )
     assert found[0].tolist() == list(b"abcd")
     assert found[1].tolist() == [-1, 0, 1, 2]
     assert found[4].tolist() == [0, 0, 0, 1]
@@ -223,14 +236,14 @@ def test_what_a_planner_refuses():
     found = proposal(b"abab", b"ab")
     none = (NO_TOKENS, NO_PROBS, 0)
     with pytest.raises(ValueError, match="source"):
-        planner.plan([(8, -1, found.columns, NO_TOKENS)], 4, 1, FLAT, *none)
+        offered((8, -1, found.columns, NO_TOKENS))
     with pytest.raises(ValueError, match="6 columns"):
-        planner.plan([(0, -1, found.columns[:4], NO_TOKENS)], 4, 1, FLAT, *none)
+        offered((0, -1, found.columns[:4], NO_TOKENS))
     for costs in (np.zeros(0), np.array([1.0, math.nan]), np.array([0.0]), np.array([math.inf])):
         with pytest.raises(ValueError, match="costs"):
-            planner.plan([(0, -1, found.columns, NO_TOKENS)], 4, 1, costs, *none)
+            planner.plan(offered((0, -1, found.columns, NO_TOKENS)), 4, 1, costs, *none)
     with pytest.raises(ValueError, match="probs"):
-        planner.plan([], 4, 1, FLAT, tokens(b"a"), np.array([math.nan], np.float32), 3)
+        planner.plan(offered(), 4, 1, FLAT, tokens(b"a"), np.array([math.nan], np.float32), 3)
     with pytest.raises(ValueError, match="n_emitted"):
         planner.learn(tokens(b"a"), 2)
     with pytest.raises(ValueError, match="class"):
@@ -240,10 +253,10 @@ def test_what_a_planner_refuses():
             planner.load(state)
     # And what it bears: ids of no vocabulary, offers after what nobody said, widths of any size.
     planner.begin(np.array([-5, 2**31 - 1], np.int32), np.array([-1, 2**31 - 1], np.int32))
-    assert len(planner.plan([(0, -1, found.columns, tokens(b"xyz"))], 4, 1, FLAT, *none)[0]) == 0
-    assert len(planner.plan([(0, -1, found.columns, NO_TOKENS)], -3, 1, FLAT, *none)[0]) == 0
+    assert planner.plan(offered((0, -1, found.columns, tokens(b"xyz"))), 4, 1, FLAT, *none) is None
+    assert planner.plan(offered((0, -1, found.columns, NO_TOKENS)), -3, 1, FLAT, *none) is None
     wild = np.array([2**31 - 1], np.int32)
-    far = [(0, 2**60, found.columns, NO_TOKENS)]
+    far = offered((0, 2**60, found.columns, NO_TOKENS))
     planner.plan(far, 10**6, 9, FLAT, wild, np.ones(1, np.float32), 3)
     planner.learn(np.array([-1, 2**31 - 1], np.int32), 2)
 

@@ -14,8 +14,9 @@ from codespec.drafters.lookup import LookupDrafter
 from codespec.drafters.model import ModelDrafter, check_pair
 from codespec.errors import ModelError
 from codespec.index.live import LiveDocument
-from codespec.native import Planner, SuffixAutomaton
+from codespec.native import Planner
 from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Verdict
+from codespec_bench.replay import segment_of
 from tests.drafters import ScriptedDrafter
 
 TOKENIZER = ByteTokenizer()
@@ -25,14 +26,13 @@ KINDS = token_kinds(TOKENIZER)
 class OneFile:
     """A repository of one text."""
 
-    def __init__(self, text: str) -> None:
-        self._automaton = SuffixAutomaton()
-        self._automaton.extend(TOKENIZER.encode(text))
+    def __init__(self, text: str):
+        self._segment = segment_of([TOKENIZER.encode(text)])
         self.skipped: list[str] = []
 
-    def draft(self, context, n_max, skip=(), allowed=None):
+    def segments(self, skip=()):
         self.skipped += skip
-        return self._automaton.draft(np.ascontiguousarray(context), n_max, allowed=allowed)
+        return [(self._segment, None)]
 
 
 def new_planner() -> Planner:

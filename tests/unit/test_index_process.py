@@ -133,7 +133,7 @@ def test_sigkill_at_random_times(workspace: Workspace) -> None:
         if index is not None:
             assert set(index.paths) <= set(files)
             tokens = workspace.tokenizer.encode(files["f07.py"])
-            index.draft(tokens[:50], 16)
+            index.find(tokens[:50], 16)
     assert run(workspace).returncode == 0
     assert workspace.index().n_files == 40
 

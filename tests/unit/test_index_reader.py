@@ -45,7 +45,7 @@ def test_the_open_files_stored_text_is_not_used(workspace: Workspace) -> None:
     context = workspace.tokenizer.encode("the word is")
 
     def draft(*skip: str) -> bytes:
-        return workspace.tokenizer.decode(index.draft(context, 6, skip).tokens)
+        return workspace.tokenizer.decode(index.find(context, 6, skip).proposal.tokens)
 
     assert draft() == b" store"
     assert draft("a.zzz") == b" other"
@@ -77,10 +77,16 @@ def test_refresh(workspace: Workspace) -> None:
     assert not index.refresh()
     workspace.write("a.zzz", "the word is new\n")
     workspace.build()
-    assert index.draft(context, 4).tokens.tobytes() == workspace.tokenizer.encode(" old").tobytes()
+    assert (
+        index.find(context, 4).proposal.tokens.tobytes()
+        == workspace.tokenizer.encode(" old").tobytes()
+    )
     assert index.refresh()
     assert not index.refresh()
-    assert index.draft(context, 4).tokens.tobytes() == workspace.tokenizer.encode(" new").tobytes()
+    assert (
+        index.find(context, 4).proposal.tokens.tobytes()
+        == workspace.tokenizer.encode(" new").tobytes()
+    )
 
 
 def test_a_deleted_or_damaged_index_leaves_the_view(workspace: Workspace) -> None:
@@ -92,11 +98,11 @@ def test_a_deleted_or_damaged_index_leaves_the_view(workspace: Workspace) -> Non
     assert not index.refresh()
     shutil.rmtree(workspace.store.folder)
     assert not index.refresh()
-    assert len(index.draft(context, 4)) == 4
+    assert len(index.find(context, 4).proposal) == 4
     workspace.write("a.zzz", "the word is new\n")
     workspace.build()
     assert index.refresh()
-    assert workspace.tokenizer.decode(index.draft(context, 4).tokens) == b" new"
+    assert workspace.tokenizer.decode(index.find(context, 4).proposal.tokens) == b" new"
 
 
 def test_sizes(workspace: Workspace) -> None:

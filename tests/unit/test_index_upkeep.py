@@ -103,7 +103,7 @@ def test_what_a_reader_finds_damaged_is_built_again(workspace: Workspace) -> Non
     workspace.build()
     context = workspace.tokenizer.encode("def alpha_")
     for kind, use in (
-        ("*.seg", lambda index: index.draft(context, 8)),
+        ("*.seg", lambda index: index.find(context, 8).proposal),
         ("*.seg", lambda index: [None for _ in iter(index.check_some, False)]),
         ("*.sym", lambda index: index.definitions(["alpha_one"])),
     ):
@@ -114,12 +114,12 @@ def test_what_a_reader_finds_damaged_is_built_again(workspace: Workspace) -> Non
             pass
         assert len(workspace.store.marked_damaged()) == 1
         if kind == "*.seg":
-            assert len(index.draft(context, 8)) == 0
+            assert len(index.find(context, 8).proposal) == 0
         assert workspace.build().n_tokenised == 1
         assert check.find_damage(workspace.store) == []
         assert not workspace.store.marked_damaged()
         assert index.refresh()
-        assert len(index.draft(context, 8)) == 8
+        assert len(index.find(context, 8).proposal) == 8
         assert len(index.definitions(["alpha_one"])) == 2000
         while index.check_some():
             pass
@@ -155,7 +155,7 @@ def test_generations_keep_what_was_checked(workspace: Workspace) -> None:
     workspace.build()
     damage(file)  # would be found by who checks it again
     index.refresh()
-    assert len(index.draft(workspace.tokenizer.encode("def alpha_"), 1)) == 1
+    assert len(index.find(workspace.tokenizer.encode("def alpha_"), 1).proposal) == 1
 
 
 def test_verify_on_the_command_line(workspace: Workspace) -> None:

@@ -212,14 +212,14 @@ def test_a_reader_that_finds_damage_has_it_mended(workspace: Workspace, keeper: 
     path.write_bytes(data)
     reader = workspace.index()
     context = workspace.tokenizer.encode("def alpha_")
-    assert len(reader.draft(context, 8)) == 0
+    assert len(reader.find(context, 8).proposal) == 0
     keeper.handle(set())  # takes it out
     assert not workspace.store.marked_damaged()
     assert workspace.index().paths == ()
     keeper.handle(set())  # builds it again
     assert check.find_damage(workspace.store) == []
     assert reader.refresh()
-    assert len(reader.draft(context, 8)) == 8
+    assert len(reader.find(context, 8).proposal) == 8
     # A mark without damage is taken away.
     workspace.store.mark_damaged(manifest.segments[0].name)
     keeper.handle(set())

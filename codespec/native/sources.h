@@ -1,0 +1,103 @@
+// All texts that one request is drafted from, asked together.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "bindings.h"
+#include "matcher.h"
+#include "planner.h"
+#include "segment.h"
+
+namespace codespec {
+
+inline int checked_source(int source) {
+  if (source < 0 || source >= AcceptanceModel::kNumSources) {
+    throw nb::value_error("a source must be 0 to 7");
+  }
+  return source;
+}
+
+// The text before the cursor, which is made to read the context: its own tail is the match.
+class BeforeCursor {
+ public:
+  explicit BeforeCursor(AutomatonRef automaton) : automaton_(std::move(automaton)) {}
+
+  // n_kept: how much of the context at its start is that of the call before.
+  Proposal draft(Tokens context, std::size_t n_kept, int n_max, const Allowed& allowed);
+  std::int64_t distance(std::int64_t position) const { return n_tokens_ - position; }
+
+ private:
+  AutomatonRef automaton_;
+  std::uint64_t n_changes_ = ~std::uint64_t{0};  // as long as it reads what we made it read
+  std::int64_t n_tokens_ = 0;
+};
+
+// Texts of one kind, elsewhere or after the cursor: the one with the longest match speaks.
+struct Automata {
+  Matcher matcher;
+  bool is_after = false;
+};
+
+// Frozen files.
+class Files {
+ public:
+  struct Part {
+    nb::object owner;
+    const Segment* segment;
+    std::optional<AnyVector> dead;
+  };
+  explicit Files(std::vector<Part> parts) : parts_(std::move(parts)) {}
+
+  // The longest match of any segment, of equal ones that with the most votes. A segment that turns
+  // out to be damaged is asked no more.
+  Proposal draft(Tokens context, int n_max, const Allowed& allowed);
+
+ private:
+  std::vector<Part> parts_;
+};
+
+// Holds the GIL: some microseconds a source. One thread only.
+class Sources {
+ public:
+  using Kind = std::variant<BeforeCursor, Automata, Files>;
+
+  explicit Sources(Tokens base) : context_(base.begin(), base.end()), n_base_(base.size()) {}
+
+  void add(int source, Kind kind) { members_.push_back({source, std::move(kind)}); }
+  std::size_t size() const { return members_.size(); }
+
+  // What one says after a context.
+  Proposal draft(std::size_t i, Tokens context, int n_max, const Allowed& allowed);
+
+  // What all say after the base and `tail`, or after the last token of that alone, becomes offers
+  // that follow `path`. How many do.
+  std::size_t ask(Tokens tail, Tokens path, int n_max);
+  std::size_t ask_last(int n_max);
+
+  void clear() { offers_.clear(); }
+  void offer(std::size_t i, std::int64_t position, std::vector<Step> steps, Tokens path);
+  std::span<const Offer> offers() const { return offers_; }
+
+ private:
+  struct Member {
+    int source;
+    Kind kind;
+  };
+
+  Proposal draft(Member& member, Tokens context, std::size_t n_kept, int n_max,
+                 const Allowed& allowed);
+  std::size_t ask_all(Tokens context, std::size_t n_kept, Tokens path, int n_max);
+
+  std::vector<Member> members_;
+  std::vector<Token> context_;  // the base, and the last tail
+  std::size_t n_base_;
+  bool is_read_ = false;  // whether the text before the cursor reads just that
+  std::vector<Offer> offers_;
+};
+
+}  // namespace codespec
