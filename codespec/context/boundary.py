@@ -25,9 +25,12 @@ Columns = npt.NDArray[np.int32]
 _MAX_BACK = 16
 """Tokens to go back at most: a longer run of one kind is no word."""
 _SETTLED = 4
-"""After so many emitted tokens, more do not change how the text around the cursor is split."""
+"""After so many emitted tokens at most, more do not change how the text around the cursor is
+split."""
 _MAX_ASKS = 4
 _N_EXTRA = 4  # tokens asked for beside those wanted: the text since the agreed place takes some
+
+_WORD = [chr(byte).isalnum() or byte >= 0x80 for byte in range(256)]
 
 # The end of a text that more text may still change the tokens of: a word with the character before
 # it, a number, punctuation, white space. Families of tokenizers differ in more than this tells;
@@ -117,17 +120,31 @@ class Boundary:
         """What to look up after these tokens."""
         if not self._open and not self._healed:
             return Query(emitted)
-        first = emitted[:_SETTLED]
+        n = self._n_unsettled(emitted)
+        first = emitted[:n]
         key = first.tobytes()
         begin = self._begins.get(key)
         if begin is None:
             begin = self._begins[key] = self._begin(first)
-        if begin.wanted or len(emitted) <= _SETTLED:
+        if begin.wanted or len(emitted) == n:
             return begin
-        return Query(np.concatenate([begin.tail, emitted[_SETTLED:]]))
+        return Query(np.concatenate([begin.tail, emitted[n:]]))
+
+    def _n_unsettled(self, emitted: Tokens) -> int:
+        """How many tokens it takes until more of them do not change how the text around the cursor
+        is split: up to where a word ends for sure."""
+        n_healing = len(self._healed)
+        last = b""
+        for i, token in enumerate(emitted[:_SETTLED].tolist()):
+            piece = self._tokenizer.piece(token)
+            if n_healing <= 0 and last and piece and _parts(last[-1], piece[0]):
+                return i
+            n_healing -= len(piece)
+            last = piece
+        return min(len(emitted), _SETTLED)
 
     def _begin(self, emitted: Tokens) -> Query:
-        """What to look up after at most the first `_SETTLED` tokens."""
+        """What to look up after the first tokens."""
         head = self._text(emitted)
         if not len(emitted) or len(head) < len(self._healed):
             wanted = self._open + self._healed
@@ -223,6 +240,13 @@ class Boundary:
 
     def _text(self, tokens: Tokens) -> bytes:
         return b"".join(self._tokenizer.piece(int(t)) for t in tokens)
+
+
+def _parts(last: int, first: int) -> bool:
+    """Whether text is split between these two bytes, whatever stands around them."""
+    if _WORD[last]:
+        return first < 0x80 and not _WORD[first] and first != ord("'")  # 's, 't
+    return first == ord(" ") and last not in b" \t\r\n"
 
 
 def _continues(text: bytes) -> bool:

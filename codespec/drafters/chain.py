@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeGuard, TypeVar
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 from codespec.drafters.cost import FLAT, CostCurve, best_width
 from codespec.drafters.worth import Worth
@@ -73,7 +73,8 @@ class DraftChain:
     def begin(self, context: Context) -> None:
         self._active = list(self.drafters)
         self._proposed = {}
-        self._each(lambda drafter: drafter.begin(context))
+        for drafter in self.drafters:
+            self._guarded(drafter, drafter.begin, context)
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         self._proposed = {}
@@ -89,7 +90,7 @@ class DraftChain:
 
     def _ask(self, emitted: Tokens, n_max: int) -> Draft:
         best = NO_DRAFT
-        for drafter in list(self._active):
+        for drafter in tuple(self._active):
             if not len(best) or self._promises_more(drafter, best, n_max):
                 best = self._better(drafter, best, emitted, n_max)
         return best
@@ -98,15 +99,18 @@ class DraftChain:
         """A member that proposed something is told what became of that."""
         if self._worth is not None and self._took_ms is not None:
             self._worth.learn(self._took_ms, len(draft), len(verdict.path))
-        self._each(lambda d: d.observe(emitted, self._proposed.get(id(d), draft), verdict))
+        for drafter in tuple(self._active):
+            proposed = self._proposed.get(id(drafter), draft)
+            self._guarded(drafter, drafter.observe, emitted, proposed, verdict)
 
     def _promises_more(self, drafter: Drafter, best: Draft, n_max: int) -> bool:
         if not _is_costly(drafter) or best.q is not None:
             return False
-        return bool(self._guarded(drafter, lambda: drafter.plan(n_max)[1] > self._rate(best)))
+        plan = self._guarded(drafter, drafter.plan, n_max)
+        return plan is not None and plan[1] > self._rate(best)
 
     def _better(self, drafter: Drafter, best: Draft, emitted: Tokens, n_max: int) -> Draft:
-        draft = self._checked(drafter, lambda: drafter.propose(emitted, n_max), n_max)
+        draft = self._checked(drafter, drafter.propose, emitted, n_max)
         if not len(draft):
             return best
         self._proposed[id(drafter)] = draft
@@ -116,9 +120,7 @@ class DraftChain:
         if _is_costly(drafter) and draft.is_chain:
             for other in list(self._active):
                 if _is_extending(other):
-                    extended = self._checked(
-                        other, lambda o=other: o.extend(emitted, draft, n_max), n_max
-                    )
+                    extended = self._checked(other, other.extend, emitted, draft, n_max)
                     best = max(best, extended, key=self._rate)
         draft = self._cut(drafter, draft)
         return max(best, draft, key=self._rate) if len(best) else draft
@@ -128,11 +130,13 @@ class DraftChain:
         cost = float(self._curve.first(len(draft) + 1)[-1])
         return (1.0 + sum(path_probs(draft))) / cost
 
-    def _checked(self, drafter: Drafter, ask: Callable[[], Draft], n_max: int) -> Draft:
-        return self._guarded(drafter, lambda: self._wellformed(drafter, ask(), n_max)) or NO_DRAFT
+    def _checked(self, drafter: Drafter, ask: Callable[..., Draft], *args: Any) -> Draft:
+        return self._guarded(drafter, self._wellformed, drafter, ask, *args) or NO_DRAFT
 
-    def _wellformed(self, drafter: Drafter, draft: Draft, n_max: int) -> Draft:
-        if not wellformed(draft, self._n_vocab, n_max):
+    def _wellformed(self, drafter: Drafter, ask: Callable[..., Draft], *args: Any) -> Draft:
+        """What `ask` drafts; the last argument is how much it may."""
+        draft = ask(*args)
+        if not wellformed(draft, self._n_vocab, args[-1]):
             log.warning("the drafter %s returned a malformed draft", drafter.name)
             return NO_DRAFT
         return draft
@@ -146,13 +150,9 @@ class DraftChain:
         width, _ = best_width(draft.probs, self._curve)
         return prefix(draft, width)
 
-    def _each(self, call: Callable[[Drafter], None]) -> None:
-        for drafter in list(self._active):
-            self._guarded(drafter, lambda d=drafter: call(d))
-
-    def _guarded(self, drafter: Drafter, call: Callable[[], T]) -> T | None:
+    def _guarded(self, drafter: Drafter, call: Callable[..., T], *args: Any) -> T | None:
         try:
-            return call()
+            return call(*args)
         except Exception:
             # Not `exception`: a traceback may carry source text in its values.
             log.warning("the drafter %s failed and is left out of this request", drafter.name)

@@ -29,8 +29,9 @@ _SHAPE_WEIGHT = 0.02
 _MAX_ERROR = 0.5
 # What is left of a correction of the shape with each pass: the measurement counts, too.
 _SHAPE_KEPT = 0.998
-# The table is made again after so many passes.
+# The table is made again after so many passes, and where the context has another length by so much.
 _REFRESH_EVERY = 16
+_CONTEXT_STEP = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class CostCurve:
     def points(self) -> dict[int, float]:
         """The curve as it is known by now, free of what load the machine has just now."""
         s = self._state
-        return dict(zip(s.n.tolist(), s.refined_ms().tolist(), strict=True))
+        return dict(zip(s.n, s.refined_ms(), strict=True))
 
     @property
     def n_context(self) -> int:
@@ -120,7 +121,8 @@ class CostCurve:
         self._state.set_context(n_context)
 
     def observe(self, n: int, ms: float) -> None:
-        """A real pass over `n` tokens took `ms`; after another width if n > 1, else after 1."""
+        """The next real pass, over `n` tokens, took `ms`. One over one token that follows a wider
+        one teaches nothing."""
         if n >= 1 and ms > 0:
             self._state.observe(n, ms)
 
@@ -130,6 +132,8 @@ class CostCurve:
 
 
 class _State:
+    """Plain numbers: a pass is observed in a microsecond, where an array's items take ten."""
+
     def __init__(
         self,
         points: dict[int, float],
@@ -139,33 +143,38 @@ class _State:
         is_prior: bool,
     ) -> None:
         ordered = sorted(points.items())
-        self.n = np.array([n for n, _ in ordered])
-        self.ms = np.array([ms for _, ms in ordered])
-        self.log_shape = np.zeros(len(ordered))
+        self.n = [n for n, _ in ordered]
+        self.ms = [ms for _, ms in ordered]
+        self.log_shape = [0.0] * len(ordered)
         self.log_speed = self.log_wide = 0.0
         self.n_context = n_context
         self.slope = slope
         self.back_ms = back_ms
         self.is_prior = is_prior
         self.n_observed = 0
-        self._n_before = 0
-        self._ns: list[int] = self.n.tolist()
+        self._n_before = 1
+        self._knows_load = False  # from a plain pass since the last wide one
         self._at_context = n_context
-        self._quiet = self.table = np.empty(0)
+        self._quiet: list[float] = []
+        self.table = np.empty(0)
         self._refresh()
 
     def set_context(self, n_context: int) -> None:
-        if n_context != self._at_context:
+        if abs(n_context - self._at_context) >= _CONTEXT_STEP:
             self._at_context = n_context
             self._refresh()
 
-    def refined_ms(self) -> npt.NDArray[np.float64]:
-        return self.ms * np.exp(self.log_shape + self.log_wide * (self.n > 1))
+    def refined_ms(self) -> list[float]:
+        known = zip(self.n, self.ms, self.log_shape, strict=True)
+        return [ms * math.exp(x + (self.log_wide if n > 1 else 0.0)) for n, ms, x in known]
 
     def quiet_ms(self, n: int) -> float:
-        return float(self._quiet[min(n, N_TABLE) - 1])
+        return self._quiet[min(n, N_TABLE) - 1]
 
     def observe(self, n: int, ms: float) -> None:
+        n_before, self._n_before = self._n_before, n
+        if n == 1 < n_before:
+            return  # what going back takes is part of the wider pass, `back_ms`
         error = math.log(ms / self.quiet_ms(n)) - self.log_speed
         if self.is_prior and not self.n_observed:
             self.log_speed = error
@@ -173,25 +182,26 @@ class _State:
         self.n_observed += 1
         error = max(-_MAX_ERROR, min(_MAX_ERROR, error))
         self.log_speed += _SPEED_WEIGHT * error
-        i = bisect_right(self._ns, n) - 1
+        i = bisect_right(self.n, n) - 1
         step = _SHAPE_WEIGHT * error
-        self.log_shape[max(i, 0)] *= _SHAPE_KEPT
+        shape = self.log_shape
+        shape[max(i, 0)] *= _SHAPE_KEPT
         # In a run of wide passes, load and width cannot be told apart.
-        if n > 1 and self._n_before == 1:
+        if n > 1 and self._knows_load:
             self.log_wide = _SHAPE_KEPT * self.log_wide + _WIDE_WEIGHT * error
-        self._n_before = n
-        if i < 0 or i + 1 >= len(self._ns):
-            self.log_shape[max(i, 0)] += step
+        self._knows_load = n == 1
+        if i < 0 or i + 1 >= len(shape):
+            shape[max(i, 0)] += step
         else:
-            share = (n - self._ns[i]) / (self._ns[i + 1] - self._ns[i])
-            self.log_shape[i] += step * (1 - share)
-            self.log_shape[i + 1] += step * share
+            share = (n - self.n[i]) / (self.n[i + 1] - self.n[i])
+            shape[i] += step * (1 - share)
+            shape[i + 1] += step * share
         if self.n_observed % _REFRESH_EVERY == 1:
             self._refresh()
 
     def _refresh(self) -> None:
         n = np.arange(1, N_TABLE + 1)
-        ms = _rising(self.refined_ms().tolist())
+        ms = _rising(self.refined_ms())
         table = np.interp(n, self.n, ms)
         if len(ms) > 1:
             rise = (ms[-1] - ms[-2]) / (self.n[-1] - self.n[-2])
@@ -199,8 +209,8 @@ class _State:
         more = self._at_context - self.n_context
         grown = table + more * (self.slope.fixed + self.slope.per_token * n)
         # Extrapolated to a much shorter context than measured, a line may promise too much.
-        self._quiet = np.maximum.accumulate(np.maximum(grown, table * 0.25))
-        self.table = self._quiet.copy()
+        self.table = np.maximum.accumulate(np.maximum(grown, table * 0.25))
+        self._quiet = self.table.tolist()
         self.table[1:] += self.back_ms
         self.table *= math.exp(self.log_speed)
         self.table.flags.writeable = False

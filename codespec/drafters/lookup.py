@@ -94,16 +94,17 @@ class LookupDrafter:
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         self._sources.clear()
-        if not self._look_up(emitted, NO_TOKENS, n_max):
+        query = self._query(emitted)
+        if not self._look_up(query, NO_TOKENS, n_max):
             return NO_DRAFT
-        if self._trees_pay(n_max) and not self._query(emitted).wanted:
+        if not query.wanted and self._trees_pay(n_max):
             self._sources.ask_last(n_max)
         return self._plan(emitted, n_max, NO_DRAFT)
 
     def extend(self, emitted: Tokens, given: Draft, n_max: int) -> Draft:
         """The best of what `propose` saw last and a deterministic chain that another drafter gives,
         with what stands after that chain elsewhere."""
-        self._look_up(emitted, given.tokens, n_max)
+        self._look_up_after(emitted, given.tokens, n_max)
         return self._plan(emitted, n_max, given)
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
@@ -117,31 +118,37 @@ class LookupDrafter:
             return draft
         # What follows branches that no source went beyond?
         paths = _open_paths(draft, ends, n_max)
-        if not sum([self._look_up(emitted, path, n_max) for path in paths]):
+        if not sum([self._look_up_after(emitted, path, n_max) for path in paths]):
             return draft
         return self._planned(n_max, given)[0]
 
     def _planned(self, n_max: int, given: Draft) -> tuple[Draft, Ends]:
         assert self._planner is not None
-        costs = self._curve.first(n_max + 1)
         source = int(given.sources[0]) if len(given) else Source.DRAFT_MODEL
-        probs = np.ascontiguousarray(given.probs, np.float32)
         found = self._planner.plan(
-            self._sources, n_max, self._max_leaves, costs, given.tokens, probs, source
+            self._sources,
+            n_max,
+            self._max_leaves,
+            self._curve.first(n_max + 1),
+            given.tokens,
+            np.ascontiguousarray(given.probs, np.float32) if len(given) else given.probs,
+            source,
         )
         if found is None:
             return NO_DRAFT, _NO_ENDS
         tokens, parents, likely, sources, ends = found
         return Draft(tokens, parents, likely, sources), ends
 
-    def _look_up(self, emitted: Tokens, path: Tokens, n_max: int) -> int:
-        """Ask each source what it says after the context, `emitted`, and a path of drafted tokens.
-        How many say anything."""
-        n_max -= len(path)
+    def _look_up_after(self, emitted: Tokens, path: Tokens, n_max: int) -> int:
+        """What follows `emitted` and a path of drafted tokens."""
+        query = self._query(np.concatenate([emitted, path]))
+        return self._look_up(query, path, n_max - len(path))
+
+    def _look_up(self, query: Query, path: Tokens, n_max: int) -> int:
+        """Ask each source; what it says follows the drafted `path`. How many say anything."""
         if n_max <= 0:
             return 0
-        query = self._query(np.concatenate([emitted, path]) if len(path) else emitted)
-        if self._boundary is None or not query.wanted:
+        if not query.wanted or self._boundary is None:
             return self._sources.ask(query.tail, path, n_max)
         n_found = 0
         for i in range(len(self._sources)):

@@ -107,7 +107,8 @@ class Completer:
                 trace.pass_depth.append(len(draft) if draft.is_chain else max(depths(draft)))
                 trace.pass_accepted.append(len(verdict.path))
                 self._on_pass(len(tail) + len(draft), (t2 - t1) * 1e3)
-                _count(counts, draft, verdict)
+                if len(draft):
+                    _count(counts, draft, verdict)
                 n_before = len(emitted)
                 finish = self._append(emitted, verdict, limits, stop)
                 committed.extend(emitted[n_before:])

@@ -48,6 +48,8 @@ class Generation:
         rules: list[Callable[[list[int]], bool]] = [] if self.is_verbatim else [self.stop]
         if self.until:
             rules.append(StopTexts(tokenizer, self.until, len(self.context.healed)))
+        if len(rules) == 1:
+            return rules[0]
         return lambda emitted: any(rule(emitted) for rule in rules)
 
     def why_empty(self, finished: Finished) -> str:

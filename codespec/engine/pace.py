@@ -136,7 +136,6 @@ class Pace:
         self._yardstick = self._curves[counts[0]]
         self.curve = CostCurve({1: 1.0})
         """The curve at the current thread count, whichever that is."""
-        self._n_last = 1
         self._apply()
 
     @property
@@ -151,10 +150,7 @@ class Pace:
 
     def observe(self, n: int, ms: float) -> None:
         """A real pass over `n` tokens took `ms`."""
-        # What going back to one token takes more is part of the wider pass before it.
-        if n > 1 or self._n_last == 1:
-            self.curve.observe(n, ms)
-        self._n_last = n
+        self.curve.observe(n, ms)
         self._choice.observe(ms / self._yardstick.quiet_ms(n))
         if self._choice.n_threads != self._model.n_threads:
             self._apply()

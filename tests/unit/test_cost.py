@@ -66,7 +66,7 @@ def test_real_passes_mend_the_shape():
     true = CostCurve({1: 1.0, 2: 1.8, 4: 2.3, 8: 3.5, 16: 5.6})
     curve = CostCurve({1: 1.0, 2: 1.2, 4: 1.4, 8: 1.6, 16: 2.0})
     for i in range(4000):
-        n = int(rng.choice([1, 2, 3, 4, 6, 8, 12, 16]))
+        n = int(rng.choice([2, 3, 4, 6, 8, 12, 16])) if rng.random() < 0.6 else 1
         load = 3.0 if i // 500 % 2 else 1.0
         noise = 8.0 if rng.random() < 0.05 else rng.lognormal(0, 0.05)  # now and then preempted
         curve.observe(n, true.ms(np.array([n]))[0] * load * noise)
@@ -82,6 +82,15 @@ def test_what_all_wider_passes_take_more_is_soon_known():
         for n in (1, 1, 2 if i % 2 else 4):
             curve.observe(n, {1: 1.0, 2: 1.8, 4: 2.4}[n])
     assert curve.points[8] / curve.points[1] == pytest.approx(3.6, rel=0.06)
+
+
+def test_the_pass_after_a_wider_one_teaches_nothing():
+    """What it takes more is part of the wider one's cost."""
+    curve = CostCurve({1: 1.0, 8: 3.0}, back_ms=0.5)
+    for n, ms in ((1, 1.0), (8, 3.0), (1, 1.5), (1, 1.0)) * 100:
+        curve.observe(n, ms)
+    assert curve.n_observed == 300
+    np.testing.assert_allclose(curve.table[[0, 7]], [1.0, 3.5], rtol=1e-6)
 
 
 def test_a_busy_machine_bends_nothing():

@@ -44,6 +44,8 @@ class UnitStop:
         for token in emitted[self._n_read :]:
             self._bytes += self._tokenizer.piece(token)
         self._n_read = len(emitted)
+        if b"\n" not in self._bytes:
+            return False  # as `end` would find, for less: most tokens come before a line end
         text = self._bytes[self._n_healed :].decode("utf-8", "replace")
         return self.end(text) is not None
 
