@@ -8,42 +8,30 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from codespec import config
 from codespec.backends.llama import (
-    BUILD,
     GrammarMask,
-    LlamaTarget,
     LlamaTokenizer,
-    LoadedModel,
-    load_model,
 )
 from codespec.config import Settings
-from codespec.context.boundary import Boundary
 from codespec.context.build import Window, build_context
 from codespec.context.healing import HealingMask, Vocabulary
-from codespec.drafters.calibrate import Planners
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
-from codespec.drafters.kinds import token_kinds
-from codespec.drafters.lookup import LookupDrafter, Repository
-from codespec.drafters.measure import CurveStore
-from codespec.drafters.model import ModelDrafter
-from codespec.drafters.worth import Worth
+from codespec.drafters.lookup import Repository
 from codespec.engine.candidates import Branch, OtherFirstToken, decode_side_by_side
 from codespec.engine.completer import Completer, Limits, Stop
 from codespec.engine.documents import OpenDocuments
-from codespec.engine.drafts import WorkspaceDrafts, as_draft
+from codespec.engine.drafting import Drafting
 from codespec.engine.gather import Gatherer
 from codespec.engine.generation import Generation
-from codespec.engine.pace import Pace, Paces, thread_counts
+from codespec.engine.models import Models
 from codespec.engine.postprocess import Place, UnitStop, shape_at
 from codespec.engine.progress import Teller
-from codespec.errors import ConfigError
 from codespec.index.languages import TEXT
 from codespec.index.reader import WorkspaceIndex
 from codespec.index.text import safe_cuts
 from codespec.index.trees import Trees
-from codespec.models.registry import draft_path, target_path
+from codespec.models.registry import target_path
 from codespec.native import MAX_DEPTH
 from codespec.sampling import Sampler, TokenMask
 from codespec.types import (
@@ -59,9 +47,6 @@ from codespec.types import (
     Tokens,
     Trace,
 )
-
-DEFAULT_N_CTX = 2048
-DRAFTERS = ("lookup", "model")
 
 
 class LocalEngine:
@@ -83,32 +68,32 @@ class LocalEngine:
         index of a workspace folder; default: the one in the cache folder."""
         self.settings = settings
         self._clock = clock
-        self._models: list[LoadedModel] = []
-        self._targets: list[LlamaTarget] = []
-        self._target = self._load(target_path(settings.model), on_loading)
+        self._models = Models(settings.model)
+        running = self._models.load(target_path(settings.model), on_loading)
+        self._model, self._target, self._pace = running.model, running.context, running.pace
         self.info: ModelInfo = self._target.info
-        self.tokenizer = LlamaTokenizer(self._models[0])
+        self.tokenizer = LlamaTokenizer(self._model)
         self._vocabulary = Vocabulary(self.tokenizer)
-        self._pace = self._pace_of(self._target)
-        self._paces = Paces([self._pace])
-        self._worth = Worth(self._pace.curve)
-        self._cuts = safe_cuts(self.tokenizer)
-        self._documents = OpenDocuments(self.tokenizer, self._cuts, settings.index.exclude)
-        self.watchers: list[Drafter] = []
-        """See each request's context and verdicts; what they draft comes last."""
+        cuts = safe_cuts(self.tokenizer)
+        self._documents = OpenDocuments(self.tokenizer, cuts, settings.index.exclude)
         self._trees = Trees()
         self._gatherer = Gatherer(
             settings.context, self.info, self.tokenizer, self._documents, self._index, self._trees
         )
         self._indexes: dict[str, WorkspaceIndex] = {}
-        self._repository = repository or self._index
-        self._planners = Planners(
-            token_kinds(self.tokenizer),
-            f"{self.info.name}:{self.info.file_bytes}",
-            config.cache_dir() / "acceptance",
+        self._drafting = Drafting(
+            settings,
+            self._models,
+            running,
+            self.tokenizer,
+            self._vocabulary,
+            self._documents,
+            repository or self._index,
         )
-        self._drafters = self._make_drafters()
-        self._distilled = WorkspaceDrafts(Path(self.info.path), self._draft_model)
+        self.watchers: list[Drafter] = self._drafting.watchers
+        """See each request's context and verdicts; what they draft comes last."""
+        self.chain = self._drafting.chain
+        """See `Drafting.chain`."""
         self._window = Window(
             settings.completion.n_prefix_tokens, settings.completion.n_suffix_tokens
         )
@@ -119,7 +104,7 @@ class LocalEngine:
         cancelled: Callable[[], bool] = lambda: False,
         on_progress: OnProgress | None = None,
     ) -> Completion:
-        started, busy_s = self._clock(), self._busy_s
+        started, busy_s = self._clock(), self._models.busy_s
         if why := self._documents.why_excluded(request):
             return Completion(
                 doc_version=request.doc_version, request_id=request.request_id, reason=why
@@ -132,7 +117,7 @@ class LocalEngine:
         trace.finish_ms = (self._clock() - before_finish) * 1e3
         alternatives = self._alternatives(request, made, finished.text, started, cancelled)
         trace.ms = (self._clock() - started) * 1e3
-        trace.model_ms = (self._busy_s - busy_s) * 1e3
+        trace.model_ms = (self._models.busy_s - busy_s) * 1e3
         return Completion(
             text=finished.text,
             finish=made.finish,
@@ -213,7 +198,7 @@ class LocalEngine:
         sampler = Sampler(request.sampling, self._mask(context, request))
         deadline = started + request.deadline_ms / 1e3 if request.deadline_ms else float("inf")
         limits = Limits(request.max_tokens, deadline, self.settings.drafting.max_width)
-        self._paces.begin(len(context.prompt))
+        self._models.paces.begin(len(context.prompt))
         chain = self.chain(request.workspace, request.drafters)
         completer = Completer(self._target, chain, self._clock, self._pace.observe)
         ends = made.ends(self.tokenizer)
@@ -226,7 +211,7 @@ class LocalEngine:
         if context.healed:
             return HealingMask(context.healed, self._vocabulary, self.tokenizer)
         if request.sampling.grammar:
-            return GrammarMask(self._models[0], request.sampling.grammar)
+            return GrammarMask(self._model, request.sampling.grammar)
         return None
 
     def _prepare(self, request: CompletionRequest) -> Generation:
@@ -275,7 +260,7 @@ class LocalEngine:
         suggestion ends: what is left for comparing ways to decode. `Trace.ms` is the time from the
         processed prompt on."""
         context = dataclasses.replace(context, healed=b"")
-        self._paces.begin(len(context.prompt))
+        self._models.paces.begin(len(context.prompt))
         self._target.prefill(context.prompt, lambda: False)
         trace = Trace(model=self.info.name, backend=self.info.backend)
         completer = Completer(self._target, chain, self._clock, self._pace.observe)
@@ -300,10 +285,6 @@ class LocalEngine:
 
         return ends
 
-    @property
-    def _busy_s(self) -> float:
-        return sum(target.busy_s for target in self._targets)
-
     def prefetch(
         self, request: CompletionRequest, cancelled: Callable[[], bool] = lambda: False
     ) -> None:
@@ -319,7 +300,7 @@ class LocalEngine:
     def idle(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
         """Do one piece of work that is due but that no request waits for: a pass at most. True
         while there is more. `interrupted` says that a request came."""
-        if self._paces.measure(interrupted):
+        if self._models.paces.measure(interrupted):
             return True
         return any(index.check_some() for index in self._indexes.values())
 
@@ -344,79 +325,8 @@ class LocalEngine:
             pass
 
     def close(self) -> None:
-        self._paces.save()
-        self._planners.save()
-        for target in self._targets:
-            target.close()
-        for model in self._models:
-            model.close()
-        self._targets, self._models = [], []
-
-    def _load(
-        self, path: Path, on_progress: Callable[[float], None] = lambda _: None
-    ) -> LlamaTarget:
-        chosen = self.settings.model
-        model = load_model(path, n_gpu_layers=chosen.n_gpu_layers, on_progress=on_progress)
-        self._models.append(model)
-        n_ctx = chosen.n_ctx or min(DEFAULT_N_CTX, model.info.n_ctx or DEFAULT_N_CTX)
-        target = LlamaTarget(
-            model,
-            n_ctx=n_ctx,
-            n_threads=chosen.n_threads,
-            kv_type=chosen.kv_type,
-            max_saved_bytes=chosen.max_saved_kv_bytes,
-        )
-        self._targets.append(target)
-        return target
-
-    def _make_drafters(self) -> dict[str, Drafter]:
-        names = self.settings.drafting.drafters
-        check_drafters(names)
-        drafters: dict[str, Drafter] = {
-            "lookup": LookupDrafter(
-                self._documents.get,
-                self._planners.of,
-                self._repository,
-                neighbours=self._documents.neighbours,
-                overridden=lambda c: self._documents.overridden(c.path, c.workspace),
-                boundary=lambda context: Boundary(
-                    context.left, context.healed, self.tokenizer, self._vocabulary
-                ),
-                curve=self._pace.curve,
-                max_leaves=self._target.max_leaves,
-            )
-        }
-        small = draft_path(self.settings.model)
-        if small is not None and "model" in names:
-            drafters["model"] = self._draft_model(small)
-        return drafters
-
-    def _draft_model(self, path: Path) -> ModelDrafter:
-        context = self._load(path)
-        model = as_draft(self._models[-1], context, self._models[0])
-        own = self._pace_of(context)
-        self._paces.add(own)
-        return ModelDrafter(model, self._pace.curve, own.curve, own.observe)
-
-    def _drafter(self, name: str, workspace: str) -> Drafter | None:
-        if name == "model" and self.settings.model.draft == "auto":
-            distilled = self._distilled.get(workspace)
-            if distilled is not None:
-                return distilled
-        return self._drafters.get(name)
-
-    def chain(self, workspace: str, names: tuple[str, ...] | None = None) -> DraftChain:
-        """The named drafters for a request in a workspace; default: those of the settings.
-
-        Raises: ConfigError.
-        """
-        names = self.settings.drafting.drafters if names is None else names
-        check_drafters(names)
-        found = [self._drafter(name, workspace) for name in names]
-        members = [drafter for drafter in (*found, *self.watchers) if drafter is not None]
-        return DraftChain(
-            members, self.info.n_vocab, self._target.max_leaves, self._pace.curve, self._worth
-        )
+        self._drafting.save()
+        self._models.close()
 
     def file_with(self, tokens: Tokens, request: CompletionRequest) -> str:
         """The indexed file that holds most of the end of `tokens`, and goes on; "" for none."""
@@ -439,20 +349,3 @@ class LocalEngine:
             return index
         index.refresh()
         return index
-
-    def _pace_of(self, target: LlamaTarget) -> Pace:
-        info = target.info
-        fixed = self.settings.model.n_threads or info.backend != "cpu"
-        counts = (target.n_threads,) if fixed else thread_counts(target.n_threads)
-        key = f"{Path(info.path).name}:{info.file_bytes}:{info.backend}:{BUILD}"
-        return Pace(target, counts, CurveStore(config.cache_dir() / "curves.json"), key)
-
-
-def check_drafters(names: tuple[str, ...]) -> None:
-    """Raises: ConfigError for a name that is no drafter's."""
-    for name in names:
-        if name not in DRAFTERS:
-            raise ConfigError(
-                f'unknown drafter "{name}"',
-                f"Known: {', '.join(DRAFTERS)}; none for plain decoding.",
-            )

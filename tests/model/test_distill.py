@@ -23,6 +23,7 @@ from codespec.config import Settings, load_settings
 from codespec.drafters import chain
 from codespec.drafters.model import ModelDrafter
 from codespec.engine.local import LocalEngine
+from codespec.engine.models import Models
 from codespec.errors import InputError
 from codespec.models import drafts
 from codespec.train import export, tokenizer
@@ -161,8 +162,10 @@ def test_the_draft_of_a_workspace_is_used_there_and_only_there(
     at = drafts.folder(drafts.fingerprint(Path(engine.info.path)), str(workspace))
     assert drafts.read(at) == record
     loaded: list[Path] = []
-    load = engine._load  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(engine, "_load", lambda path: (loaded.append(path), load(path))[1])
+    load = Models.load
+    monkeypatch.setattr(
+        Models, "load", lambda self, path: (loaded.append(path), load(self, path))[1]
+    )
 
     def register(acceptance: float) -> None:
         after = drafts.Measured(acceptance=acceptance, speed=1.0, n_drafted=9)
@@ -181,6 +184,7 @@ def test_the_draft_of_a_workspace_is_used_there_and_only_there(
     assert len(loaded) == 1, "another folder has none"
     (at / record.file).write_bytes(b"GGUF and then nothing")
     engine.close()
+    monkeypatch.undo()
     again = LocalEngine(settings())
     assert complete(again, workspace, ("model",))[0] == plain, "a damaged draft is left out"
     again.close()

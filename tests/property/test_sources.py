@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codespec.native import Planner, Segment, Sources, SuffixAutomaton, build_segment
-from codespec_bench.replay import segment_of
 
 TOKEN = st.integers(0, 3)
 TOKENS = st.lists(TOKEN, max_size=12)
@@ -90,9 +89,16 @@ ASK = st.one_of(
 )
 
 
+def segment_of(path: Path, text: list[int]) -> Segment:
+    build_segment(path, ids(text), np.zeros(1, np.int64))
+    return Segment.open(path)
+
+
 @pytest.fixture(scope="module")
-def segments() -> list[Segment]:
-    return [segment_of([ids(text)]) for text in ([0], [0, 1, 0, 1, 2, 3], [3, 1, 2] * 6)]
+def segments(tmp_path_factory: pytest.TempPathFactory) -> list[Segment]:
+    folder = tmp_path_factory.mktemp("segments")
+    texts = [[0], [0, 1, 0, 1, 2, 3], [3, 1, 2] * 6]
+    return [segment_of(folder / f"{i}", text) for i, text in enumerate(texts)]
 
 
 @given(
@@ -159,8 +165,7 @@ def test_a_damaged_segment_is_asked_no_more(tmp_path: Path):
     parts = []
     for i, text in enumerate(texts):
         path = tmp_path / f"{i}"
-        build_segment(path, ids(text), np.zeros(1, np.int64))
-        parts.append((Segment.open(path), None))
+        parts.append((segment_of(path, text), None))
         if not i:  # after it was opened: in the blocks that only lookups read
             with path.open("r+b") as f:
                 f.seek(4096)
@@ -171,9 +176,9 @@ def test_a_damaged_segment_is_asked_no_more(tmp_path: Path):
         assert sources.draft(0, ids([1, 2]), 1).tokens.tolist() == [4]
 
 
-def test_what_sources_refuse():
+def test_what_sources_refuse(tmp_path: Path):
     sources = Sources(ids([]))
-    segment = segment_of([ids([1, 2])])
+    segment = segment_of(tmp_path / "s", [1, 2])
     with pytest.raises(ValueError, match="source"):
         sources.add_automata(8, [])
     with pytest.raises(ValueError, match="one element per document"):

@@ -1,0 +1,115 @@
+"""The drafters of an engine, and which of them serve a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from codespec import config
+from codespec.backends.llama import LlamaTokenizer
+from codespec.config import Settings
+from codespec.context.boundary import Boundary
+from codespec.context.healing import Vocabulary
+from codespec.drafters.calibrate import Planners
+from codespec.drafters.chain import DraftChain
+from codespec.drafters.kinds import token_kinds
+from codespec.drafters.lookup import LookupDrafter, Repository
+from codespec.drafters.model import ModelDrafter
+from codespec.drafters.worth import Worth
+from codespec.engine.documents import OpenDocuments
+from codespec.engine.drafts import WorkspaceDrafts, as_draft
+from codespec.engine.models import Models, Running
+from codespec.errors import ConfigError
+from codespec.models.registry import draft_path
+from codespec.types import Drafter
+
+DRAFTERS = ("lookup", "model")
+
+
+class Drafting:
+    """The drafters for one target. One thread only.
+
+    repository: gives the index of a workspace folder.
+
+    Raises: ModelError, ConfigError.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        models: Models,
+        target: Running,
+        tokenizer: LlamaTokenizer,
+        vocabulary: Vocabulary,
+        documents: OpenDocuments,
+        repository: Callable[[str], Repository | None],
+    ) -> None:
+        self._settings = settings
+        self._models = models
+        self._target = target
+        info = target.context.info
+        self._worth = Worth(target.pace.curve)
+        self._planners = Planners(
+            token_kinds(tokenizer),
+            f"{info.name}:{info.file_bytes}",
+            config.cache_dir() / "acceptance",
+        )
+        check_drafters(settings.drafting.drafters)
+        self._drafters: dict[str, Drafter] = {
+            "lookup": LookupDrafter(
+                documents.get,
+                self._planners.of,
+                repository,
+                neighbours=documents.neighbours,
+                overridden=lambda c: documents.overridden(c.path, c.workspace),
+                boundary=lambda c: Boundary(c.left, c.healed, tokenizer, vocabulary),
+                curve=target.pace.curve,
+                max_leaves=target.context.max_leaves,
+            )
+        }
+        small = draft_path(settings.model)
+        if small is not None and "model" in settings.drafting.drafters:
+            self._drafters["model"] = self._draft_model(small)
+        self._distilled = WorkspaceDrafts(Path(info.path), self._draft_model)
+        self.watchers: list[Drafter] = []
+        """See each request's context and verdicts; what they draft comes last."""
+
+    def chain(self, workspace: str, names: tuple[str, ...] | None = None) -> DraftChain:
+        """The named drafters for a request in a workspace; default: those of the settings.
+
+        Raises: ConfigError.
+        """
+        names = self._settings.drafting.drafters if names is None else names
+        check_drafters(names)
+        found = [self._drafter(name, workspace) for name in names]
+        members = [drafter for drafter in (*found, *self.watchers) if drafter is not None]
+        context = self._target.context
+        return DraftChain(
+            members, context.info.n_vocab, context.max_leaves, self._target.pace.curve, self._worth
+        )
+
+    def save(self) -> None:
+        """Keep what acceptance was learned."""
+        self._planners.save()
+
+    def _drafter(self, name: str, workspace: str) -> Drafter | None:
+        if name == "model" and self._settings.model.draft == "auto":
+            distilled = self._distilled.get(workspace)
+            if distilled is not None:
+                return distilled
+        return self._drafters.get(name)
+
+    def _draft_model(self, path: Path) -> ModelDrafter:
+        small = self._models.load(path)
+        model = as_draft(small.model, small.context, self._target.model)
+        return ModelDrafter(model, self._target.pace.curve, small.pace.curve, small.pace.observe)
+
+
+def check_drafters(names: tuple[str, ...]) -> None:
+    """Raises: ConfigError for a name that is no drafter's."""
+    for name in names:
+        if name not in DRAFTERS:
+            raise ConfigError(
+                f'unknown drafter "{name}"',
+                f"Known: {', '.join(DRAFTERS)}; none for plain decoding.",
+            )

@@ -1,0 +1,71 @@
+"""The models of an engine: loaded, timed, and closed together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from codespec import config
+from codespec.backends.llama import BUILD, LlamaTarget, LoadedModel, load_model
+from codespec.config import ModelSettings
+from codespec.drafters.measure import CurveStore
+from codespec.engine.pace import Pace, Paces, thread_counts
+
+DEFAULT_N_CTX = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A model file, its context, and what passes over that cost."""
+
+    model: LoadedModel
+    context: LlamaTarget
+    pace: Pace
+
+
+class Models:
+    """One thread only."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        self._settings = settings
+        self._running: list[Running] = []
+        self._models: list[LoadedModel] = []
+        self.paces = Paces([])
+
+    def load(self, path: Path, on_progress: Callable[[float], None] = lambda _: None) -> Running:
+        """on_progress: told the share that is loaded, 0 to 1. Raises: ModelError."""
+        chosen = self._settings
+        model = load_model(path, n_gpu_layers=chosen.n_gpu_layers, on_progress=on_progress)
+        self._models.append(model)
+        context = LlamaTarget(
+            model,
+            n_ctx=chosen.n_ctx or min(DEFAULT_N_CTX, model.info.n_ctx or DEFAULT_N_CTX),
+            n_threads=chosen.n_threads,
+            kv_type=chosen.kv_type,
+            max_saved_bytes=chosen.max_saved_kv_bytes,
+        )
+        running = Running(model, context, self._pace_of(context))
+        self._running.append(running)
+        self.paces.add(running.pace)
+        return running
+
+    @property
+    def busy_s(self) -> float:
+        """Time spent in passes up to now, seconds."""
+        return sum(running.context.busy_s for running in self._running)
+
+    def close(self) -> None:
+        self.paces.save()
+        for running in self._running:
+            running.context.close()
+        for model in self._models:
+            model.close()
+        self._running, self._models = [], []
+
+    def _pace_of(self, context: LlamaTarget) -> Pace:
+        info = context.info
+        fixed = self._settings.n_threads or info.backend != "cpu"
+        counts = (context.n_threads,) if fixed else thread_counts(context.n_threads)
+        key = f"{Path(info.path).name}:{info.file_bytes}:{info.backend}:{BUILD}"
+        return Pace(context, counts, CurveStore(config.cache_dir() / "curves.json"), key)
