@@ -42,9 +42,12 @@ class Reply(NamedTuple):
 
 
 class Editor:
-    """As little of an editor as it takes: documents, requests in flight, times of replies."""
+    """As little of an editor as it takes: documents, requests in flight, times of replies.
 
-    def __init__(self, folder: Path, options: dict[str, Any]) -> None:
+    figures: be told what each generation took, which is work of its own.
+    """
+
+    def __init__(self, folder: Path, options: dict[str, Any], *, figures: bool) -> None:
         self._options = options
         self._started = time.perf_counter()
         self._server = subprocess.Popen(
@@ -61,13 +64,14 @@ class Editor:
         self._generations: list[Completion] = []
         self._status = ""
         threading.Thread(target=self._read, daemon=True).start()
+        trace = "verbose" if figures else "messages"
         self._send(
             "initialize",
             {
                 "processId": None,
                 "rootUri": folder.as_uri(),
                 "initializationOptions": options,
-                "trace": "verbose",
+                "trace": trace,
                 "capabilities": {},
             },
             request=True,
@@ -75,7 +79,7 @@ class Editor:
         self.wait(self._id)
         self.startup_ms = self.elapsed_ms()
         self._send("initialized", {})
-        self._send("$/setTrace", {"value": "verbose"})
+        self._send("$/setTrace", {"value": trace})
 
     def change(self, uri: str, version: int, line: int, start: int, end: int, text: str) -> None:
         self.replace(uri, version, (line, start), (line, end), text)
@@ -274,17 +278,23 @@ def _environment(values: dict[str, str]) -> Generator[None]:
 
 @contextlib.contextmanager
 def editor_of(
-    folder: Path, model: Mapping[str, Any], *, indexed: bool, patient: bool = False
+    folder: Path,
+    model: Mapping[str, Any],
+    *,
+    indexed: bool,
+    patient: bool = False,
+    figures: bool = False,
 ) -> Generator[Editor]:
     """A server for a folder, and the daemon that it starts, which ends with it: to be used within
-    `own_folders`. model: settings of that section. patient: no deadline that matters."""
+    `own_folders`. model: settings of that section. patient: no deadline that matters. figures: see
+    `Editor`."""
     options: dict[str, Any] = {
         "model": dict(model),
         "index": {"enabled": indexed},
         "stats": {"enabled": False},
         "completion": {"deadline_auto_ms": TIMEOUT_S * 1e3} if patient else {},
     }
-    editor = Editor(folder, options)
+    editor = Editor(folder, options, figures=figures)
     try:
         yield editor
         editor.close()

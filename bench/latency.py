@@ -71,7 +71,7 @@ class Typing:
                 files = Workspace(root, history)
                 files.check_out(commits[0])
                 n_indexed = workspace.index(root, os.environ, str(self.model.get("target", "")))
-                with editor_of(root, self.model, indexed=True) as editor:
+                with editor_of(root, self.model, indexed=True, figures=True) as editor:
                     typist = Typist(editor, root, debounce_ms / 1e3, self.pace)
                     progress(f"{name}: starting")
                     _start(editor, typist, commits[0], starts)

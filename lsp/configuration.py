@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from codespec.config import Settings
 
 SECTION = "codespec.server"
@@ -19,16 +21,17 @@ class Configuration:
     """`options`: what came with `initialize`; `client`: what the editor says later, which wins."""
 
     def __init__(self) -> None:
+        self._path: Path | None = None
         self.options: object = None
         self.client: object = None
         self._file: _FileState = None
-        self._loaded = False
 
     def load(self) -> Settings:
         """Raises: ConfigError, as `load_settings`."""
-        from codespec.config import load_settings
+        from codespec.config import config_path, load_settings
 
-        self._file, self._loaded = _file_state(), True
+        self._path = config_path()
+        self._file = _state_of(self._path)
         merged: dict[str, Any] = {}
         for layer in (self.options, self.client):
             for section, values in layer.items() if isinstance(layer, Mapping) else ():
@@ -43,7 +46,7 @@ class Configuration:
     @property
     def file_changed(self) -> bool:
         """Whether the user's file changed since `load`. Costs a few microseconds."""
-        return self._loaded and self._file != _file_state()
+        return self._path is not None and self._file != _state_of(self._path)
 
 
 def section_of(settings: object) -> object:
@@ -54,11 +57,9 @@ def section_of(settings: object) -> object:
     return settings
 
 
-def _file_state() -> _FileState:
-    from codespec.config import config_path
-
+def _state_of(path: Path) -> _FileState:
     try:
-        s = os.stat(config_path())
+        s = os.stat(path)
     except OSError:
         return None
     return s.st_mtime_ns, s.st_ino, s.st_size

@@ -15,8 +15,8 @@ from lsprotocol import types
 
 from .configuration import section_of
 from .documents import Place
-from .protocol import place_of
-from .server import Server, path_of
+from .protocol import path_of, place_of
+from .server import Server
 
 if TYPE_CHECKING:
     from .answers import Offer
@@ -177,6 +177,7 @@ async def did_change_folders(server: Server, params: types.DidChangeWorkspaceFol
     if server.indexer is not None:
         for folder in params.event.removed:
             await server.indexer.unwatch(path_of(folder.uri))
+        path_of.cache_clear()
         for folder in params.event.added:
             path = path_of(folder.uri)
             if path:

@@ -10,11 +10,14 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Generator, Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from lsprotocol import types
 from pygls.io_ import StdinAsyncReader
 from pygls.protocol import LanguageServerProtocol, lsp_method
+from pygls.uris import to_fs_path
 
 from .documents import Document, Place
 from .notebooks import Notebooks
@@ -93,6 +96,7 @@ class Protocol(LanguageServerProtocol):
             self.documents.pop(cell.uri, None)
 
     def _open(self, opened: types.TextDocumentItem) -> None:
+        path_of.cache_clear()
         self.documents[opened.uri] = Document(
             opened.uri, opened.language_id, opened.version, opened.text
         )
@@ -105,6 +109,16 @@ class Protocol(LanguageServerProtocol):
             apply_changes(document, changes, encoding_of(self.workspace))
             document.version = version
             self.on_change(document, changes)
+
+
+@lru_cache(maxsize=512)
+def path_of(uri: str) -> str:
+    """Absolute path of a document on this machine, "" for others. Links are resolved anew when a
+    document is opened, or folders change."""
+    if not uri.startswith("file:"):
+        return ""
+    path = to_fs_path(uri)
+    return str(Path(path).resolve()) if path else ""
 
 
 def apply_changes(

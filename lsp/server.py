@@ -11,7 +11,6 @@ import sys
 import threading
 import uuid
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -19,14 +18,13 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, PyglsError
 from pygls.io_ import StdoutWriter, run_async
 from pygls.lsp.server import LanguageServer
-from pygls.uris import to_fs_path
 
 from codespec import __version__
 
 from .configuration import SECTION, Configuration
 from .notebooks import Notebooks
 from .progress import Work
-from .protocol import Protocol, encoding_of, private_stdout, stdin_reader
+from .protocol import Protocol, encoding_of, path_of, private_stdout, stdin_reader
 
 if TYPE_CHECKING:
     from codespec.config import IndexSettings, ModelSettings, Settings
@@ -323,16 +321,6 @@ def figures_of(completion: Completion) -> str:
         if isinstance(value := getattr(trace, field.name), int | float | list | dict)
     }
     return msgspec.json.encode({"finish": completion.finish, "trace": figures}).decode()
-
-
-@lru_cache(maxsize=512)
-def path_of(uri: str) -> str:
-    """Absolute path of a document on this machine, links resolved as they were at first; "" for
-    others."""
-    if not uri.startswith("file:"):
-        return ""
-    path = to_fs_path(uri)
-    return str(Path(path).resolve()) if path else ""
 
 
 def serve_stdio() -> None:

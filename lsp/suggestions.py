@@ -174,14 +174,15 @@ def _typed_since(base: Snapshot, now: Snapshot) -> tuple[str, str] | None:
     n_lines = now.start.line - base.start.line
     if n_lines < 0:
         return None
-    closed = _closed_since(base.suffix, now.suffix)
-    if closed is None:
-        return None
     at = len(now.prefix)
     for _ in range(n_lines + 1):
         at = now.prefix.rfind("\n", 0, max(at, 0))
-    cut = at + 1 + len(_line_before(base.prefix))
-    if cut > len(now.prefix) or not _same_end(base.prefix, now.prefix[:cut]):
+    line = _line_before(base.prefix)
+    if not now.prefix.startswith(line, at + 1):
+        return None
+    closed = _closed_since(base.suffix, now.suffix)
+    cut = at + 1 + len(line)
+    if closed is None or not _same_end(base.prefix, now.prefix[:cut]):
         return None
     typed = now.prefix[cut:]
     # Editors close what was opened just now.

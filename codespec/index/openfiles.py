@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from codespec.index.ignore import (
     IGNORE_FILES,
@@ -86,13 +87,20 @@ def _signature(folder: str, looks: Looks) -> _Signature:
             break
         folder = parent
     for folder in reversed(new):
-        own = tuple(_state(os.path.join(folder, name)) for name in _RULING)
+        own = tuple(map(_state, _ruling_files(folder)))
         looks[folder] = own + looks.get(os.path.dirname(folder), ())
     return looks[new[0] if new else folder]
 
 
+@lru_cache(maxsize=1024)
+def _ruling_files(folder: str) -> tuple[str, ...]:
+    return tuple(os.path.join(folder, name) for name in _RULING)
+
+
 def _state(path: str) -> tuple[int, int] | None:
     try:
+        if not os.access(path, os.F_OK):  # most are not there: no exception for each of them
+            return None
         s = os.stat(path)
     except (OSError, ValueError):
         return None

@@ -6,7 +6,7 @@ Parsing may kill the process, see `parse`: use this only where that is allowed.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -55,7 +55,7 @@ class ParsedDocument:
         self._tree: Tree | None = None
         self._is_tame = False
         self._symbols: tuple[Symbol, ...] | None = None
-        self._known: deque[_Parsed] = deque(maxlen=_MAX_KNOWN)
+        self._known: list[_Parsed] = []
 
     @property
     def can_be_parsed(self) -> bool:
@@ -106,11 +106,14 @@ class ParsedDocument:
         if not self.can_be_parsed or not _is_tame(new):
             return None
         text = self.text[:start] + new + self.text[end:]
-        known = next((known for known in self._known if known.text == text), None)
-        if known is None and (tree := self._parse(text)) is not None:
-            known = _Parsed(text, tree)
-            self._known.append(known)
-        return known.tree.root_node if known is not None else None
+        at = next((i for i, known in enumerate(self._known) if known.text == text), None)
+        if at is not None:
+            self._known.append(self._known.pop(at))
+        elif (tree := self._parse(text)) is not None:
+            self._known = [*self._known, _Parsed(text, tree)][-_MAX_KNOWN:]
+        else:
+            return None
+        return self._known[-1].tree.root_node
 
     def _parse(self, text: bytes) -> Tree | None:
         base = self._base

@@ -202,6 +202,22 @@ def test_every_rule_holds_for_open_files_and_is_named(home: Home, scripted: LspC
     scripted.wait_for_status("Normal", "ready")
 
 
+def test_a_link_is_what_it_leads_to_when_the_document_is_opened(
+    home: Home, scripted: LspClient
+) -> None:
+    folder = home.workspace
+    (folder / ".gitignore").write_text("private\n")
+    link = folder / "link"
+    for name, n_items in (("public", 1), ("private", 0), ("public", 1)):
+        (folder / name).mkdir(exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(folder / name, target_is_directory=True)
+        uri = (link / "a.py").as_uri()
+        scripted.open(uri, "x")
+        assert len(scripted.complete(uri, 0, 1)) == n_items
+        scripted.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+
+
 def test_what_became_of_items_is_counted(home: Home, scripted: LspClient) -> None:
     from codespec.stats import summary
 

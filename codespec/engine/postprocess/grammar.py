@@ -12,6 +12,8 @@ from codespec.engine.postprocess.place import Place, indentation
 from codespec.engine.postprocess.scan import scan
 from codespec.index.trees import ParsedDocument, error_spans, n_errors
 
+_OVER_LINES = ('"""', "'''")
+
 
 def follows_grammar(place: Place, parsed: ParsedDocument) -> Callable[[str], bool]:
     """Asked with variants of the suggestion for one place."""
@@ -53,7 +55,15 @@ def follows_grammar(place: Place, parsed: ParsedDocument) -> Callable[[str], boo
         """Whether an error reaches into the lines of the cursor and of `n` bytes after it."""
         return any(start <= at + n + rest and at - line <= end for start, end in spans)
 
+    def opens_text(variant: str) -> bool:
+        """Whether a string would reach from the line into what is sound without the line. Known
+        without a parse, which would be one of all that follows."""
+        inside = scan(place.line_prefix + variant + place.rest, place.language).inside
+        return inside in _OVER_LINES and errors(at - line, at + rest, "") == 0
+
     def follows(variant: str) -> bool:
+        if opens_text(variant):
+            return False
         new = variant.encode()
         root = parsed.with_change(at, at, new)
         spans = error_spans(root) if root is not None else []
