@@ -1,0 +1,96 @@
+"""Secrets that were typed and never saved: what is in the same buffer serves no other document, in
+a real server, daemon and model worker."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from typing import Any
+
+from codespec.types import Source
+from tests.e2e.conftest import PATIENT, Home, Spawn
+from tests.rpc import LspClient
+
+TOKEN = "ghp_" + "Ab3" * 12
+SECRET = f'token = "{TOKEN}"\n'
+KNOWN = (
+    "def reconcile_ledger_entries(ledger, statement, tolerance):\n"
+    "    unmatched_entries = collect_unmatched(ledger, statement)\n"
+    "    return unmatched_entries.within(tolerance)\n"
+)
+OPTIONS = {
+    **PATIENT,
+    "context": {"symbols": "on", "buffers": "on", "edits": "on"},
+    "drafting": {"drafters": ["lookup"]},
+}
+_numbers = count(1)
+
+
+class Desk:
+    """An editor with one document in which things happen, and others that may gain by it."""
+
+    def __init__(self, home: Home, client: LspClient) -> None:
+        self._home = home
+        self._client = client
+        path = home.workspace / "ledger.py"
+        path.write_text("import sys\n")
+        self._uri = path.as_uri()
+        self._version = 1
+        client.initialize(home.workspace, options=OPTIONS)
+        client.notify("$/setTrace", {"value": "verbose"})
+        client.wait_for_status("Normal", "ready")
+        client.open(self._uri, "import sys\n")
+
+    def edit(self, text: str) -> None:
+        """The buffer is this now, and the engine has seen it."""
+        self._version += 1
+        text += "\n" * self._version  # no text twice, or what is kept would be the answer
+        self._client.change(self._uri, self._version, {"text": text})
+        self._figures(self._uri, text.count("\n"), 0)
+
+    def gains(self, begun: str) -> set[str]:
+        """Which sources of other documents draft for a new one that begins like this, and
+        "snippets" where it is shown text of theirs."""
+        uri = (self._home.workspace / f"new_{next(_numbers)}.py").as_uri()
+        self._client.open(uri, begun)
+        lines = begun.split("\n")
+        figures = self._figures(uri, len(lines) - 1, len(lines[-1]))
+        self._client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+        elsewhere = {Source.BUFFERS.label, Source.EDITS.label}
+        gained = {source for source in figures["by_source"] if source in elsewhere}
+        return gained | ({"snippets"} if figures["n_snippets"] else set())
+
+    def _figures(self, uri: str, line: int, character: int) -> dict[str, Any]:
+        self._client.complete(uri, line, character)
+        trace = self._client.wait_for(lambda m: "verbose" in m.get("params", {}))
+        return json.loads(trace["params"]["verbose"])["trace"]
+
+
+def test_a_buffer_that_holds_a_secret_serves_no_other_document(home: Home, spawn: Spawn) -> None:
+    client = spawn()
+    desk = Desk(home, client)
+    begun = KNOWN[: KNOWN.index("statement, tol")]
+    desk.edit(KNOWN)
+    assert desk.gains(begun) == {"buffers", "snippets"}
+    desk.edit(KNOWN + SECRET)
+    assert desk.gains(begun) == set()
+    desk.edit(KNOWN)
+    assert "buffers" in desk.gains(begun)
+    assert client.close() == 0
+    assert TOKEN.encode() not in client.stderr
+
+
+def test_a_secret_that_was_deleted_again_is_not_remembered(home: Home, spawn: Spawn) -> None:
+    client = spawn()
+    desk = Desk(home, client)
+    other = KNOWN.replace("ledger", "invoice")
+    desk.edit(KNOWN + other)
+    desk.edit(other)  # lines that are lost serve other documents
+    assert "edits" in desk.gains(KNOWN[: KNOWN.index("statement, tol")])
+    desk.edit(other + SECRET)
+    desk.edit(other)
+    assert "edits" not in desk.gains(f"import os\n\n{SECRET[:20]}")
+    assert client.close() == 0
+    for file in (home.path / "state", home.path / "run"):
+        for path in file.rglob("*"):
+            assert not path.is_file() or TOKEN.encode() not in path.read_bytes()
