@@ -15,7 +15,8 @@ from codespec.engine.local import LocalEngine
 from codespec.native import SuffixAutomaton
 from codespec.types import Drafter
 
-from ..peer import PACKAGE, Peer, PeerTree, load_peer
+from ..peer import PACKAGE, PeerTree, load_peer
+from ..peer import Peer as TriePeer
 from ..predicted import PAUSE_S
 from ..reference import PromptLookup, Sources
 from ..replay import Tree
@@ -69,7 +70,7 @@ class OtherDrafter:
 class Arctic(OtherDrafter):
     """`Peer`: ArcticInference's suffix trie and rule (Oliaro et al. 2024) over the prompt.
 
-    extension:  file of its native module, None for the installed package.
+    peer:       its native module, None where that is not installed.
     factor, min_prob: its settings, its own defaults by default.
     with_files: give it the workspace, too, as a trie that is made before the clock starts.
     """
@@ -78,19 +79,18 @@ class Arctic(OtherDrafter):
         self,
         config: str,
         engine: LocalEngine,
-        extension: Path | None,
+        peer: TriePeer | None,
         factor: float = MAX_SPEC_FACTOR,
         min_prob: float = MIN_TOKEN_PROB,
         with_files: bool = False,
     ) -> None:
         super().__init__(config, engine, self._drafter)
-        self._extension = extension
+        self._peer = peer
         self._settings = factor, min_prob
         self._with_files = with_files
         self._files: tuple[Tree, PeerTree] | None = None
 
     def start(self) -> None:
-        self._peer = load_peer(self._extension)
         if self._peer is None:
             raise MissingPeerError(f"{PACKAGE} is not installed", f"pip install {PACKAGE}")
 
@@ -99,11 +99,11 @@ class Arctic(OtherDrafter):
         files = self._files_of(self._peer, job.tree) if self._with_files and job.tree else None
         return ArcticDrafter(self._peer.tree(), *self._settings, files)
 
-    def _files_of(self, peer: Peer, tree: Tree) -> PeerTree:
+    def _files_of(self, peer: TriePeer, tree: Tree) -> PeerTree:
         if self._files is None or self._files[0] is not tree:
             made = peer.tree()
             for i, tokens in enumerate(tree.living):
-                made.extend_ndarray(i, np.ascontiguousarray(tokens, np.int32))
+                made.extend_ndarray(i, np.array(tokens, np.int32))  # it takes no read-only one
             self._files = tree, made
         return self._files[1]
 
@@ -133,14 +133,16 @@ def _timed(engine: LocalEngine, job: Job, chain: DraftChain) -> Decoded:
 def own_peers(
     engine: LocalEngine, extension: Path | None, quick: bool
 ) -> list[Engine | OtherDrafter]:
-    """Plain decoding first."""
+    """Plain decoding first. extension: file of the suffix trie's native module, None for the
+    installed package. Raises: InputError."""
+    trie = load_peer(extension)  # once: its types cannot be registered twice
     lookup = functools.partial(prompt_lookup, 3, 10)
     peers: list[Engine | OtherDrafter] = [
         Engine("plain", engine, ()),
         Engine("codespec", engine),
         Engine("codespec lookup only", engine, ("lookup",)),
         OtherDrafter("prompt lookup", engine, lookup),
-        Arctic("arctic suffix trie", engine, extension),
+        Arctic("arctic suffix trie", engine, trie),
     ]
     if not quick:
         for n, width in ((3, 2), (3, 4), (4, 4)):
@@ -153,7 +155,7 @@ def own_peers(
             peers.append(
                 Arctic(
                     config + (", workspace" if with_files else ""),
-                    engine, extension, factor, min_prob, with_files,
+                    engine, trie, factor, min_prob, with_files,
                 )
             )  # fmt: skip
     return peers

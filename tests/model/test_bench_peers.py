@@ -136,6 +136,35 @@ def test_what_is_not_installed_is_named_with_the_way_to_get_it(
         assert "pip install" in hints["arctic-inference is not installed"]
 
 
+# As native modules are: not to be loaded twice, and no read-only arrays.
+TRIE = """
+    open({loaded!r}, "x").close()
+    class Draft:
+        token_ids, score = [], 0.0
+    class SuffixTree:
+        def __init__(self, depth): pass
+        def extend_ndarray(self, i, tokens):
+            if not tokens.flags.writeable:
+                raise TypeError("read-only")
+        def speculate_ndarray(self, *args):
+            return Draft()
+"""
+
+
+@pytest.mark.usefixtures("no_transformers")
+def test_every_setting_of_the_suffix_trie(
+    repo: Path, model_options: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    trie = tmp_path / "_C.py"
+    trie.write_text(textwrap.dedent(TRIE).format(loaded=str(tmp_path / "loaded")))
+    comparison = Comparison(repo, model_options, None, trie, n_places=1, n_repeats=1)
+    rows = [row for row in comparison.run() if row["workload"] == "edits"]
+    mats = [row["mat"] for row in rows if "suffix trie" in row["config"]]
+    assert len(mats) == 5
+    assert set(mats) == {1.0}
+
+
 @pytest.mark.usefixtures("no_transformers")
 def test_no_more_servers_than_memory_has_room_for(
     repo: Path,
