@@ -3,17 +3,25 @@
 Looking up a draft takes some ten microseconds: nothing beside a pass of a large model, a tenth of
 one of the smallest. Where that is much and next to nothing comes of it, most passes go without
 asking, so that text the workspace has never seen is written as quickly as without drafting.
+
+One asking in four saves a pass or several, the others nothing, so it takes many to know the mean:
+asking is given up only where the mean is below the cost by half of its own standard error.
 """
 
 from __future__ import annotations
+
+import math
 
 from codespec.drafters.cost import CostCurve
 
 # Asking that takes less than this share of a pass is never given up.
 _NEGLIGIBLE = 0.02
 # Weight of an asking in the averages. One that took much longer than usual was interrupted.
-_WEIGHT = 0.1
+_WEIGHT = 0.02
 _OUTLIER = 4.0
+# Askings before the first is left out, and the margin in standard errors of the mean gain.
+_FEWEST = 10
+_MARGIN = 0.5
 # Most passes to go without asking, after ever longer times that it did not pay.
 _MOST = 7
 
@@ -26,7 +34,7 @@ class Worth:
 
     def __init__(self, curve: CostCurve) -> None:
         self._curve = curve
-        self._cost_ms = self._gain_ms = 0.0
+        self._cost_ms = self._gain_ms = self._variance = 0.0
         self._n_asked = 0
         self._pause = self._n_left = 0
 
@@ -48,8 +56,11 @@ class Worth:
         self._n_asked += 1
         weight = max(_WEIGHT, 1.0 / self._n_asked)
         self._cost_ms += weight * (took_ms - self._cost_ms)
-        self._gain_ms += weight * (gain_ms - self._gain_ms)
-        if self._cost_ms < _NEGLIGIBLE * plain_ms or self._gain_ms >= self._cost_ms:
+        surprise = gain_ms - self._gain_ms
+        self._gain_ms += weight * surprise
+        self._variance = (1 - weight) * (self._variance + weight * surprise**2)
+        most_ms = self._gain_ms + _MARGIN * math.sqrt(weight * self._variance)
+        if self._cost_ms < _NEGLIGIBLE * plain_ms or most_ms >= self._cost_ms:
             self._pause = 0
-        elif self._n_asked * _WEIGHT >= 1:
+        elif self._n_asked >= _FEWEST:
             self._pause = self._n_left = min(2 * self._pause + 1, _MOST)
