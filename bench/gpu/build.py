@@ -24,7 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("bundle", type=Path)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--backend", choices=("cuda", "metal", "cpu"), default="cuda")
+    parser.add_argument("--backend", choices=("cuda", "cpu"), default="cuda")
     args = parser.parse_args()
     bundle, folder = args.bundle.resolve(), args.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def llama(bundle: Path, folder: Path, backend: str) -> None:
         "-DLLAMA_BUILD_APP=OFF", "-DLLAMA_BUILD_UI=OFF", "-DLLAMA_USE_PREBUILT_UI=OFF",
         "-DLLAMA_CURL=OFF", "-DLLAMA_OPENSSL=OFF",
         f"-DGGML_CUDA={'ON' if backend == 'cuda' else 'OFF'}",
-        f"-DGGML_METAL={'ON' if backend == 'metal' else 'OFF'}", *flags, env=env)  # fmt: skip
+        "-DGGML_METAL=OFF", *flags, env=env)  # fmt: skip
     run(*cmake, "--build", str(build), "--target", "llama", "llama-server", env=env)
     say(f"llama.cpp took {time.monotonic() - started:.0f} s")
 
@@ -120,7 +120,9 @@ def cmake_of(folder: Path) -> list[str]:
 
 def environment(folder: Path) -> dict[str, str]:
     site = str(folder / "site")
-    path = os.pathsep.join([f"{site}/bin", f"{site}/ninja/data/bin", os.environ["PATH"]])
+    # nvcc lies there, but seldom on the PATH.
+    cuda = "/usr/local/cuda/bin"
+    path = os.pathsep.join([f"{site}/bin", f"{site}/ninja/data/bin", os.environ["PATH"], cuda])
     return {**os.environ, "PYTHONPATH": site, "PATH": path}
 
 

@@ -80,6 +80,7 @@ def sources(folder: Path) -> None:
                 name = entry.name.partition("/")[2]
                 if KEPT.match(name) and not SKIPPED.search(name) and not entry.islnk():
                     entry.name = name
+                    entry.pax_headers = {}  # else a long name would stay what it was
                     out.addfile(entry, source.extractfile(entry) if entry.isfile() else None)
         partial.rename(packed)
 

@@ -3,9 +3,11 @@ without."""
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import subprocess
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +88,32 @@ def test_a_carried_history_is_replayed_there_as_here(tmp_path: Path) -> None:
     assert [c.hunks for c in History(clone).commits(2)] == [
         c.hunks for c in History(repo).commits(2)
     ]
+
+
+def test_sources_are_packed_under_their_own_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The longest ones too, which archives keep apart: without them CUDA does not build."""
+    kernels = "vendor/llama.cpp/ggml/src/ggml-cuda/template-instances"
+    names = [
+        "llama_cpp/llama.py",
+        "vendor/llama.cpp/CMakeLists.txt",
+        f"{kernels}/{'fattn-mma-f16-instance-' * 4}.cu",
+        "vendor/llama.cpp/tools/server/tests/unit/test_basic.py",
+        "docs/index.md",
+    ]
+
+    def download(*args: str) -> None:
+        folder = Path(args[args.index("--dest") + 1])
+        with tarfile.open(folder / "x.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as archive:
+            for name in names:
+                entry = tarfile.TarInfo(f"llama_cpp_python-1.0/{name}")
+                archive.addfile(entry, io.BytesIO())
+
+    monkeypatch.setattr(pack, "pip", download)
+    pack.sources(tmp_path)
+    with tarfile.open(tmp_path / "llama.tar.xz") as archive:
+        assert archive.getnames() == names[:3]
 
 
 def test_what_the_other_machine_has_is_not_packed(
