@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from codespec.backends.llama import LlamaTokenizer, load_model
+from codespec.backends.llama.loader import lib
 from codespec.cli import main
 from codespec.cli.doctor.model import Speed, measure_speed
 from codespec.config import IndexSettings, load_settings, origins
@@ -51,6 +52,25 @@ def test_a_sound_installation(project):
     assert any("ms a token of the prompt" in m for m in of(found, "model", "ok"))
     assert any("has no index" in m for m in of(found, "index", "note"))
     assert any("does not run" in m for m in of(found, "daemon", "note"))
+
+
+def test_a_gpu_that_nothing_runs_on(project, tmp_path, monkeypatch):
+    """The driver's tool is there, and this build, or CODESPEC_BACKEND, keeps to the CPU."""
+    monkeypatch.setenv("CODESPEC_BACKEND", "cpu")
+    words = "this machine has an NVIDIA GPU"
+    assert not any(words in m for m in of(doctor(project, "--quick"), "build"))
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    tool = tools / ("nvidia-smi.exe" if os.name == "nt" else "nvidia-smi")
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools))
+    found = doctor(project, "--quick")  # a warning: the exit code stays 0
+    (finding,) = (f for f in found if words in f["message"])
+    assert finding["level"] == "warning"
+    assert any("models run on cpu" in m for m in of(found, "build", "ok"))
+    assert ("CODESPEC_BACKEND=cpu" in finding["message"]) == lib.llama_supports_gpu_offload()
+    assert "nvcc" in finding["next_step"] or "Unset CODESPEC_BACKEND" in finding["next_step"]
 
 
 def test_quick_does_not_load_the_model(project):

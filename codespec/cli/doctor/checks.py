@@ -32,7 +32,7 @@ def build() -> Iterator[Finding]:
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     yield Finding("build", "ok", f"codespec {__version__} on {system}")
     try:
-        from codespec.backends.llama.loader import gpu_backend
+        from codespec.backends.llama.loader import gpu_backend, lib
 
         llama = version("llama-cpp-python")
     except (ImportError, OSError, PackageNotFoundError) as e:
@@ -44,12 +44,13 @@ def build() -> Iterator[Finding]:
     backend = gpu_backend()
     yield Finding("build", "ok", f"llama-cpp-python {llama}, models run on {backend}")
     if backend == "cpu" and shutil.which("nvidia-smi"):
-        yield Finding(
-            "build",
-            "warning",
-            "this machine has an NVIDIA GPU, but llama.cpp was built without CUDA",
-            "Install the CUDA toolkit (nvcc), then: CODESPEC_BACKEND=cuda make env",
-        )
+        if lib.llama_supports_gpu_offload():
+            why, step = "CODESPEC_BACKEND=cpu keeps models off it", "Unset CODESPEC_BACKEND."
+        else:
+            why = "llama.cpp was built without CUDA"
+            step = "Install the CUDA toolkit (nvcc), then: CODESPEC_BACKEND=cuda make env"
+        said = f"this machine has an NVIDIA GPU, but {why}"
+        yield Finding("build", "warning", said, step)
     if backend == "cpu" and sys.platform == "darwin" and platform.machine() == "arm64":
         yield Finding(
             "build",
