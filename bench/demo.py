@@ -22,7 +22,7 @@ from codespec.engine.local import LocalEngine
 from codespec.index.build import build_index
 from codespec.index.words import WordEncoder
 from codespec.models.registry import target_path
-from codespec.types import Completion, CompletionRequest
+from codespec.requests import Completion, CompletionRequest
 
 # The bundled models have never seen this package.
 PACKAGE = "flask==3.1.2"

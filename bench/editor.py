@@ -25,7 +25,7 @@ import psutil
 from codespec.config import cache_dir, load_settings
 from codespec.daemon import control, wire
 from codespec.index.languages import language_of
-from codespec.types import Completion
+from codespec.requests import Completion
 
 TIMEOUT_S = 60.0
 ENGINE_MS = re.compile(r"([\d.]+) ms in the engine, ([\d.]+) in the model")

@@ -20,7 +20,7 @@ from rich.table import Table
 from codespec.engine.energy import EnergyMeter
 from codespec.engine.measures import measures
 from codespec.errors import InputError
-from codespec.types import Completion
+from codespec.requests import Completion
 
 from . import workspace
 from .acceptance import by_position, by_source

@@ -23,7 +23,8 @@ from codespec.backends.llama import LlamaTarget, LlamaTokenizer, load_model
 from codespec.config import Settings
 from codespec.drafters.measure import measure
 from codespec.engine.local import LocalEngine
-from codespec.types import CompletionRequest, Draft, FimOrder, TargetModel, Tokens
+from codespec.requests import CompletionRequest
+from codespec.types import Draft, FimOrder, TargetModel, Tokens
 
 from .demo import fetch
 from .judge import breaks_strictly, similarity

@@ -23,7 +23,7 @@ from codespec.engine.postprocess import UnitStop, finish, shape_at
 from codespec.index.build import build_index
 from codespec.index.trees import Trees
 from codespec.index.words import WordEncoder
-from codespec.types import CompletionRequest
+from codespec.requests import CompletionRequest
 
 from .judge import breaks, breaks_strictly, repeats_suffix, similarity, wrote
 from .places import Place

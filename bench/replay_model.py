@@ -24,8 +24,9 @@ from codespec.engine.completer import Completer, Limits
 from codespec.engine.local import LocalEngine
 from codespec.engine.measures import measures
 from codespec.index.text import encode, safe_cuts
+from codespec.requests import CompletionRequest
 from codespec.sampling import Sampler
-from codespec.types import CompletionRequest, Context, SamplingParams, Tokens, Trace
+from codespec.types import Context, SamplingParams, Tokens, Trace
 
 from .acceptance import by_position, by_source
 from .history import Commit, History, Hunk

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from codespec.types import CompletionRequest
+from codespec.requests import CompletionRequest
 
 from .history import hunks_of
 from .places import Place

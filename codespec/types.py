@@ -1,4 +1,5 @@
-"""Data that crosses rooms, and the Protocols the rooms meet through.
+"""Data that crosses rooms, and the Protocols of tokenizers, models and drafters; what engines are
+asked is in `requests`.
 
 Frozen dataclasses only: no behaviour beyond construction and validation. Arrays are
 C-contiguous numpy arrays; `Tokens` is int32 of shape (n,).
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -142,27 +143,6 @@ class SamplingParams:
         return (self.repetition_penalty, self.frequency_penalty, self.presence_penalty) != (1, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class CompletionRequest:
-    """One place in one document. `prefix` and `suffix` are the text around the cursor, \\n line
-    ends, as much of it as the client cares to send; the engine cuts them to its windows."""
-
-    prefix: str
-    suffix: str = ""
-    path: str = ""  # absolute, "" for an untitled document
-    workspace: str = ""  # absolute folder, "" for none
-    language_id: str = ""
-    doc_version: int = 0
-    request_id: str = ""
-    max_tokens: int = 64
-    deadline_ms: float = 0.0  # counted from the engine's receipt; 0: none
-    sampling: SamplingParams = SamplingParams()
-    drafters: tuple[str, ...] | None = None  # None: as configured; (): plain decoding
-    multiline: bool = True
-    stop: tuple[str, ...] = ()  # the text ends before the first of these
-    n_candidates: int = 1  # different texts to choose from, the best one included
-
-
 SnippetSource: TypeAlias = Literal["symbols", "buffers", "edits"]
 
 
@@ -243,32 +223,6 @@ class Trace:
 
 
 Finish: TypeAlias = Literal["stop", "length", "deadline", "cancelled", "empty"]
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """Text to insert at the cursor. `reason` says in words why it is empty or short;
-    `alternatives` are further texts, where more than one was asked for."""
-
-    text: str = ""
-    finish: Finish = "empty"
-    doc_version: int = 0
-    request_id: str = ""
-    reason: str = ""
-    trace: Trace = field(default_factory=Trace)
-    alternatives: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a completion is. `text`: all so far, as the model said it; `lines`: its finished
-    lines, ready to insert."""
-
-    text: str
-    lines: str
-
-
-OnProgress: TypeAlias = Callable[[Progress], None]
 
 
 FimOrder: TypeAlias = Literal["psm", "spm"]
@@ -401,49 +355,6 @@ class Drafter(Protocol):
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         """The outcome of a pass; drafters whose proposal was not used learn from it, too.
         `emitted` is the whole output so far, the verdict's tokens included."""
-        ...
-
-
-class Engine(Protocol):
-    """Answers requests: in this process (`LocalEngine`) or through the daemon."""
-
-    def complete(
-        self,
-        request: CompletionRequest,
-        cancelled: Callable[[], bool] = ...,
-        on_progress: OnProgress | None = ...,
-    ) -> Completion:
-        """`on_progress` is called from time to time while the text grows."""
-        ...
-
-    def close(self) -> None: ...
-
-
-@runtime_checkable
-class Librarian(Protocol):
-    """An engine that remembers the documents it was asked about."""
-
-    def closed(self, path: str) -> None:
-        """The document is no longer open: what its file holds counts again."""
-        ...
-
-
-@runtime_checkable
-class Prefetcher(Protocol):
-    """An engine that can get ready for a request."""
-
-    def prefetch(self, request: CompletionRequest, cancelled: Callable[[], bool] = ...) -> None:
-        """Do what a request at this place, or later in its line, would wait for before the first
-        token: read its prompt, its document, its index. May be cut short at any time."""
-        ...
-
-
-@runtime_checkable
-class Idler(Protocol):
-    """An engine with work to do while no request waits."""
-
-    def idle(self, interrupted: Callable[[], bool] = ...) -> bool:
-        """Do a little of it, a few milliseconds or one pass; True while there is more."""
         ...
 
 

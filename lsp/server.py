@@ -29,7 +29,7 @@ from .protocol import Protocol, encoding_of, path_of, private_stdout, stdin_read
 if TYPE_CHECKING:
     from codespec.config import IndexSettings, ModelSettings, Settings
     from codespec.daemon.wire import StateChanged
-    from codespec.types import Completion
+    from codespec.requests import Completion
 
     from .answers import Ask
     from .documents import Document, Place, Selection

@@ -21,8 +21,9 @@ from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.wire import StateChanged
 from codespec.index.openfiles import OpenFileRules
 from codespec.occasions import kind_of_place, why_unwelcome
+from codespec.requests import Completion, CompletionRequest, Progress
 from codespec.stats import Stats
-from codespec.types import Completion, CompletionRequest, Progress, SamplingParams, Trace
+from codespec.types import SamplingParams, Trace
 
 from .ahead import Ahead
 from .answers import Answer, Ask

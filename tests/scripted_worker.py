@@ -17,7 +17,7 @@ from pathlib import Path
 from codespec.config import Settings
 from codespec.daemon import wire, worker
 from codespec.errors import ModelError
-from codespec.types import Completion, CompletionRequest, OnProgress, Progress
+from codespec.requests import Completion, CompletionRequest, OnProgress, Progress
 
 SCRIPT = str(Path(__file__))
 

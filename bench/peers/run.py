@@ -18,7 +18,7 @@ from codespec.config import Settings
 from codespec.engine.local import LocalEngine
 from codespec.errors import InputError, ModelError
 from codespec.models.registry import draft_path, target_path
-from codespec.types import CompletionRequest
+from codespec.requests import CompletionRequest
 
 from ..predicted import PassCosts, PassTimer, Run, own_ms
 from ..replay import Tree

@@ -13,7 +13,8 @@ from codespec.cli.place import FilePlace, PlaceParam, request_at
 from codespec.config import load_settings
 from codespec.engine.measures import Comparison, Measures, measures
 from codespec.engine.measures import compare as run_both
-from codespec.types import Completion, CompletionRequest, Engine, Idler, SamplingParams
+from codespec.requests import Completion, CompletionRequest, Engine, Idler
+from codespec.types import SamplingParams
 
 
 @click.command()

@@ -15,8 +15,8 @@ from codespec.engine.explain import Explanation, Prompt, Span
 from codespec.habits import Habits
 from codespec.index.languages import language_of, language_of_id
 from codespec.occasions import kind_of_place, why_unwelcome
+from codespec.requests import CompletionRequest
 from codespec.stats import Stats
-from codespec.types import CompletionRequest
 
 
 class Unasked(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ import click
 
 from codespec.config import Settings
 from codespec.context.document import read_document, split_at, workspace_of
-from codespec.types import CompletionRequest
+from codespec.requests import CompletionRequest
 
 FilePlace: TypeAlias = tuple[Path, int, int]
 

@@ -9,15 +9,8 @@ import numpy as np
 from codespec.context.fim import assemble, n_markers
 from codespec.context.healing import hold_back
 from codespec.context.snippets import has_markers
-from codespec.types import (
-    NO_TOKENS,
-    CompletionRequest,
-    Context,
-    ModelInfo,
-    Snippet,
-    Tokenizer,
-    Tokens,
-)
+from codespec.requests import CompletionRequest
+from codespec.types import NO_TOKENS, Context, ModelInfo, Snippet, Tokenizer, Tokens
 
 # The window's start moves in steps of this many tokens: if it moved with every token typed, no
 # two prompts would share a beginning and the KV cache would be worth nothing.

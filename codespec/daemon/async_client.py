@@ -19,7 +19,7 @@ from codespec.daemon import payload, wire
 from codespec.daemon.address import Address, Transport, address_of, read_port_file
 from codespec.daemon.spawn import Starter
 from codespec.errors import CodespecError
-from codespec.types import Completion, CompletionRequest, OnProgress, Progress
+from codespec.requests import Completion, CompletionRequest, OnProgress, Progress
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from codespec.daemon import payload, wire
 from codespec.daemon.address import Address, Transport, address_of, read_port_file
 from codespec.daemon.spawn import Starter
 from codespec.errors import DaemonError
-from codespec.types import Completion, CompletionRequest, OnProgress, Progress
+from codespec.requests import Completion, CompletionRequest, OnProgress, Progress
 
 _HELLO_S = 10.0
 _FRAME_S = 10.0

@@ -9,7 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from codespec.daemon.wire import MAX_REQUEST_BYTES, WireError, too_large
-from codespec.types import Completion, CompletionRequest, Finish
+from codespec.requests import Completion, CompletionRequest
+from codespec.types import Finish
 
 _encoder = msgspec.msgpack.Encoder()
 _request_decoder = msgspec.msgpack.Decoder(CompletionRequest)

@@ -117,7 +117,7 @@ class Completed(Message, frozen=True):
 
 
 class Partial(Message, frozen=True):
-    """The completion so far: see `types.Progress`."""
+    """The completion so far: see `requests.Progress`."""
 
     id: int
     text: str

@@ -22,15 +22,8 @@ from codespec.config import Settings
 from codespec.daemon import payload, wire
 from codespec.daemon.logs import outline
 from codespec.errors import CodespecError
-from codespec.types import (
-    CancelledError,
-    Completion,
-    Engine,
-    Idler,
-    Librarian,
-    Prefetcher,
-    Progress,
-)
+from codespec.requests import Completion, Engine, Idler, Librarian, Prefetcher, Progress
+from codespec.types import CancelledError
 
 QUIET_S = 2.0
 """So long after a request, the next key was not pressed: time for other work."""

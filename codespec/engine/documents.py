@@ -15,7 +15,8 @@ from codespec.index.openfiles import Looks, OpenFileRules
 from codespec.index.scan import read_file
 from codespec.index.text import normalise
 from codespec.native import SuffixAutomaton
-from codespec.types import CompletionRequest, Context, Source, Tokenizer, Tokens
+from codespec.requests import CompletionRequest
+from codespec.types import Context, Source, Tokenizer, Tokens
 
 MAX_DOCUMENTS = 8
 """Whose tokens and automata are kept: switching between tabs should cost nothing."""

@@ -13,16 +13,8 @@ import numpy as np
 from codespec.context.document import read_document
 from codespec.engine.local import LocalEngine
 from codespec.errors import CodespecError
-from codespec.types import (
-    NO_DRAFT,
-    CompletionRequest,
-    Context,
-    Draft,
-    Source,
-    Tokenizer,
-    Tokens,
-    Verdict,
-)
+from codespec.requests import CompletionRequest
+from codespec.types import NO_DRAFT, Context, Draft, Source, Tokenizer, Tokens, Verdict
 
 _MAX_LEFT_CHARS = 400
 

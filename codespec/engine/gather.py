@@ -19,7 +19,8 @@ from codespec.engine.documents import OpenDocuments
 from codespec.index.names import Scanners
 from codespec.index.reader import WorkspaceIndex
 from codespec.index.trees import Trees
-from codespec.types import CompletionRequest, ModelInfo, Snippet, Tokenizer, Tokens
+from codespec.requests import CompletionRequest
+from codespec.types import ModelInfo, Snippet, Tokenizer, Tokens
 
 AUTO_MIN_PARAMS = 300_000_000
 """Models below this size are shown the file alone: with the bundled one, text of other files costs

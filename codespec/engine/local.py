@@ -33,15 +33,13 @@ from codespec.index.text import safe_cuts
 from codespec.index.trees import Trees
 from codespec.models.registry import target_path
 from codespec.native import MAX_DEPTH
+from codespec.requests import Completion, CompletionRequest, OnProgress
 from codespec.sampling import Sampler, TokenMask
 from codespec.types import (
     CancelledError,
-    Completion,
-    CompletionRequest,
     Context,
     Drafter,
     ModelInfo,
-    OnProgress,
     SamplingParams,
     TargetModel,
     Tokens,

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from codespec.engine.energy import EnergyMeter
-from codespec.types import Completion, CompletionRequest, Trace
+from codespec.requests import Completion, CompletionRequest
+from codespec.types import Trace
 
 
 @dataclass(frozen=True, slots=True)

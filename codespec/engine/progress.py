@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from codespec.types import OnProgress, Progress
+from codespec.requests import OnProgress, Progress
 
 INTERVAL_S = 0.02
 

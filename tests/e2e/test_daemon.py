@@ -22,7 +22,7 @@ from codespec.daemon.client import DaemonEngine
 from codespec.engine.local import LocalEngine
 from codespec.errors import ModelError
 from codespec.models.registry import target_path
-from codespec.types import CompletionRequest
+from codespec.requests import CompletionRequest
 from tests.e2e.conftest import TIMEOUT_S, Home, is_alive, wait_until_gone
 
 REQUEST = CompletionRequest(

@@ -13,7 +13,7 @@ import pytest
 from codespec.daemon import control
 from codespec.engine.local import LocalEngine
 from codespec.index.reader import WorkspaceIndex
-from codespec.types import CompletionRequest
+from codespec.requests import CompletionRequest
 from tests.e2e.conftest import (
     CODE,
     CURSOR,

@@ -10,7 +10,8 @@ import pytest
 from codespec.backends.fake import FIM_MIDDLE, FIM_PREFIX, FIM_SUFFIX, ByteTokenizer, FakeTarget
 from codespec.context.build import Window, build_context
 from codespec.context.snippets import render
-from codespec.types import CompletionRequest, FimTokens, Snippet
+from codespec.requests import CompletionRequest
+from codespec.types import FimTokens, Snippet
 from tests.golden.golden import Case, check, read
 
 TOKENIZER = ByteTokenizer()

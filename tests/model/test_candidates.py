@@ -12,8 +12,8 @@ from codespec.drafters.chain import DraftChain
 from codespec.engine.candidates import Branch, OtherFirstToken, decode_side_by_side
 from codespec.engine.completer import Completer, Limits
 from codespec.engine.local import LocalEngine
+from codespec.requests import CompletionRequest
 from codespec.sampling import Sampler
-from codespec.types import CompletionRequest
 
 N_PLACES, N_TOKENS = 12, 12
 

@@ -26,12 +26,12 @@ from codespec.engine.local import LocalEngine
 from codespec.engine.models import Models
 from codespec.errors import InputError
 from codespec.models import drafts
+from codespec.requests import CompletionRequest
 from codespec.train import export, tokenizer
 from codespec.train.distill import job as jobs
 from codespec.train.distill.job import Job, Plan, Report
 from codespec.train.distill.workspace import Workspace
 from codespec.train.model import Llama, ModelConfig
-from codespec.types import CompletionRequest
 from tests import training
 
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])

@@ -11,7 +11,8 @@ from codespec.backends.llama import GrammarMask, load_model
 from codespec.engine.local import LocalEngine
 from codespec.errors import InputError
 from codespec.models.registry import BUNDLED_TARGET, bundled
-from codespec.types import CompletionRequest, SamplingParams
+from codespec.requests import CompletionRequest
+from codespec.types import SamplingParams
 
 LIST = r"""
 root ::= "[" item (", " item){0,3} "]"

@@ -17,7 +17,8 @@ import pytest
 from codespec.backends.checkpoints import Checkpoints
 from codespec.drafters.cost import CostCurve
 from codespec.engine.local import LocalEngine
-from codespec.types import NO_DRAFT, CancelledError, CompletionRequest, Draft
+from codespec.requests import CompletionRequest
+from codespec.types import NO_DRAFT, CancelledError, Draft
 from tests.drafters import tree
 
 N_POSITIONS = 200

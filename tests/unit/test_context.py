@@ -16,7 +16,8 @@ from codespec.context.document import read_document, split_at, workspace_of
 from codespec.context.fim import assemble
 from codespec.context.healing import HealingMask, Vocabulary, hold_back
 from codespec.errors import InputError
-from codespec.types import CompletionRequest, FimTokens
+from codespec.requests import CompletionRequest
+from codespec.types import FimTokens
 
 TOKENIZER = ByteTokenizer()
 INFO = FakeTarget().info

@@ -18,7 +18,8 @@ from codespec.engine.gather import AUTO_MIN_PARAMS, Gatherer
 from codespec.index.names import NameScanner, Scanners
 from codespec.index.text import safe_cuts
 from codespec.index.trees import Trees
-from codespec.types import CompletionRequest, Snippet
+from codespec.requests import CompletionRequest
+from codespec.types import Snippet
 from tests.index_support import Workspace, isolate
 
 TOKENIZER = ByteTokenizer()

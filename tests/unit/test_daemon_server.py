@@ -22,7 +22,7 @@ from codespec.daemon.address import Address, Transport, address_of, read_port_fi
 from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.keeper import Policy
 from codespec.daemon.server import Server
-from codespec.types import CompletionRequest
+from codespec.requests import CompletionRequest
 from tests import scripted_worker
 
 TIMEOUT_S = 30.0

@@ -19,7 +19,7 @@ from codespec.config import ModelSettings, Settings
 from codespec.daemon import payload, wire
 from codespec.daemon.keeper import Policy
 from codespec.daemon.supervisor import Supervisor
-from codespec.types import Completion, CompletionRequest
+from codespec.requests import Completion, CompletionRequest
 from tests import scripted_worker
 
 TIMEOUT_S = 30.0

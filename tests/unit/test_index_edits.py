@@ -13,7 +13,8 @@ from codespec.index.edits import MAX_CHARS, MAX_TOKENS, RecentEdits
 from codespec.index.live import LiveDocument
 from codespec.index.openfiles import OpenFileRules
 from codespec.index.text import safe_cuts
-from codespec.types import CompletionRequest, Context, Source
+from codespec.requests import CompletionRequest
+from codespec.types import Context, Source
 from tests.index_support import isolate
 
 TOKENIZER = ByteTokenizer()

@@ -10,7 +10,8 @@ import pytest
 
 from codespec.engine.energy import EnergyMeter
 from codespec.engine.measures import compare, measures
-from codespec.types import Completion, CompletionRequest, SourceStats, Trace
+from codespec.requests import Completion, CompletionRequest
+from codespec.types import SourceStats, Trace
 
 TRACE = Trace(
     n_tokens=9,

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from codespec.config import Settings
 from codespec.daemon import payload, wire
 from codespec.errors import CodespecError, ConfigError, DaemonError, ModelError, WorkerDiedError
-from codespec.types import Completion, CompletionRequest, SamplingParams, SourceStats, Trace
+from codespec.requests import Completion, CompletionRequest
+from codespec.types import SamplingParams, SourceStats, Trace
 
 # All of Unicode but surrogates, which UTF-8 has no bytes for.
 text = st.text(st.characters(exclude_categories=["Cs"]))

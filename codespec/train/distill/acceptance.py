@@ -22,12 +22,12 @@ from codespec.engine.completer import Completer, Limits
 from codespec.engine.drafts import as_draft
 from codespec.index import text
 from codespec.models.drafts import Measured
+from codespec.requests import CompletionRequest
 from codespec.sampling import Sampler
 from codespec.train.distill.workspace import Place
 from codespec.types import (
     NO_DRAFT,
     NO_TOKENS,
-    CompletionRequest,
     Context,
     Draft,
     Drafter,

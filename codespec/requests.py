@@ -1,0 +1,99 @@
+"""What an engine is asked, what it answers, and the Protocols that engines meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from codespec.types import Finish, SamplingParams, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionRequest:
+    """One place in one document. `prefix` and `suffix` are the text around the cursor, \\n line
+    ends, as much of it as the client cares to send; the engine cuts them to its windows."""
+
+    prefix: str
+    suffix: str = ""
+    path: str = ""  # absolute, "" for an untitled document
+    workspace: str = ""  # absolute folder, "" for none
+    language_id: str = ""
+    doc_version: int = 0
+    request_id: str = ""
+    max_tokens: int = 64
+    deadline_ms: float = 0.0  # counted from the engine's receipt; 0: none
+    sampling: SamplingParams = field(default_factory=SamplingParams)
+    drafters: tuple[str, ...] | None = None  # None: as configured; (): plain decoding
+    multiline: bool = True
+    stop: tuple[str, ...] = ()  # the text ends before the first of these
+    n_candidates: int = 1  # different texts to choose from, the best one included
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Text to insert at the cursor. `reason` says in words why it is empty or short;
+    `alternatives` are further texts, where more than one was asked for."""
+
+    text: str = ""
+    finish: Finish = "empty"
+    doc_version: int = 0
+    request_id: str = ""
+    reason: str = ""
+    trace: Trace = field(default_factory=Trace)
+    alternatives: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a completion is. `text`: all so far, as the model said it; `lines`: its finished
+    lines, ready to insert."""
+
+    text: str
+    lines: str
+
+
+OnProgress: TypeAlias = Callable[[Progress], None]
+
+
+class Engine(Protocol):
+    """Answers requests: in this process (`LocalEngine`) or through the daemon."""
+
+    def complete(
+        self,
+        request: CompletionRequest,
+        cancelled: Callable[[], bool] = ...,
+        on_progress: OnProgress | None = ...,
+    ) -> Completion:
+        """`on_progress` is called from time to time while the text grows."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class Librarian(Protocol):
+    """An engine that remembers the documents it was asked about."""
+
+    def closed(self, path: str) -> None:
+        """The document is no longer open: what its file holds counts again."""
+        ...
+
+
+@runtime_checkable
+class Prefetcher(Protocol):
+    """An engine that can get ready for a request."""
+
+    def prefetch(self, request: CompletionRequest, cancelled: Callable[[], bool] = ...) -> None:
+        """Do what a request at this place, or later in its line, would wait for before the first
+        token: read its prompt, its document, its index. May be cut short at any time."""
+        ...
+
+
+@runtime_checkable
+class Idler(Protocol):
+    """An engine with work to do while no request waits."""
+
+    def idle(self, interrupted: Callable[[], bool] = ...) -> bool:
+        """Do a little of it, a few milliseconds or one pass; True while there is more."""
+        ...
