@@ -200,7 +200,8 @@ class Session:
 
     def _state_changed(self, change: StateChanged) -> None:
         if change.model and change.model != self._model:
-            self._suggestions.clear()  # of another model
+            if self._model:
+                self._suggestions.clear()  # of another model
             self._model = change.model
         self._state = change
         self._on_state(change)

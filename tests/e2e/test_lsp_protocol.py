@@ -365,6 +365,22 @@ def test_loading_and_indexing_are_shown_as_progress(home: Home, spawn: Spawn) ->
         assert client.close() == 0
 
 
+def test_a_suggestion_asked_for_while_the_model_loads_is_kept(home: Home, spawn: Spawn) -> None:
+    go = home.path / "go"
+    with daemon_of(home, "wait", str(go)):
+        client = spawn()
+        client.initialize(home.workspace, options=PATIENT)
+        client.notify("$/setTrace", {"value": "messages"})
+        client.open(URI, "lines")
+        request = client.post_completion(URI, 0, 5)
+        client.wait_for_status("Normal", "loading the model")
+        go.touch()
+        items = client.reply(request)["result"]["items"]
+        assert texts(client.complete(URI, 0, 5)) == texts(items)
+        client.wait_for(lambda m: "made before" in m.get("params", {}).get("message", ""))
+        assert client.close() == 0
+
+
 def test_suggestions_that_are_never_accepted_are_made_less(home: Home, spawn: Spawn) -> None:
     from codespec.stats import Stats
 
