@@ -147,7 +147,7 @@ class DraftChain:
             return limit_leaves(draft, self._max_leaves)
         if _is_extending(drafter):
             return draft
-        width, _ = best_width(draft.probs, self._curve)
+        width, _ = best_width(draft.probs.tolist(), self._curve)
         return prefix(draft, width)
 
     def _guarded(self, drafter: Drafter, call: Callable[..., T], *args: Any) -> T | None:

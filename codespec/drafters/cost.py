@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -234,22 +235,21 @@ FLAT = CostCurve({1: 1.0})
 
 
 def best_width(
-    probs: npt.NDArray[np.float32],
+    probs: Sequence[float],
     curve: CostCurve,
     draft_ms: float = 0.0,
     begin_ms: float = 0.0,
 ) -> tuple[int, float]:
     """(k, tokens per millisecond) that maximise (1 + sum of path probabilities) / cost.
 
-    probs:    (n,) P(node accepted | parent accepted) along a chain.
+    probs:    P(node accepted | parent accepted) along a chain.
     draft_ms: time to draft one token, where drafting is not free.
     begin_ms: time to draft at all.
     """
-    # Drafts are short: a loop over plain numbers is quicker than numpy.
     costs = curve.first(len(probs) + 1).tolist()
     best, rate = 0, 1.0 / costs[0]
     expected = path = 1.0
-    for k, prob in enumerate(probs.tolist(), 1):
+    for k, prob in enumerate(probs, 1):
         path *= prob
         expected += path
         if (now := expected / (costs[k] + begin_ms + draft_ms * k)) > rate:

@@ -155,8 +155,9 @@ class ModelDrafter:
 
     def plan(self, n_max: int) -> tuple[int, float]:
         """(how many tokens to draft by the hit rate alone, expected tokens per millisecond)."""
-        probs = np.full(n_max, self._rate, np.float32)
-        return best_width(probs, self._curve, self._token_ms(), self._reading_ms() / _REPAID_IN)
+        return best_width(
+            [self._rate] * n_max, self._curve, self._token_ms(), self._reading_ms() / _REPAID_IN
+        )
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         if not len(draft) or draft.sources[0] != Source.DRAFT_MODEL:

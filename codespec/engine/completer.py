@@ -93,6 +93,7 @@ class Completer:
                 draft = chain.propose(committed.since(n_prompt), n_max)
                 t1 = clock()
                 tail = committed.since(target.n_cached)
+                n_drafted, width = len(draft), len(tail) + len(draft)
                 rows = target.decode(tail, draft)
                 verdict = accept(draft, rows, sampler, emitted, eog)
                 target.keep(verdict.path)
@@ -103,11 +104,11 @@ class Completer:
                 trace.draft_ms += (t1 - t0) * 1e3
                 trace.target_ms += (t2 - t1) * 1e3
                 trace.pass_ms.append(round((t2 - t1) * 1e3, 4))
-                trace.pass_width.append(len(tail) + len(draft))
-                trace.pass_depth.append(len(draft) if draft.is_chain else max(depths(draft)))
+                trace.pass_width.append(width)
+                trace.pass_depth.append(n_drafted if draft.is_chain else max(depths(draft)))
                 trace.pass_accepted.append(len(verdict.path))
-                self._on_pass(len(tail) + len(draft), (t2 - t1) * 1e3)
-                if len(draft):
+                self._on_pass(width, (t2 - t1) * 1e3)
+                if n_drafted:
                     _count(counts, draft, verdict)
                 n_before = len(emitted)
                 finish = self._append(emitted, verdict, limits, stop)

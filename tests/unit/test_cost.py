@@ -28,7 +28,7 @@ def test_width_is_the_best_of_all_widths():
     rng = np.random.default_rng(1)
     for _ in range(200):
         probs = rng.random(12).astype(np.float32)
-        k, rate = best_width(probs, STEPS)
+        k, rate = best_width(probs.tolist(), STEPS)
         rates = [
             (1 + np.cumprod(probs)[:n].sum()) / STEPS.ms(np.array([n + 1]))[0] for n in range(13)
         ]
@@ -37,11 +37,11 @@ def test_width_is_the_best_of_all_widths():
 
 
 def test_nothing_is_drafted_where_nothing_pays():
-    assert best_width(np.full(8, 0.5, np.float32), STEPS)[0] == 0
-    assert best_width(np.full(8, 0.99, np.float32), STEPS)[0] == 8
-    assert best_width(np.full(8, 0.5, np.float32), FLAT)[0] == 8
+    assert best_width([0.5] * 8, STEPS)[0] == 0
+    assert best_width([0.99] * 8, STEPS)[0] == 8
+    assert best_width([0.5] * 8, FLAT)[0] == 8
     # Free to verify, but not to draft.
-    assert best_width(np.full(8, 0.5, np.float32), FLAT, draft_ms=0.9)[0] == 0
+    assert best_width([0.5] * 8, FLAT, draft_ms=0.9)[0] == 0
 
 
 def test_the_table_is_the_curve():

@@ -275,15 +275,16 @@ class LlamaTarget:
 
     def keep(self, path: Sequence[int]) -> None:
         draft, start = self._draft, len(self._kv)
+        if draft is NO_DRAFT:
+            return
         end = start + len(path)
-        if len(draft):
-            if self._leaf_nodes:
-                self._keep_branch(path, start, end)
-                self._kv.append(draft.tokens[list(path)])
-            else:
-                if len(path) < len(draft):
-                    lib.llama_memory_seq_rm(self._memory, MAIN, end, -1)
-                self._kv.append(draft.tokens[: len(path)])
+        if self._leaf_nodes:
+            self._keep_branch(path, start, end)
+            self._kv.append(draft.tokens[list(path)])
+        else:
+            if len(path) < len(draft):
+                lib.llama_memory_seq_rm(self._memory, MAIN, end, -1)
+            self._kv.append(draft.tokens[: len(path)])
         self._draft = NO_DRAFT
         self._leaf_nodes = []
 
