@@ -35,9 +35,9 @@ class Difference:
     high: float | None
 
     @property
-    def ratio(self) -> float:
-        """b / a of the medians; NaN where a is 0."""
-        return self.b / self.a if self.a else float("nan")
+    def ratio(self) -> float | None:
+        """b / a of the medians; None where a is 0."""
+        return self.b / self.a if self.a else None
 
     @property
     def certain(self) -> bool:
@@ -104,7 +104,7 @@ def print_differences(differences: Sequence[Difference]) -> None:
             d.figure,
             f"{d.a:,.6g}",
             f"{d.b:,.6g}",
-            f"{d.ratio:.3f}",
+            "" if d.ratio is None else f"{d.ratio:.3f}",
             interval or f"{min(d.n_a, d.n_b)} run{'s' * (min(d.n_a, d.n_b) > 1)}",
             style="bold" if d.certain else "",
         )

@@ -67,7 +67,7 @@ def print_rows(rows: list[Row]) -> None:
     first = rows[0]
     table = Table(
         "tokens",
-        title=f"{first['model']}, {first['backend']}, {first['n_threads']} threads: "
+        title=f"{first['model']}, {first['backend']}, threads: {first['n_threads']}; "
         "a pass, in passes of one token",
     )
     for row in rows:

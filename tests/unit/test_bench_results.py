@@ -43,6 +43,8 @@ def test_strings_and_parameters_are_what_was_measured() -> None:
 def test_one_run_a_side_gives_a_ratio_and_no_interval() -> None:
     (found,) = compare.compare([RUN], [{**RUN, "mat": 3.0}])
     assert (found.ratio, found.low, found.certain) == (1.5, None, False)
+    (found,) = compare.compare([{**RUN, "mat": 0.0}], [RUN])
+    assert found.ratio is None  # what no JSON can say otherwise
 
 
 def test_the_interval_holds_the_true_ratio_about_as_often_as_it_says() -> None:

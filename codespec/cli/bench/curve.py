@@ -44,8 +44,9 @@ def command(
 ) -> None:
     """Measure T(n): the time of a pass over n tokens, which decides how much drafting pays.
 
-    The least of the repeats counts: other work on the machine only ever adds time. Takes seconds
-    for a small model, a minute or two for one of some gigabytes.
+    Each width is timed beside a single token, and the median of those ratios counts: what else the
+    machine does slows both. Takes seconds for a small model, a minute or two for one of some
+    gigabytes.
     """
     from codespec_bench import curve  # pyright: ignore[reportMissingImports]
 

@@ -60,7 +60,8 @@ def command(
     in codespec's loop; llama-server plain, with each kind of its n-gram speculation, and with the
     draft model, its time what it says itself, without HTTP; transformers plain, with prompt lookup
     and with the draft model, on the weights unpacked to 32-bit floats. Each at its defaults and at
-    settings that suit short drafts. "predicted" is what the passes cost by the machine's curve.
+    settings that suit short drafts. "pred." is what follows from the cost of passes, timed between
+    the requests, and our own work.
     """
     from codespec_bench.peers import report  # pyright: ignore[reportMissingImports]
     from codespec_bench.peers.run import Comparison  # pyright: ignore[reportMissingImports]
