@@ -142,10 +142,14 @@ def test_dismissed_until_the_text_changes(editor: Editor) -> None:
 
 
 def test_line_ends_of_another_system(editor: Editor, desk: Desk) -> None:
-    path = desk.file("crlf.py", CODE.replace("\n", "\r\n"))
+    # Two lines that stand above twice already.
+    body = "    with open(path) as f:\n        return f.read()\n"
+    code = "".join(f"def {name}(path):\n{body}\n\n" for name in ("read_file", "read_lines"))
+    code = f"import os\n\n\n{code}def main(path):\n    pass\n"
+    path = desk.file("crlf.py", code.replace("\n", "\r\n"))
     editor.open(path)
     assert editor.lua("return vim.bo.fileformat") == "dos"
-    editor.type(OPEN)
+    editor.type("15Gccwith open(")
     frame = editor.wait_for_ghost()
     assert "^M" not in "".join(frame.lines)
     text = editor.suggested
@@ -153,7 +157,7 @@ def test_line_ends_of_another_system(editor: Editor, desk: Desk) -> None:
     editor.type("<Tab><Esc>:write<CR>")
     editor.wait_for(lambda: not editor.lua("return vim.bo.modified"))
     written = path.read_bytes().decode()
-    assert written == CODE.replace("    pass", f"    with open({text}", 1).replace("\n", "\r\n")
+    assert written == code.replace("    pass", f"    with open({text}").replace("\n", "\r\n")
 
 
 def test_tabs_are_shown_as_wide_as_they_are(editor: Editor, desk: Desk) -> None:
