@@ -25,6 +25,9 @@ else:  # pragma: no cover
     import tomli as tomllib
 
 
+DEFAULT_N_CTX = 2048
+
+
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[model]"""
 
@@ -43,6 +46,10 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Memory for the caches of documents that others took the place of; 0: none are kept."""
     n_gpu_layers: int = -1
     """Layers on the GPU where there is one; -1: all."""
+
+    def window(self, n_trained: int) -> int:
+        """Tokens of context in use for a model that was trained on so many, 0 for unknown."""
+        return self.n_ctx or min(DEFAULT_N_CTX, n_trained or DEFAULT_N_CTX)
 
 
 class CompletionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

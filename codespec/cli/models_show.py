@@ -10,8 +10,6 @@ from codespec.backends.llama import LlamaTarget, load_model
 from codespec.config import Settings
 from codespec.drafters.measure import measure as measure_curve
 
-DEFAULT_N_CTX = 2048
-
 
 def describe(path: Path, settings: Settings, *, measure: bool) -> dict[str, Any]:
     """Facts by name; None where the file does not say. memory_bytes: weights, KV cache at the
@@ -22,7 +20,7 @@ def describe(path: Path, settings: Settings, *, measure: bool) -> dict[str, Any]
     model = load_model(path, n_gpu_layers=settings.model.n_gpu_layers)
     try:
         info = model.info
-        n_ctx = settings.model.n_ctx or min(DEFAULT_N_CTX, info.n_ctx or DEFAULT_N_CTX)
+        n_ctx = settings.model.window(info.n_ctx)
         fim, texts = info.fim, model.token_texts()
         facts: dict[str, Any] = {
             "name": info.name,

@@ -12,8 +12,6 @@ from codespec.config import ModelSettings
 from codespec.drafters.measure import CurveStore
 from codespec.engine.pace import Pace, Paces, thread_counts
 
-DEFAULT_N_CTX = 2048
-
 
 @dataclass(frozen=True, slots=True)
 class Running:
@@ -40,7 +38,7 @@ class Models:
         self._models.append(model)
         context = LlamaTarget(
             model,
-            n_ctx=chosen.n_ctx or min(DEFAULT_N_CTX, model.info.n_ctx or DEFAULT_N_CTX),
+            n_ctx=chosen.window(model.info.n_ctx),
             n_threads=chosen.n_threads,
             kv_type=chosen.kv_type,
             max_saved_bytes=chosen.max_saved_kv_bytes,
