@@ -121,9 +121,7 @@ class WorkspaceIndex:
         skip: files whose stored text is not used, absolute or relative to the workspace: their
             editor's buffers are newer.
         """
-        if tuple(skip) != self._skipped:
-            self._skip(tuple(skip))
-        return [(s.native, dead) for s, dead in zip(self._segments, self._dead, strict=True)]
+        return [(segment.native, dead) for segment, dead in self._without(skip)]
 
     def find(
         self,
@@ -141,8 +139,7 @@ class WorkspaceIndex:
         """
         best = Found(_NOTHING, None)
         best_rank = (0, 0)
-        self.segments(skip)
-        for segment, dead in zip(self._segments, self._dead, strict=True):
+        for segment, dead in self._without(skip):
             try:
                 proposal = segment.native.draft(context, n_max, dead=dead, allowed=allowed)
             except DamagedSegmentError:
@@ -293,6 +290,11 @@ class WorkspaceIndex:
         self._symbols: list[tuple[SegmentEntry, SymbolFile]] | None = None
         self._sound_symbols &= {s.symbols for s in manifest.segments}
         self._skip(())
+
+    def _without(self, skip: Collection[str]) -> list[tuple[_OpenSegment, Dead | None]]:
+        if tuple(skip) != self._skipped:
+            self._skip(tuple(skip))
+        return list(zip(self._segments, self._dead, strict=True))
 
     def _skip(self, paths: tuple[str, ...]) -> None:
         self._skipped = paths
