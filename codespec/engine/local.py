@@ -229,8 +229,9 @@ class LocalEngine:
         )
         trace.n_snippets = len(context.snippets)
         started = self._clock()
-        whole = (request.prefix + request.suffix).encode()
-        parsed = self._trees.update(request.path, request.language_id, whole)
+        before = request.prefix.encode()
+        whole = before + request.suffix.encode()
+        parsed = self._trees.update(request.path, request.language_id, whole, len(before))
         language = parsed.language if parsed is not None else TEXT
         place = Place(request.prefix, request.suffix, language, parsed)
         shape = shape_at(place, multiline=request.multiline)

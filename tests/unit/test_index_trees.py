@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio.base_events
 import inspect
 import sched
 
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codespec.index.symbols import find_symbols
-from codespec.index.trees import MAX_DEPTH, MAX_TREES, ParsedDocument, Trees
+from codespec.index.trees import MAX_DEPTH, MAX_TREES, NEAR_BYTES, ParsedDocument, Trees
 
 TEXTS = {
     "python": inspect.getsource(sched),
@@ -72,3 +73,67 @@ def test_what_is_too_deep_has_no_tree_until_it_is_mended() -> None:
     assert document.symbols == ()
     document.update(b"def f(x):\n    pass\n")
     assert [s.name for s in document.symbols] == ["f"]
+
+
+def _with_line(text: bytes, line: int, new: bytes) -> tuple[int, int, bytes]:
+    """(first byte, byte after the last, new): a change of a line, from 0."""
+    lines = text.split(b"\n")
+    at = sum(len(s) + 1 for s in lines[:line])
+    return at, at + len(lines[line]), new
+
+
+FILES = {
+    "python": inspect.getsource(asyncio.base_events).encode(),
+    "typescript": b"".join(
+        b"export class A%d {\n" % i
+        + b"".join(b"  m%d(x) {\n    if (x) {\n      f();\n    }\n  }\n\n" % k for k in range(30))
+        + b"}\n\n"
+        for i in range(9)
+    ),
+    "c": b"".join(
+        b"int f%d(int a) {\n  if (a) {\n    return g(a);\n  }\n  return 0;\n}\n\n" % i
+        for i in range(200)
+    ),
+}
+
+
+@pytest.mark.parametrize("language", FILES)
+def test_far_statements_below_the_cursor_change_no_verdict(language: str) -> None:
+    text = FILES[language]
+    extension = {"python": "py", "typescript": "ts", "c": "c"}[language]
+    trees, whole = Trees(), ParsedDocument(language)
+    whole.update(text)
+    n_lines = text.count(b"\n")
+    for line in range(3, n_lines, n_lines // 25):
+        at, end, old = _with_line(text, line, text.split(b"\n")[line])
+        near = trees.update(f"a.{extension}", "", text, at)
+        assert near is not None
+        assert near.text[:at] == text[:at]
+        assert len(near.text) < at + 4 * NEAR_BYTES
+        for new in (b"", b"x(", b"x[", b'"', b"  x;", b"}", b"        f(a, b)", old + b" +", old):
+            verdicts = [d.with_change(at, end, new) for d in (near, whole)]
+            assert len({root is not None and root.has_error for root in verdicts}) == 1, (line, new)
+
+
+@settings(max_examples=40)
+@given(edits=EDITS)
+def test_a_near_document_has_the_text_around_the_cursor(
+    edits: list[tuple[float, int, str]],
+) -> None:
+    text = TEXTS["python"].encode()
+    trees = Trees()
+    for where, n_removed, new in edits:
+        at = int(where * len(text))
+        text = text[:at] + new.encode() + text[at + n_removed :]
+        at += len(new.encode())
+        near = trees.update("a.py", "", text, at)
+        if near is not None:
+            line_end = text.find(b"\n", at) + 1 or len(text)
+            assert near.text[:line_end] == text[:line_end]
+            assert len(near.text) <= len(text)
+        else:
+            assert Trees().update("a.py", "", text) is None
+        fresh = ParsedDocument("python")
+        fresh.update(text)
+        found = [s for s in fresh.symbols if s.name == "scheduler"]
+        assert trees.definitions("scheduler", ["a.py"]) == {"a.py": found}

@@ -53,9 +53,14 @@ def is_python(place: Place, parsed: ParsedDocument) -> Callable[[str], bool]:
 
     @cache
     def is_python_without() -> bool:
-        found = [judged(at, at, probe) for probe in probes(place)]
-        if any(verdict is not None for verdict in found):
-            return True in found
+        refused = False
+        for probe in probes(place):
+            verdict = judged(at, at, probe)
+            if verdict:
+                return True
+            refused = refused or verdict is False
+        if refused:
+            return False
         # Nothing simple goes on from what the line begins with: without the line, then.
         return any(judged(first, last, text) for text in ("", f"{lead}pass"))
 
