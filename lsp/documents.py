@@ -55,6 +55,18 @@ class Snapshot:
     after_deletion: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What stands in the lines from `first` to before `line`, and from behind that to before
+    `last`, with \\n line ends: the same with each key typed in `line`."""
+
+    first: int
+    line: int
+    last: int
+    above: str
+    below: str
+
+
 class Document:
     def __init__(self, uri: str, language_id: str, version: int, text: str) -> None:
         self.uri = uri
@@ -78,6 +90,7 @@ class Document:
         text = _well_formed(text)
         self._lines = split_lines(text)
         self._n_chars = len(text)
+        self._around: _Around | None = None
 
     def replace(self, start: Place, end: Place, text: str, encoding: Encoding) -> None:
         """Apply one edit. Places outside the document mean its nearest place."""
@@ -98,6 +111,8 @@ class Document:
         lines = split_lines(changed)
         if last + 1 < len(self._lines):
             lines.pop()  # `changed` ends with a line end, so the rest of it is empty
+        if self._around is None or not self._around.line == first == last or len(lines) != 1:
+            self._around = None
         self._lines[first : last + 1] = lines
 
     def snapshot(
@@ -121,15 +136,15 @@ class Document:
             if first == last == line and i <= index <= j:
                 start, end, selected = i, j, _well_formed(selection.text)
         first = self._first_within(line, max_prefix - start)
-        before = "".join(self._lines[first:line]) + here[max(0, start - max_prefix) : start]
         last = self._last_within(line + 1, max_suffix - (len(here) - end))
-        after = here[end : end + max_suffix] + "".join(self._lines[line + 1 : last])
+        around = self._lines_around(first, line, last)
+        before, after = here[max(0, start - max_prefix) : start], here[end : end + max_suffix]
         return Snapshot(
             uri=self.uri,
             language_id=self.language_id,
             version=self.version,
-            prefix=_newlines(before) + selected,
-            suffix=_newlines(after),
+            prefix=around.above + _newlines(before) + selected,
+            suffix=_newlines(after) + around.below,
             place=Place(line, to_character(here, index, encoding)),
             start=Place(line, to_character(here, start, encoding)),
             end=Place(line, to_character(here, end, encoding)),
@@ -137,6 +152,13 @@ class Document:
             line_end=self._line_end(),
             after_deletion=self.shrank,
         )
+
+    def _lines_around(self, first: int, line: int, last: int) -> _Around:
+        known = self._around
+        if known is None or (known.first, known.line, known.last) != (first, line, last):
+            above, below = self.lines(first, line), self.lines(line + 1, last)
+            known = self._around = _Around(first, line, last, above, below)
+        return known
 
     def _first_within(self, end: int, n_chars: int) -> int:
         """The first of the lines up to before `end` that are taken, if so many characters fit.

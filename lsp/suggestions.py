@@ -102,21 +102,22 @@ class Suggestions:
 def rest_of(suggestion: Suggestion, now: Snapshot) -> Rest | None:
     """What is left of a suggestion where the text is `now`; None where it does not fit.
 
-    Cost: some microseconds, and no more for texts that differ in their line already.
+    Cost: some microseconds, and no more for texts that differ near the cursor already.
     """
-    since = _typed_since(suggestion.base, now)
-    if since is None:
+    texts = suggestion.texts if suggestion.done else (suggestion.text,)
+    typed = _typed_since(suggestion.base, now, max((t.count("\n") for t in texts), default=0))
+    if typed is None:
         return None
-    typed, closed = since
     blank_before = not _line_before(suggestion.base.prefix).strip()
-    if suggestion.done:
-        texts = suggestion.texts
-    else:
-        # What is typed must lie within what was said: beyond that, nobody knows.
-        if typed and not _left(suggestion.text, typed, blank_before):
-            return None
-        texts = (suggestion.lines,)
     left = dict.fromkeys(_left(text, typed, blank_before) for text in texts)
+    # What is typed must lie within what was said: beyond that, nobody knows.
+    if typed and not any(left):
+        return None
+    closed = _closed_since(suggestion.base, now, typed)
+    if closed is None:
+        return None
+    if not suggestion.done:
+        left = {_left(suggestion.lines, typed, blank_before): None}
     pieces = tuple(_beside(text, closed) for text in left if text.strip(closed))
     if suggestion.done and not pieces and (typed or closed or suggestion.texts):
         return None
@@ -168,11 +169,11 @@ def _shifted(line: str, suggested: str, indent: str) -> str:
     return indent + line[len(suggested) :] if line.startswith(suggested) and line.strip() else line
 
 
-def _typed_since(base: Snapshot, now: Snapshot) -> tuple[str, str] | None:
-    """(text typed at the cursor since `base`, closing brackets that came after it), or None where
-    something else changed."""
+def _typed_since(base: Snapshot, now: Snapshot, n_max: int) -> str | None:
+    """Text typed at the cursor since `base`, of at most `n_max` line ends, as the lines around the
+    cursor tell; None where something else changed in them."""
     n_lines = now.start.line - base.start.line
-    if n_lines < 0:
+    if not 0 <= n_lines <= n_max:
         return None
     at = len(now.prefix)
     for _ in range(n_lines + 1):
@@ -180,33 +181,35 @@ def _typed_since(base: Snapshot, now: Snapshot) -> tuple[str, str] | None:
     line = _line_before(base.prefix)
     if not now.prefix.startswith(line, at + 1):
         return None
-    closed = _closed_since(base.suffix, now.suffix)
-    cut = at + 1 + len(line)
-    if closed is None or not _same_end(base.prefix, now.prefix[:cut]):
+    return now.prefix[at + 1 + len(line) :]
+
+
+def _closed_since(base: Snapshot, now: Snapshot, typed: str) -> str | None:
+    """Closing brackets that came after `typed`; None where the text around is another."""
+    if not _same_end(base.prefix, now.prefix, len(now.prefix) - len(typed)):
         return None
-    typed = now.prefix[cut:]
     # Editors close what was opened just now.
-    return (typed, closed) if len(closed) <= len(typed) else None
-
-
-def _closed_since(before: str, now: str) -> str | None:
-    for n in range(min(_MAX_CLOSED, len(now)) + 1):
-        if n and now[n - 1] not in _CLOSING:
+    for n in range(min(_MAX_CLOSED, len(now.suffix), len(typed)) + 1):
+        if n and now.suffix[n - 1] not in _CLOSING:
             return None
-        if _same_start(before, now[n:]):
-            return now[:n]
+        if _same_start(base.suffix, now.suffix, n):
+            return now.suffix[:n]
     return None
 
 
-def _same_start(a: str, b: str) -> bool:
-    """Equal, or equal as far as both windows reach."""
-    n = min(len(a), len(b))
-    return (len(a) == len(b) or n >= _MIN_WINDOW) and a[:n] == b[:n]
+def _same_start(a: str, b: str, start: int) -> bool:
+    """Whether `a` equals b[start:], or as far as both windows reach."""
+    n_b = len(b) - start
+    if len(a) <= n_b:
+        return (len(a) == n_b or len(a) >= _MIN_WINDOW) and b.startswith(a, start)
+    return n_b >= _MIN_WINDOW and a.startswith(b[start:])
 
 
-def _same_end(a: str, b: str) -> bool:
-    n = min(len(a), len(b))
-    return (len(a) == len(b) or n >= _MIN_WINDOW) and a[len(a) - n :] == b[len(b) - n :]
+def _same_end(a: str, b: str, end: int) -> bool:
+    """Whether `a` equals b[:end], or as far as both windows reach."""
+    if len(a) <= end:
+        return (len(a) == end or len(a) >= _MIN_WINDOW) and b.endswith(a, 0, end)
+    return end >= _MIN_WINDOW and a.endswith(b[:end])
 
 
 def _line_before(prefix: str) -> str:

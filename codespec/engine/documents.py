@@ -52,13 +52,19 @@ class OpenDocuments:
         self._tokenizer = tokenizer
         self._cuts = cuts
         self._rules = OpenFileRules(exclude)
+        self._looks: Looks = {}
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._edits: OrderedDict[str, RecentEdits] = OrderedDict()
 
     def why_excluded(self, request: CompletionRequest) -> str:
-        """Why this document must not be completed or learned from; "" when it may be."""
-        why = self._rules.why_excluded(request.path, request.workspace, request.language_id)
+        """Why this document must not be completed or learned from; "" when it may be. What is
+        found in folders serves the request's `neighbours`, too."""
+        self._looks = {}
+        why = self._rules.why_excluded(
+            request.path, request.workspace, request.language_id, self._looks
+        )
         if why:
+            self._looks = {}
             self._forget(request.path)
         return why
 
@@ -100,7 +106,7 @@ class OpenDocuments:
         were when last asked about. Nothing of a file that is excluded by now, that holds a secret,
         or that somebody else changed meanwhile."""
         found: list[tuple[Source, SuffixAutomaton]] = []
-        looks: Looks = {}
+        looks, self._looks = self._looks, {}
         edits = self._edits.get(context.workspace)
         if edits is not None:
             for path in edits.paths:
