@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from codespec.types import Finish, SamplingParams, Trace
+from codespec.types import Finish, SamplingParams, Snippet, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,10 @@ class CompletionRequest:
     drafters: tuple[str, ...] | None = None  # None: as configured; (): plain decoding
     multiline: bool = True
     stop: tuple[str, ...] = ()  # the text ends before the first of these
+    min_indent: int = 0  # and before a further line that is indented by fewer columns
+    max_line_ms: float = 0.0  # so long after the first token it ends with its line; 0: no limit
+    verbatim: bool = False  # the model's own text: no shape ends it, nothing else is taken away
+    extra: tuple[Snippet, ...] = ()  # what to show the model of other files, the best one last
     n_candidates: int = 1  # different texts to choose from, the best one included
 
 

@@ -34,6 +34,7 @@ from codespec.types import SamplingParams
 @click.option("--stop", multiple=True, metavar="TEXT", help="End before TEXT; may be repeated.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--single-line", is_flag=True, help="Stop at the end of the line.")
+@click.option("--verbatim", is_flag=True, help="The model's own text, until it or a limit ends it.")
 @click.option("--workspace", type=click.Path(path_type=Path), help="Default: the Git root.")
 @click.option("--daemon/--local", default=False, help="Ask the daemon, or load the model here.")
 @click.option("--stats", is_flag=True, help="More figures: percentiles, acceptance by position.")
@@ -59,6 +60,7 @@ def command(
     stop: tuple[str, ...],
     seed: int,
     single_line: bool,
+    verbatim: bool,
     workspace: Path | None,
     daemon: bool,
     stats: bool,
@@ -90,6 +92,7 @@ def command(
         stop=stop,
         drafters=() if no_draft else names,
         multiline=not single_line,
+        verbatim=verbatim,
     )
     if daemon:
         from codespec.daemon.client import DaemonEngine

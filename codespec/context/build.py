@@ -29,8 +29,9 @@ class Window:
     n_suffix: int
 
     def fitted(self, n_ctx: int, n_output: int) -> Window:
-        """This window cut down to a context of `n_ctx` tokens with room for the output."""
-        room = max(n_ctx - n_output, 16)
+        """This window cut down to a context of `n_ctx` tokens with room for the output, at most
+        half of them: who asks for as much as there is still wants it to follow a prompt."""
+        room = max(n_ctx - min(n_output, n_ctx // 2), 16)
         n_suffix = min(self.n_suffix, room // 4)
         return Window(min(self.n_prefix, room - n_suffix), n_suffix)
 
@@ -47,9 +48,10 @@ def build_context(
 ) -> Context:
     """`left` and `right` are the document's tokens before and after the cursor; `shown` those of
     `snippets`, which leave the window less room where the context is short."""
-    if len(shown) > (info.n_ctx - request.max_tokens) // 2:
+    n_output = min(request.max_tokens, info.n_ctx // 2)
+    if len(shown) > (info.n_ctx - n_output) // 2:
         snippets, shown = (), NO_TOKENS
-    window = window.fitted(info.n_ctx - n_markers(info) - len(shown), request.max_tokens)
+    window = window.fitted(info.n_ctx - n_markers(info) - len(shown), n_output)
     # A grammar describes what is written after the cursor and nothing before it.
     heals = not request.sampling.grammar
     kept, healed = hold_back(left, tokenizer) if heals else (left, b"")

@@ -89,4 +89,6 @@ def _as_comment(snippet: Snippet, mark: str, root: str) -> str:
 
 
 def _relative(path: str, root: str) -> str:
-    return os.path.relpath(path, root).replace(os.sep, "/") if path and root else path
+    if not (root and os.path.isabs(path)):  # a name that a client made up
+        return path
+    return os.path.relpath(path, root).replace(os.sep, "/")

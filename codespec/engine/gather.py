@@ -66,7 +66,10 @@ class Gatherer:
         self._windows: OrderedDict[str, tuple[str, list[_Window]]] = OrderedDict()
 
     def snippets(self, request: CompletionRequest) -> tuple[Snippet, ...]:
-        """For this request; those of the one before while the cursor stays in its line."""
+        """For this request; those of the one before while the cursor stays in its line. What the
+        client knows of other documents takes the place of what is known here."""
+        if request.extra:
+            return self._given(request) if self._is_on(self._settings.buffers) else ()
         if not request.workspace or not request.path:
             return ()
         page = self._pages.pop(request.path, None) or _Page()
@@ -85,6 +88,16 @@ class Gatherer:
                 wanted, self._n_tokens, self._settings.max_tokens, allowed
             )
         return page.snippets
+
+    def _given(self, request: CompletionRequest) -> tuple[Snippet, ...]:
+        """Of the client's snippets the last ones, as many as there is room for."""
+        room, chosen = self._settings.max_tokens, list[Snippet]()
+        for snippet in reversed(request.extra):
+            room -= self._n_tokens(snippet)
+            if room < 0:
+                break
+            chosen.append(snippet)
+        return tuple(reversed(chosen))
 
     def forget(self, path: str) -> None:
         """What was shown of this file was never saved."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from codespec.engine.postprocess import Finished, Place, Shape, UnitStop, finish
-from codespec.engine.until import StopTexts, before_first
+from codespec.engine.until import STOPPED, Until, UntilRule
 from codespec.types import Context, Finish, Tokenizer, Trace
 
 
@@ -14,8 +14,8 @@ from codespec.types import Context, Finish, Tokenizer, Trace
 class Generation:
     """What the loop made of a request; `tokens` repeat the bytes of `context.healed` first.
 
-    until:       texts before which the suggestion ends.
-    is_verbatim: a grammar says what the text is: nothing else ends or trims it.
+    until:       where the asker wants it to end.
+    is_verbatim: nothing else ends or trims the text.
     """
 
     context: Context
@@ -25,7 +25,7 @@ class Generation:
     trace: Trace
     tokens: list[int] = field(default_factory=list[int])
     finish: Finish = "empty"
-    until: tuple[str, ...] = ()
+    until: Until = field(default_factory=Until)
     is_verbatim: bool = False
 
     def anew(self, tokenizer: Tokenizer) -> Generation:
@@ -38,16 +38,19 @@ class Generation:
         """The text to insert for the bytes of all tokens so far. `ended`: why there are no more;
         "deadline" gives finished lines only."""
         text = raw[len(self.context.healed) :].decode("utf-8", "ignore")
-        text = before_first(text, self.until)
+        before = self.until.before_stop(text)
+        notes = () if before == text else (STOPPED,)
+        text = self.until.cut(before)
         if self.is_verbatim:
-            return Finished(text)
-        return finish(text, self.stop.end(text), ended, self.shape, self.place)
+            return Finished(text, notes)
+        made = finish(text, self.stop.end(text), ended, self.shape, self.place)
+        return replace(made, trimmed=(*notes, *made.trimmed))
 
     def ends(self, tokenizer: Tokenizer) -> Callable[[list[int]], bool]:
         """Whether the output is complete, asked after each token with all tokens so far."""
         rules: list[Callable[[list[int]], bool]] = [] if self.is_verbatim else [self.stop]
-        if self.until:
-            rules.append(StopTexts(tokenizer, self.until, len(self.context.healed)))
+        if self.until.asks:
+            rules.append(UntilRule(tokenizer, self.until, len(self.context.healed)))
         if len(rules) == 1:
             return rules[0]
         return lambda emitted: any(rule(emitted) for rule in rules)

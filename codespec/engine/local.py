@@ -27,6 +27,7 @@ from codespec.engine.generation import Generation
 from codespec.engine.models import Models
 from codespec.engine.postprocess import Place, UnitStop, shape_at
 from codespec.engine.progress import Teller
+from codespec.engine.until import Until
 from codespec.index.languages import TEXT
 from codespec.index.reader import WorkspaceIndex
 from codespec.index.text import safe_cuts
@@ -105,7 +106,10 @@ class LocalEngine:
         started, busy_s = self._clock(), self._models.busy_s
         if why := self._documents.why_excluded(request):
             return Completion(
-                doc_version=request.doc_version, request_id=request.request_id, reason=why
+                doc_version=request.doc_version,
+                request_id=request.request_id,
+                reason=why,
+                trace=Trace(model=self.info.name, backend=self.info.backend),
             )
         made = self.generate(request, cancelled, on_progress)
         trace = made.trace
@@ -229,9 +233,13 @@ class LocalEngine:
         )
         trace.n_snippets = len(context.snippets)
         started = self._clock()
-        before = request.prefix.encode()
-        whole = before + request.suffix.encode()
-        parsed = self._trees.update(request.path, request.language_id, whole, len(before))
+        # A grammar says what the text is.
+        is_verbatim = request.verbatim or bool(request.sampling.grammar)
+        parsed = None
+        if not is_verbatim:  # what follows is about shapes
+            before = request.prefix.encode()
+            whole = before + request.suffix.encode()
+            parsed = self._trees.update(request.path, request.language_id, whole, len(before))
         language = parsed.language if parsed is not None else TEXT
         place = Place(request.prefix, request.suffix, language, parsed)
         shape = shape_at(place, multiline=request.multiline)
@@ -244,8 +252,8 @@ class LocalEngine:
             shape,
             stop,
             trace,
-            until=request.stop,
-            is_verbatim=bool(request.sampling.grammar),
+            until=Until(request.stop, request.min_indent, request.max_line_ms),
+            is_verbatim=is_verbatim,
         )
 
     def context(self, request: CompletionRequest) -> Context:

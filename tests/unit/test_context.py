@@ -95,6 +95,17 @@ def test_prompt_and_output_fit_the_context(n_left, n_right, n_ctx, n_output):
     assert len(context.prompt) + request.max_tokens <= n_ctx + 16
 
 
+def test_an_output_of_all_there_is_leaves_room_for_a_prompt():
+    left = np.full(3000, 40, np.int32)
+    info, window = replace(INFO, n_ctx=1000), Window(1024, 256)
+    asked = [CompletionRequest("", max_tokens=n) for n in (500, 10_000)]
+    half, all_there_is = (
+        build_context(request, left, left, info, TOKENIZER, window) for request in asked
+    )
+    assert 300 < len(half.prompt) <= 500
+    assert all_there_is.prompt.tolist() == half.prompt.tolist()
+
+
 @pytest.mark.parametrize(
     ("text", "healed"),
     [

@@ -128,6 +128,21 @@ def test_each_source_can_be_switched_off(workspace, source):
     assert sources(off) == {"symbols", "buffers", "edits"} - {source}
 
 
+def test_the_clients_own_snippets_come_first_and_the_newest_have_room(workspace):
+    given = tuple(Snippet("buffers", f"{n}.py", f"text = {n}\n" * 20) for n in range(9))
+    request = replace(Editor(workspace).request("main.py", MAIN), extra=given)
+    for settings in (ON, ContextSettings(buffers="off", symbols="on")):
+        editor = Editor(workspace, settings)
+        chosen = editor.gatherer.snippets(request)
+        if settings is ON:
+            assert 0 < len(chosen) < len(given)
+            assert chosen == given[-len(chosen) :]
+            shown = bytes(editor.gatherer.render(chosen, request).tolist()).decode()
+            assert shown.startswith(f"# Path: {chosen[0].path}\n# text = ")
+        else:
+            assert chosen == ()
+
+
 def test_automatic_goes_by_the_models_size(workspace):
     auto = ContextSettings()
     large = replace(INFO, n_params=AUTO_MIN_PARAMS)

@@ -1,19 +1,23 @@
+"""Where the asker ends a text: while it is generated, afterwards, and what may be sent before."""
+
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from codespec.backends.fake import ByteTokenizer
-from codespec.engine.until import StopTexts, before_first
+from codespec.engine.until import Until, UntilRule
 
 TOKENIZER = ByteTokenizer()
 words = st.text("ab\n", max_size=3)
+code = st.text("ab\n ", max_size=30)
+untils = st.builds(Until, st.lists(words, max_size=3).map(tuple), st.integers(0, 3))
 
 
-@given(st.text("ab\n", max_size=30), st.lists(words, max_size=3), st.integers(0, 3), st.data())
-def test_it_ends_with_the_token_that_completes_a_stop(text, stops, n_healed, data):
+@given(code, untils, st.integers(0, 3), st.data())
+def test_it_ends_with_the_token_that_completes_an_end(text, until, n_healed, data):
     """However many tokens come at once."""
-    rule = StopTexts(TOKENIZER, stops, n_healed)
+    rule = UntilRule(TOKENIZER, until, n_healed)
     emitted: list[int] = []
     rest = text
     ended = False
@@ -23,11 +27,50 @@ def test_it_ends_with_the_token_that_completes_a_stop(text, stops, n_healed, dat
         rest = rest[n:]
         ended = rule(emitted)
         seen = bytes(emitted).decode()[n_healed:]
-        assert ended == any(stop in seen for stop in stops if stop)
-        assert ended == (before_first(seen, stops) != seen or any(seen == s for s in stops if s))
+        assert ended == (until.cut(seen) != seen)
+
+
+@given(code, untils)
+def test_what_is_settled_is_never_taken_back(text, until):
+    final = until.cut(text)
+    sent = ""
+    for n in range(len(text) + 1):
+        settled = until.settled(text[:n])
+        assert settled.startswith(sent)
+        assert final.startswith(settled)
+        sent = settled
+
+
+def test_text_is_settled_as_soon_as_no_end_can_take_it_back():
+    assert Until(("\n\n",)).settled("one\n") == "one"
+    assert Until(("\n\n",)).settled("one\ntwo") == "one\ntwo"
+    assert Until((), 4).settled("a\n    b\n  ") == "a\n    b"
+    assert Until((), 4).settled("a\n    b\n    c") == "a\n    b\n    c"
 
 
 def test_the_first_place_counts_not_the_first_text():
-    assert before_first("one two three", ["three", "two"]) == "one "
-    assert before_first("one", []) == "one"
-    assert before_first("one", [""]) == "one"
+    assert Until(("three", "two")).cut("one two three") == "one "
+    assert Until().cut("one") == "one"
+    assert Until(("",)).cut("one") == "one"
+
+
+def test_a_line_with_less_indentation_ends_it():
+    until = Until((), 4)
+    assert until.cut("a\n\n    b\n   c\n") == "a\n\n    b"
+    assert until.cut("a\n\tb\n\n") == "a\n\tb\n\n"
+    assert until.cut("ä\n    ö\nü") == "ä\n    ö"
+    assert until.cut("  a\n    b\n") == "  a\n    b\n"
+
+
+def test_it_ends_with_the_line_once_it_has_taken_long():
+    now = [0.0]
+    rule = UntilRule(TOKENIZER, Until(max_line_ms=100), 0, lambda: now[0])
+
+    def ends(text: str) -> bool:
+        return rule(TOKENIZER.encode(text).tolist())
+
+    assert not ends("one")
+    assert not ends("one\n")  # soon enough
+    now[0] = 0.2
+    assert not ends("one\ntwo")
+    assert ends("one\ntwo\n")
