@@ -18,7 +18,7 @@ from codespec.config import Settings
 from codespec.daemon import payload, wire
 from codespec.daemon.address import Address, Transport, address_of, read_port_file
 from codespec.daemon.spawn import Starter
-from codespec.errors import CodespecError
+from codespec.errors import CodespecError, DaemonError
 from codespec.requests import Completion, CompletionRequest, OnProgress, Progress
 
 log = logging.getLogger(__name__)
@@ -75,13 +75,29 @@ class AsyncClient:
         one's place. Cancelling the task cancels the request. `linger_ms`: the completion may take
         so much longer while nobody else needs the model; what there is so far is told on the way.
         """
+        try:
+            return await self.ask(request, document, on_progress, linger_ms)
+        except CodespecError as e:
+            return payload.empty(request, "empty", e.message)
+
+    async def ask(
+        self,
+        request: CompletionRequest,
+        document: str,
+        on_progress: OnProgress | None = None,
+        linger_ms: float = 0.0,
+    ) -> Completion:
+        """As `complete`, for callers that tell failures from empty answers.
+
+        Raises: DaemonError where no daemon can be reached, and what the daemon answers with.
+        """
         loop = asyncio.get_running_loop()
         due_s = loop.time() + (request.deadline_ms + linger_ms) / 1e3
         self.connect()
         if self._writer is None and self._connected is not None:
             await asyncio.wait({self._connected}, timeout=due_s - loop.time())
         if self._writer is None:
-            return payload.empty(request, "empty", self._why_not or "the daemon is starting")
+            raise DaemonError(self._why_not or "the daemon is starting")
         request_id = next(self._ids)
         reply: asyncio.Future[wire.Completed | wire.Failed] = loop.create_future()
         self._pending[request_id] = reply
@@ -102,8 +118,6 @@ class AsyncClient:
             await asyncio.wait({reply}, timeout=due_s - loop.time())
             answered = reply.done()
             return _completion(request, reply.result()) if answered else _late(request)
-        except CodespecError as e:
-            return payload.empty(request, "empty", e.message)
         finally:
             del self._pending[request_id]
             self._listeners.pop(request_id, None)

@@ -1,10 +1,10 @@
 """Which request runs next: pure bookkeeping, no sockets, no clock of its own.
 
 Rules: one request runs at a time (one model). Of the waiting ones, the one whose answer is due
-first; a request without a deadline counts as due after `PATIENCE_S`, so that typing in one
-editor cannot starve it. A newer request for the same document of the same client takes the
-older one's place, waiting or running. Prefetches run when nothing else waits, and end when
-something does.
+first; one without a deadline, or with a later one, counts as due after `PATIENCE_S`, so that
+typing in one editor cannot starve it. A newer request for the same document of the same client
+takes the older one's place, waiting or running. Prefetches run when nothing else waits, and end
+when something does.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Job:
     order: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.order = self.arrived + PATIENCE_S if self.due is None else self.due
+        patient = self.arrived + PATIENCE_S
+        self.order = patient if self.due is None else min(self.due, patient)
 
 
 class Scheduler:

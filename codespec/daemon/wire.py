@@ -18,7 +18,14 @@ from typing import Literal, TypeAlias, TypeVar
 import msgspec
 
 from codespec.config import Settings
-from codespec.errors import CodespecError, ConfigError, DaemonError, ModelError, WorkerDiedError
+from codespec.errors import (
+    CodespecError,
+    ConfigError,
+    DaemonError,
+    InputError,
+    ModelError,
+    WorkerDiedError,
+)
 
 MAX_FRAME_BYTES = 16 << 20
 MAX_REQUEST_BYTES = MAX_FRAME_BYTES - 4096  # the rest of the frame grows a little on the way
@@ -35,7 +42,7 @@ State: TypeAlias = Literal[
     "failed",  # and stays so until somebody does something
     "stopping",
 ]
-FailureKind: TypeAlias = Literal["model", "config", "daemon", "worker", "internal"]
+FailureKind: TypeAlias = Literal["model", "config", "input", "daemon", "worker", "internal"]
 
 
 class WireError(DaemonError):
@@ -285,6 +292,7 @@ def _receive_exactly(receive: Callable[[int], bytes], n_bytes: int) -> bytes:
 _KINDS: dict[FailureKind, type[CodespecError]] = {
     "model": ModelError,
     "config": ConfigError,
+    "input": InputError,
     "worker": WorkerDiedError,
     "daemon": DaemonError,  # after its subclass
     "internal": CodespecError,

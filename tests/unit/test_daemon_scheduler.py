@@ -55,6 +55,14 @@ def test_a_request_without_deadline_waits_but_not_for_ever() -> None:
     assert order(scheduler) == [2, 1, 3]
 
 
+def test_a_deadline_far_away_is_waited_for_no_longer() -> None:
+    scheduler = Scheduler()
+    scheduler.add(job(1, arrived=0.0, due=300.0))
+    scheduler.add(job(2, client=2, arrived=0.1, due=0.5))
+    scheduler.add(job(3, client=3, arrived=PATIENCE_S, due=PATIENCE_S + 0.4))
+    assert order(scheduler) == [2, 1, 3]
+
+
 def test_equal_deadlines_keep_their_order_of_arrival() -> None:
     scheduler = Scheduler()
     for request_id in range(20):

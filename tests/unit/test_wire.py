@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 from codespec.config import Settings
 from codespec.daemon import payload, wire
-from codespec.errors import CodespecError, ConfigError, DaemonError, ModelError, WorkerDiedError
+from codespec.errors import (
+    CodespecError,
+    ConfigError,
+    DaemonError,
+    InputError,
+    ModelError,
+    WorkerDiedError,
+)
 from codespec.requests import Completion, CompletionRequest
 from codespec.types import SamplingParams, SourceStats, Trace
 
@@ -171,7 +178,7 @@ def test_errors_about_a_payload_do_not_quote_it() -> None:
     assert "TOP SECRET" not in str(caught.value)
 
 
-@pytest.mark.parametrize("cls", [ModelError, ConfigError, WorkerDiedError, DaemonError])
+@pytest.mark.parametrize("cls", [ModelError, ConfigError, InputError, WorkerDiedError, DaemonError])
 def test_exceptions_cross_processes(cls: type[CodespecError]) -> None:
     error = cls("what happened", "what to do")
     found = wire.error_of(wire.failure(3, error))
