@@ -17,7 +17,7 @@ from codespec.errors import CodespecError
 _COMMANDS = {
     "complete": "Complete code at a position of a file.",
     "index": "Index a workspace, so that its text can draft.",
-    "daemon": "Start, stop and watch the background process that holds the model.",
+    "daemon": "Start, stop and watch the process that holds the model; serve it over HTTP.",
     "explain": "Say why a completion is what it is.",
     "doctor": "Look for what keeps completion from working well, and say what to do.",
     "stats": "Show or delete the local statistics of shown and accepted suggestions.",

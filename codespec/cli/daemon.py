@@ -1,8 +1,9 @@
-"""`codespec daemon start|stop|status|restart|logs`"""
+"""`codespec daemon start|stop|status|restart|logs|http`"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -84,6 +85,57 @@ def logs(n_lines: int) -> None:
     click.echo(f"{path}:", err=True)
     for line in lines:
         click.echo(line)
+
+
+@command.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8012, show_default=True)
+@click.option(
+    "--key-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Keys, one a line, of which requests must show one.",
+)
+@click.option(
+    "--workspace",
+    "workspaces",
+    type=click.Path(exists=True, file_okay=False, resolve_path=True),
+    multiple=True,
+    metavar="FOLDER",
+    help="Requests may draft from this folder; may be repeated. The first one is the default.",
+)
+def http(host: str, port: int, key_file: Path | None, workspaces: tuple[str, ...]) -> None:
+    """Answer HTTP clients in the daemon's name, until Ctrl-C.
+
+    \b
+    POST /v1/completions   as OpenAI's: prompt, suffix, max_tokens, stop, stream, ...
+    POST /infill           as llama.cpp's: for llama.vim, llama.vscode and their kin
+    GET  /v1/models, /health
+
+    The text is the model's own, until it ends, a stop text comes or a limit. Requests may have
+    more fields: "workspace" (one of --workspace), "path" in it, "language", and "verbatim": false
+    for what an editor would suggest there.
+
+    Without keys, only programs of this machine are answered. For a team's server:
+
+    \b
+      openssl rand -hex 32 > codespec.key
+      codespec daemon http --host 0.0.0.0 --key-file codespec.key
+
+    and clients send "Authorization: Bearer KEY". There is no encryption here: beyond a network that
+    you trust, put a proxy with TLS before it, or come through ssh -L 8012:localhost:8012 SERVER.
+    """
+    # The web server is loaded for this command alone.
+    from codespec.daemon.access import Access, listen, read_keys
+    from codespec.daemon.http import serve
+
+    access = Access(read_keys(key_file) if key_file else (), workspaces)
+    listener = listen(host, port, access)
+    address = listener.getsockname()
+    click.echo(f"http://{f'[{host}]' if ':' in host else host}:{address[1]}")
+    for workspace in workspaces:
+        click.echo(f"workspace {workspace}")
+    serve(load_settings(), listener, access)
 
 
 def _show(report: StatusReport, as_json: bool) -> None:

@@ -1,0 +1,112 @@
+"""Who may ask the HTTP front, and for what."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from codespec.daemon.address import same_key
+from codespec.daemon.dialects import Document
+from codespec.errors import ConfigError
+
+_MIN_KEY_CHARS = 16
+
+
+class Refused(Exception):
+    def __init__(self, status: int, message: str, field: str = "", **headers: str) -> None:
+        super().__init__(message)
+        self.status, self.message, self.field, self.headers = status, message, field, headers
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """keys: a request shows one of them. Without any, programs of this machine are let in, but no
+    web page, whose scripts run on this machine, too.
+
+    workspaces: the folders, links resolved, that requests may name; the first is that of requests
+    that name none. Workspaces lend text to prompts, so who may name one may read it. The sender's
+    address would not tell: loopback is where other users of the machine and tunnels come from.
+    """
+
+    keys: tuple[str, ...] = ()
+    workspaces: tuple[str, ...] = ()
+
+    def check(self, headers: dict[bytes, bytes], *, is_public: bool) -> None:
+        """Raises: Refused."""
+        if self.keys:
+            scheme, _, given = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+            n_fitting = sum(same_key(given.strip(), key) for key in self.keys)  # all are compared
+            if not is_public and not (n_fitting and scheme.lower() == "bearer"):
+                why = "a key is needed: Authorization: Bearer KEY"
+                raise Refused(401, why, WWW_Authenticate="Bearer")
+            return
+        host = re.fullmatch(
+            r"\[?([^\]]*?)\]?(?::\d*)?", headers.get(b"host", b"").decode("latin-1")
+        )
+        # A name that leads here but is not ours: DNS rebinding. An origin: a page's script.
+        if host is None or not is_loopback(host[1]):
+            raise Refused(403, "the host must be localhost; others need a server with --key-file")
+        if b"origin" in headers:
+            raise Refused(403, "web pages are not answered")
+
+    def place(self, document: Document) -> tuple[str, str]:
+        """(workspace, path) that a request may speak of. No folder outside the workspaces is looked
+        at on the way. Raises: Refused."""
+        if document.workspace is None:
+            workspace = self.workspaces[0] if self.workspaces else ""
+        else:
+            workspace = document.workspace and os.path.normpath(document.workspace)
+            if workspace and workspace not in self.workspaces:
+                raise Refused(403, "the server was not started with this --workspace", "workspace")
+        if not document.path:
+            return workspace, ""
+        if not workspace:
+            raise Refused(403, "a path needs a workspace (--workspace)", "path")
+        path = os.path.normpath(os.path.join(workspace, document.path))
+        inside = os.path.join(workspace, "")
+        if "\0" in path or not (
+            path.startswith(inside) and os.path.realpath(path).startswith(inside)
+        ):
+            raise Refused(403, "the path leads out of the workspace", "path")
+        return workspace, path
+
+
+def is_loopback(host: str) -> bool:
+    """Of a literal address, or "localhost"."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def read_keys(file: Path) -> tuple[str, ...]:
+    """One a line; # begins a comment. Raises: ConfigError."""
+    hint = "Make one: openssl rand -hex 32"
+    try:
+        lines = [line.strip() for line in file.read_text("utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as e:
+        raise ConfigError(f"cannot read the keys in {file}: {e}", hint) from None
+    keys = tuple(line for line in lines if line and not line.startswith("#"))
+    if not keys or min(map(len, keys)) < _MIN_KEY_CHARS:
+        raise ConfigError(f"{file} needs keys of {_MIN_KEY_CHARS} characters or more", hint)
+    return keys
+
+
+def listen(host: str, port: int, access: Access) -> socket.socket:
+    """Raises: ConfigError for an address that is not there, or that needs a key."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        if not access.keys and not is_loopback(str(address[0])):
+            raise ConfigError(
+                f"{host} can be reached from other machines, so a key is needed",
+                "Make one: openssl rand -hex 32 > codespec.key; then: --key-file codespec.key",
+            )
+        return socket.create_server(address[:2], family=family)
+    except OSError as e:
+        raise ConfigError(
+            f"cannot listen on {host}, port {port}: {e.strerror}", "Choose another: --port N"
+        ) from None

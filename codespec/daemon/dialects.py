@@ -1,0 +1,353 @@
+"""What HTTP clients say and hear, in JSON: OpenAI's completions and llama.cpp's infill.
+
+Both come down to one `CompletionRequest` and one `Completion`. Fields that are not named here are
+ignored, `model` among them; one that is named and cannot be honoured is an error that names it.
+Sources: the OpenAI API reference, https://platform.openai.com/docs/api-reference/completions;
+llama.cpp, tools/server/README.md.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from dataclasses import replace
+from typing import Annotated, Any, Protocol, TypeAlias, TypeVar
+
+import msgspec
+
+from codespec.config import CompletionSettings
+from codespec.engine.until import STOPPED
+from codespec.errors import InputError
+from codespec.index.text import normalise
+from codespec.requests import Completion, CompletionRequest
+from codespec.types import SamplingParams, Snippet, Trace
+
+Json: TypeAlias = dict[str, Any]
+Event: TypeAlias = "Json | str"
+
+_ALL_THERE_IS = 1 << 20
+"""Tokens: as many as the model's context holds."""
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=_ALL_THERE_IS)]
+_Penalty = Annotated[float, msgspec.Meta(ge=-100, le=100)]
+
+
+class FieldError(InputError):
+    """A request that cannot be honoured. `field`: which of its fields is why, "" for none."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class Dialect(Protocol):
+    """One request's body, read, and how it is answered."""
+
+    def __init__(self, raw: bytes, model: str) -> None:
+        """model: the one that will answer, "" while it is not known. Raises: FieldError."""
+        ...
+
+    @property
+    def document(self) -> Document: ...
+
+    @property
+    def streams(self) -> bool: ...
+
+    @property
+    def only_reads(self) -> bool:
+        """No text is wanted: the prompt is to be read, for a request that will come."""
+        ...
+
+    def request(self, defaults: CompletionSettings) -> CompletionRequest:
+        """Without path and workspace, which not everybody may name. Raises: FieldError."""
+        ...
+
+    def answer(self, completion: Completion) -> Json: ...
+
+    def part(self, text: str) -> Event:
+        """Of a stream: more text."""
+        ...
+
+    def end(self, text: str, completion: Completion) -> list[Event]:
+        """Of a stream, the last events; `text`: what was not sent yet."""
+        ...
+
+
+class Document(msgspec.Struct, kw_only=True):
+    """Our own fields: which document of which workspace this is. `verbatim` false: what an editor
+    would suggest, a syntactic unit that fits what follows, in place of the model's own text."""
+
+    workspace: str | None = None  # None: the server's first
+    path: str = ""  # absolute, or from the workspace's folder
+    language: str = ""
+    verbatim: bool = True
+
+
+class _Body(Document, kw_only=True):
+    """What both dialects have in common."""
+
+    stream: bool | None = False
+    stop: str | list[str] | None = None
+    temperature: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    top_k: int | None = None
+    top_p: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+    min_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    frequency_penalty: _Penalty | None = None
+    presence_penalty: _Penalty | None = None
+    repeat_penalty: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    seed: Annotated[int, msgspec.Meta(ge=-1, le=(1 << 63) - 1)] | None = None
+    grammar: str | None = None
+
+    def request(
+        self, prefix: str, suffix: str, max_tokens: int | None, defaults: CompletionSettings
+    ) -> CompletionRequest:
+        temperature = defaults.temperature if self.temperature is None else self.temperature
+        seed = self.seed
+        if seed is None or seed < 0:
+            seed = secrets.randbits(62)
+        return CompletionRequest(
+            prefix=normalise(prefix),
+            suffix=normalise(suffix),
+            language_id=self.language,
+            max_tokens=defaults.max_tokens if max_tokens is None else max_tokens,
+            sampling=SamplingParams(
+                temperature=temperature,
+                top_k=max(0, self.top_k or 0),
+                top_p=self.top_p or 1.0,
+                min_p=self.min_p or 0.0,
+                repetition_penalty=self.repeat_penalty or 1.0,
+                frequency_penalty=self.frequency_penalty or 0.0,
+                presence_penalty=self.presence_penalty or 0.0,
+                seed=seed,
+                grammar=self.grammar or "",
+            ),
+            stop=(self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()),
+            verbatim=self.verbatim,
+        )
+
+
+class _StreamOptions(msgspec.Struct):
+    include_usage: bool | None = False
+
+
+class _CompletionsBody(_Body, kw_only=True):
+    prompt: str | list[str]
+    suffix: str | None = None
+    max_tokens: _Count | None = None
+    n: int | None = None
+    best_of: int | None = None
+    echo: bool | None = None
+    logprobs: int | None = None
+    logit_bias: dict[str, float] | None = None
+    stream_options: _StreamOptions | None = None
+
+
+class OpenAICompletions:
+    """POST /v1/completions"""
+
+    def __init__(self, raw: bytes, model: str) -> None:
+        self._body = body = _decode(raw, _CompletionsBody)
+        self._model = model
+        self._id = f"cmpl-{secrets.token_hex(12)}"
+        self._created = int(time.time())
+        for field, is_asked in (
+            ("n", body.n not in (None, 1)),
+            ("best_of", body.best_of not in (None, 1)),
+            ("echo", body.echo),
+            ("logprobs", body.logprobs is not None),
+            ("logit_bias", body.logit_bias),
+        ):
+            if is_asked:
+                raise FieldError(field, f"{field} is not supported; leave it out")
+        if isinstance(body.prompt, list) and len(body.prompt) != 1:
+            raise FieldError("prompt", "several prompts are not supported; send them one by one")
+
+    @property
+    def document(self) -> Document:
+        return self._body
+
+    @property
+    def streams(self) -> bool:
+        return bool(self._body.stream)
+
+    @property
+    def only_reads(self) -> bool:
+        return self._body.max_tokens == 0
+
+    def request(self, defaults: CompletionSettings) -> CompletionRequest:
+        body = self._body
+        prompt = body.prompt if isinstance(body.prompt, str) else body.prompt[0]
+        return body.request(prompt, body.suffix or "", body.max_tokens, defaults)
+
+    def answer(self, completion: Completion) -> Json:
+        found = self._event(completion.text, completion)
+        return found | {"usage": _usage(completion.trace)}
+
+    def part(self, text: str) -> Event:
+        return self._event(text, None)
+
+    def end(self, text: str, completion: Completion) -> list[Event]:
+        events: list[Event] = [self._event(text, completion)]
+        options = self._body.stream_options
+        if options is not None and options.include_usage:
+            usage = {"choices": [], "usage": _usage(completion.trace)}
+            events.append(self._event("", None) | usage)
+        return [*events, "[DONE]"]
+
+    def _event(self, text: str, completion: Completion | None) -> Json:
+        """completion: where `text` ends it."""
+        choice: Json = {"text": text, "index": 0, "logprobs": None, "finish_reason": None}
+        found: Json = {
+            "id": self._id,
+            "object": "text_completion",
+            "created": self._created,
+            "model": self._model,
+            "choices": [choice],
+        }
+        if completion is not None:
+            choice["finish_reason"] = "length" if _was_cut(completion) else "stop"
+            found |= {"model": completion.trace.model or self._model, **_about(completion)}
+        return found
+
+
+class _Extra(msgspec.Struct):
+    text: str
+    filename: str = ""
+
+
+class _InfillBody(_Body, kw_only=True):
+    input_prefix: str = ""
+    input_suffix: str = ""
+    input_extra: list[_Extra] = []
+    prompt: str = ""  # what stands before the cursor in its line
+    n_predict: Annotated[int, msgspec.Meta(ge=-1, le=_ALL_THERE_IS)] | None = None
+    n_indent: _Count = 0
+    t_max_predict_ms: float = 0.0
+    response_fields: list[str] | None = None
+
+
+class Infill:
+    """POST /infill. Always one text, whatever `n_cmpl` says; no `samplers`: their order is ours."""
+
+    def __init__(self, raw: bytes, model: str) -> None:
+        self._body = _decode(raw, _InfillBody)
+        self._model = model
+
+    @property
+    def document(self) -> Document:
+        return self._body
+
+    @property
+    def streams(self) -> bool:
+        return bool(self._body.stream)
+
+    @property
+    def only_reads(self) -> bool:
+        return self._body.n_predict == 0
+
+    def request(self, defaults: CompletionSettings) -> CompletionRequest:
+        body = self._body
+        n_predict = _ALL_THERE_IS if body.n_predict == -1 else body.n_predict
+        prefix = body.input_prefix + body.prompt
+        return replace(
+            body.request(prefix, body.input_suffix, n_predict, defaults),
+            min_indent=body.n_indent,
+            max_line_ms=body.t_max_predict_ms,
+            extra=tuple(
+                Snippet(
+                    "buffers", extra.filename, normalise(extra.text).rstrip(), "sent by the client"
+                )
+                for extra in body.input_extra
+            ),
+        )
+
+    def answer(self, completion: Completion) -> Json:
+        found = self._end(completion.text, completion)
+        if self._body.response_fields is None:
+            return found
+        return _picked(found, self._body.response_fields)
+
+    def part(self, text: str) -> Event:
+        return {"index": 0, "content": text, "stop": False}
+
+    def end(self, text: str, completion: Completion) -> list[Event]:
+        return [self._end(text, completion)]
+
+    def _end(self, text: str, completion: Completion) -> Json:
+        trace = completion.trace
+        stop_type = "word" if STOPPED in trace.trimmed else "eos"
+        return {
+            "index": 0,
+            "content": text,
+            "stop": True,
+            "model": trace.model or self._model,
+            "tokens_predicted": trace.n_tokens,
+            "tokens_evaluated": trace.n_prompt_tokens,
+            "tokens_cached": trace.n_prompt_cached,
+            "truncated": False,
+            "stop_type": "limit" if _was_cut(completion) else stop_type,
+            **_about(completion),
+        }
+
+
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
+
+
+def _decode(raw: bytes, kind: type[_Struct]) -> _Struct:
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as e:
+        # Names fields and types, never text.
+        place = re.search(r" - at `\$\.?(\w*)|required field `(\w+)", str(e))
+        raise FieldError((place[1] or place[2] or "") if place else "", str(e)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        detail = str(e) if isinstance(e, msgspec.DecodeError) else type(e).__name__
+        raise FieldError("", f"the body is not JSON: {detail}") from None
+
+
+def _was_cut(completion: Completion) -> bool:
+    return completion.finish in ("length", "deadline")
+
+
+def _usage(trace: Trace) -> Json:
+    return {
+        "prompt_tokens": trace.n_prompt_tokens,
+        "completion_tokens": trace.n_tokens,
+        "total_tokens": trace.n_prompt_tokens + trace.n_tokens,
+    }
+
+
+def _about(completion: Completion) -> Json:
+    """What it took, by llama.cpp's names and with our number of passes; why there is no text."""
+    trace = completion.trace
+    read_ms = trace.first_token_ms
+    write_ms = max(0.0, trace.ms - trace.context_ms - read_ms)
+    n_read, n_written = trace.n_prompt_tokens - trace.n_prompt_cached, trace.n_tokens
+    timings: Json = {
+        "cache_n": trace.n_prompt_cached,
+        "prompt_n": n_read,
+        "prompt_ms": read_ms,
+        "prompt_per_token_ms": read_ms / max(1, n_read),
+        "prompt_per_second": 1e3 * n_read / max(1e-3, read_ms),
+        "predicted_n": n_written,
+        "predicted_ms": write_ms,
+        "predicted_per_token_ms": write_ms / max(1, n_written),
+        "predicted_per_second": 1e3 * n_written / max(1e-3, write_ms),
+        "draft_n": trace.n_drafted,
+        "draft_n_accepted": trace.n_accepted,
+        "passes_n": trace.n_target_passes,
+    }
+    return {"timings": timings} | ({"reason": completion.reason} if completion.reason else {})
+
+
+def _picked(found: Json, fields: list[str]) -> Json:
+    """The fields with these names; `a/b` is field b of object a, under that name."""
+    picked: Json = {}
+    for field in fields:
+        value: Any = found
+        for name in field.split("/"):
+            value = value.get(name) if isinstance(value, dict) else None
+        if value is not None:
+            picked[field] = value
+    return picked

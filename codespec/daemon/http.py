@@ -1,0 +1,310 @@
+"""The HTTP front: a process of its own that is one more client of the daemon.
+
+So no web server runs in the daemon, and a front that is overrun costs no editor its suggestions.
+Who may ask for what is decided in `access`; what requests and answers look like, in `dialects`.
+Nothing that a request says is logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import closing
+from dataclasses import replace
+from itertools import count
+from typing import Any, TypeAlias
+
+import msgspec
+import uvicorn
+
+from codespec.config import Settings
+from codespec.daemon import wire
+from codespec.daemon.access import Access, Refused
+from codespec.daemon.async_client import AsyncClient
+from codespec.daemon.dialects import Dialect, FieldError, Infill, OpenAICompletions
+from codespec.daemon.logs import outline
+from codespec.engine.until import Until
+from codespec.errors import CodespecError, ConfigError, InputError
+from codespec.requests import Completion, CompletionRequest, Progress
+
+log = logging.getLogger(__name__)
+
+MAX_BODY_BYTES = 4 << 20
+MAX_WAITING = 64
+"""Requests at once; with more, nobody would get an answer in time."""
+_MAX_CONNECTIONS = 512
+_BODY_S = 30.0
+_ANSWER_S = 300.0
+_SEND_S = 30.0
+_KEEP_ALIVE_S = 30
+
+_Scope: TypeAlias = MutableMapping[str, Any]
+_Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+_Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_POSTS: dict[str, type[Dialect]] = {"/v1/completions": OpenAICompletions, "/infill": Infill}
+_HEALTH = ("/health", "/v1/health")
+_KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    500: "server_error",
+    503: "unavailable_error",
+}
+
+
+class Front:
+    """The ASGI application."""
+
+    def __init__(self, settings: Settings, access: Access) -> None:
+        self._defaults = settings.completion
+        self._access = access
+        self._state = wire.StateChanged(state="starting")
+        self._client = AsyncClient(settings, self._take_state)
+        self._documents = count(1)
+        self._n_waiting = 0
+
+    def _take_state(self, state: wire.StateChanged) -> None:
+        self._state = state
+
+    async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
+        reply = _Reply(send)
+        try:
+            await self._route(scope, receive, reply)
+        except Refused as e:
+            await reply.error(e.status, e.message, e.field, e.headers)
+        except (InputError, ConfigError) as e:
+            await reply.error(400, str(e), e.field if isinstance(e, FieldError) else "")
+        except CodespecError as e:
+            await reply.error(503, str(e))
+        except Exception as e:
+            log.error("%s", outline(e))  # its message may quote source text
+            await reply.error(500, f"codespec failed: {type(e).__name__}")
+
+    async def _route(self, scope: _Scope, receive: _Receive, reply: _Reply) -> None:
+        path, headers = scope["path"], dict[bytes, bytes](scope["headers"])
+        self._access.check(headers, is_public=path in _HEALTH)
+        dialect = _POSTS.get(path)
+        if dialect is None and path not in (*_HEALTH, "/v1/models"):
+            raise Refused(404, f"only {', '.join((*_POSTS, '/v1/models', '/health'))}")
+        method = "GET" if dialect is None else "POST"
+        if scope["method"] != method:
+            raise Refused(405, f"only {method}", Allow=method)
+        if dialect is None:
+            await reply.json(200, self._health() if path in _HEALTH else self._models())
+        elif self._n_waiting >= MAX_WAITING:
+            raise Refused(503, "too many requests are waiting", Retry_After="1")
+        else:
+            self._n_waiting += 1
+            try:
+                await self._receive_and_answer(dialect, headers, receive, reply)
+            finally:
+                self._n_waiting -= 1
+
+    def _health(self) -> dict[str, Any]:
+        self._client.connect()
+        if self._state.state != "ready":
+            raise Refused(503, ": ".join(filter(None, (self._state.state, self._state.reason))))
+        return {"status": "ok"}
+
+    def _models(self) -> dict[str, Any]:
+        self._health()
+        model = {"id": self._state.model, "object": "model", "created": 0, "owned_by": "codespec"}
+        return {"object": "list", "data": [model]}
+
+    async def _receive_and_answer(
+        self, dialect: type[Dialect], headers: dict[bytes, bytes], receive: _Receive, reply: _Reply
+    ) -> None:
+        try:
+            raw = await asyncio.wait_for(_body(headers, receive), _BODY_S)
+        except asyncio.TimeoutError:
+            raise Refused(408, "the body did not come in time", Connection="close") from None
+        if raw is None:
+            return
+        answering = asyncio.create_task(self._answer(dialect(raw, self._state.model), reply))
+        leaving = asyncio.create_task(_left(receive))
+        both = {answering, leaving}
+        try:
+            # Longer than an answer may take: a client that does not read it is let go.
+            limit_s = _ANSWER_S + _SEND_S
+            await asyncio.wait(both, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            is_answered = answering.done()
+            for task in both:
+                task.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+        if is_answered:
+            answering.result()
+
+    async def _answer(self, dialect: Dialect, reply: _Reply) -> None:
+        workspace, path = self._access.place(dialect.document)
+        request = replace(
+            dialect.request(self._defaults),
+            workspace=workspace,
+            path=path,
+            deadline_ms=_ANSWER_S * 1e3,
+        )
+        if dialect.only_reads:
+            self._client.connect()
+            self._client.prefetch(
+                replace(request, path="", max_tokens=self._defaults.max_tokens), ""
+            )
+            await reply.json(200, dialect.answer(Completion(finish="length")))
+            return
+        # No two requests are of one document: none takes another's place. It is closed with its
+        # answer: what one client sent of a file is lent to nobody else's prompts.
+        document = f"http-{next(self._documents)}" if path else ""
+        try:
+            if dialect.streams:
+                await self._stream(dialect, request, document, reply)
+            else:
+                completion = _made(await self._client.ask(request, document))
+                await reply.json(200, dialect.answer(completion))
+        finally:
+            if document:
+                self._client.closed(document)
+
+    async def _stream(
+        self, dialect: Dialect, request: CompletionRequest, document: str, reply: _Reply
+    ) -> None:
+        until = Until(request.stop, request.min_indent)
+        news, said, n_sent = asyncio.Event(), "", 0
+
+        def hear(progress: Progress) -> None:
+            nonlocal said
+            said = progress.text
+            news.set()
+
+        asking = asyncio.create_task(self._client.ask(request, document, hear))
+        asking.add_done_callback(lambda _: news.set())
+        try:
+            while True:
+                await news.wait()
+                news.clear()
+                if asking.done():
+                    break
+                # What an editor would suggest is known at the end only.
+                text = until.settled(said) if request.verbatim else ""
+                if len(text) > n_sent:
+                    await reply.event(dialect.part(text[n_sent:]))
+                    n_sent = len(text)
+            completion = _made(asking.result())
+            for event in dialect.end(completion.text[n_sent:], completion):
+                await reply.event(event)
+            await reply.end()
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    def start(self) -> None:
+        """Begin to start or join the daemon."""
+        self._client.connect()
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+def _made(completion: Completion) -> Completion:
+    """Raises: Refused for an answer that no model made, or none in time."""
+    is_late = completion.finish in ("deadline", "cancelled")
+    if not completion.text and (is_late or not completion.trace.model):
+        raise Refused(503, completion.reason, Retry_After="1")
+    return completion
+
+
+class _Reply:
+    def __init__(self, send: _Send) -> None:
+        self._send = send
+        self._streams = False
+
+    async def json(self, status: int, value: Any, headers: dict[str, str] | None = None) -> None:
+        body = msgspec.json.encode(value)
+        headers = {"Content-Length": str(len(body)), **(headers or {})}
+        await self._start(status, "application/json", headers)
+        await self._send({"type": "http.response.body", "body": body})
+
+    async def event(self, value: Any) -> None:
+        """Server-sent: https://html.spec.whatwg.org/multipage/server-sent-events.html"""
+        if not self._streams:
+            self._streams = True
+            await self._start(200, "text/event-stream", {"Cache-Control": "no-cache"})
+        data = value.encode() if isinstance(value, str) else msgspec.json.encode(value)
+        body = b"data: " + data + b"\n\n"
+        await self._send({"type": "http.response.body", "body": body, "more_body": True})
+
+    async def end(self) -> None:
+        await self._send({"type": "http.response.body", "body": b""})
+
+    async def error(
+        self, status: int, message: str, field: str = "", headers: dict[str, str] | None = None
+    ) -> None:
+        kind = _KINDS.get(status, _KINDS[400])
+        error = {"message": message, "type": kind, "param": field or None, "code": status}
+        if self._streams:
+            await self.event({"error": error})
+            await self.end()
+        else:
+            await self.json(status, {"error": error}, headers)
+
+    async def _start(self, status: int, kind: str, headers: dict[str, str]) -> None:
+        rows = {"Content-Type": kind, **headers}
+        pairs = [(k.replace("_", "-").lower().encode(), v.encode()) for k, v in rows.items()]
+        await self._send({"type": "http.response.start", "status": status, "headers": pairs})
+
+
+async def _body(headers: dict[bytes, bytes], receive: _Receive) -> bytes | None:
+    """None for a client that left. Raises: Refused for a body that is too large."""
+    too_large = Refused(413, f"a body has at most {MAX_BODY_BYTES} bytes")
+    if int(headers.get(b"content-length", b"0")) > MAX_BODY_BYTES:
+        raise too_large
+    parts: list[bytes] = []
+    n_bytes = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        parts.append(message.get("body", b""))
+        n_bytes += len(parts[-1])
+        if n_bytes > MAX_BODY_BYTES:
+            raise too_large
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+async def _left(receive: _Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+# --- starting it ----------------------------------------------------------------------------
+
+
+def serve(settings: Settings, listener: socket.socket, access: Access) -> None:
+    """Until a signal ends it."""
+
+    async def run() -> None:
+        front = Front(settings, access)
+        front.start()
+        config = uvicorn.Config(
+            front,
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=_MAX_CONNECTIONS,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+            timeout_graceful_shutdown=1,
+        )
+        try:
+            await uvicorn.Server(config).serve([listener])
+        finally:
+            await front.close()
+
+    with closing(listener):
+        asyncio.run(run())
