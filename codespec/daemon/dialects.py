@@ -88,7 +88,7 @@ class _Body(Document, kw_only=True):
     """What both dialects have in common."""
 
     stream: bool | None = False
-    stop: str | list[str] | None = None
+    stop: str | Annotated[list[str], msgspec.Meta(max_length=64)] | None = None
     temperature: Annotated[float, msgspec.Meta(ge=0)] | None = None
     top_k: int | None = None
     top_p: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None

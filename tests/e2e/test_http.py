@@ -300,6 +300,7 @@ def test_clients_at_once_each_get_their_own_answer(front, plain) -> None:
         ("/v1/completions", {"prompt": "a", "temperature": -1}, 400, ["temperature"]),
         ("/v1/completions", {"prompt": "a", "max_tokens": "many"}, 400, ["max_tokens"]),
         ("/v1/completions", {"prompt": "a", "stop": [3]}, 400, ["stop"]),
+        ("/v1/completions", {"prompt": "a", "stop": ["b"] * 65}, 400, ["stop"]),
         ("/infill", {"n_predict": -2}, 400, ["n_predict"]),
         ("/infill", {"input_extra": [{"filename": "a"}]}, 400, ["input_extra", "text"]),
         ("/infill", b" " * ((4 << 20) + 1), 413, ["bytes"]),

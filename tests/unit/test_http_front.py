@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from codespec.config import Settings
 from codespec.daemon import http
-from codespec.daemon.access import Access, is_loopback
+from codespec.daemon.access import Access, is_loopback, listen
 from codespec.daemon.http import Front
 
 Message = dict[str, Any]
@@ -81,3 +82,29 @@ def test_loopback(host: str) -> None:
 @pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "192.168.0.1", "localhost.example", "1"])
 def test_not_loopback(host: str) -> None:
     assert not is_loopback(host)
+
+
+def test_answers_are_sent_at_once() -> None:
+    """Not held back until their beginning is acknowledged."""
+
+    async def nodelay() -> int:
+        accepted = asyncio.get_running_loop().create_future()
+
+        def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            accepted.set_result(writer)
+
+        with listen("127.0.0.1", 0, Access()) as listener:
+            server = await asyncio.start_server(accept, sock=listener)
+            _, client = await asyncio.open_connection(*listener.getsockname())
+            writer = await accepted
+            found = writer.get_extra_info("socket").getsockopt(
+                socket.IPPROTO_TCP, socket.TCP_NODELAY
+            )
+            for end in (client, writer):
+                end.close()
+                await end.wait_closed()
+            server.close()
+            await server.wait_closed()
+        return found
+
+    assert asyncio.run(nodelay()) != 0
