@@ -25,25 +25,30 @@ def follows_grammar(place: Place, parsed: ParsedDocument) -> Callable[[str], boo
         root = parsed.with_change(start, end, new.encode())
         return n_errors(root) if root is not None else 0
 
-    @cache
-    def allowed() -> int:
-        """Errors of the document that are not the cursor's line's fault: what is left without it,
-        and, where some of that is beside it, what the line as it is leaves, or the line with
-        something simple in the place of the suggestion."""
+    def beside() -> tuple[int, Iterator[str]]:
+        """(errors of the document that are not the cursor's line's fault: what is left without it,
+        and the line as it is; where some of that is beside it, probes that may leave fewer)."""
         first, last = at - line, at + rest
         root = parsed.with_change(first, last, b"")
         spans = error_spans(root) if root is not None else []
         if not spans:
-            return 0
+            return 0, iter(())
         n = min(len(spans), n_errors(parsed.root) if parsed.root is not None else 0)
         n_above, n_below = _reach(place)
-        if not any(first - n_above <= end and start <= first + n_below for start, end in spans):
-            return n
-        for probe in probes(place):
-            if not n:
-                break
-            n = min(n, errors(at, at, probe))
-        return n
+        near = any(first - n_above <= end and start <= last + n_below for start, end in spans)
+        return n, probes(place) if near else iter(())
+
+    fewest: int | None = None
+    untried: Iterator[str] = iter(())
+
+    def allows(n: int) -> bool:
+        """Whether so many errors are not the line's fault. Asks no more probes than it takes."""
+        nonlocal fewest, untried
+        if fewest is None:
+            fewest, untried = beside()
+        while n <= fewest and (probe := next(untried, None)) is not None:
+            fewest = min(fewest, errors(at, at, probe))
+        return n <= fewest
 
     @cache
     def is_whole_without() -> bool:
@@ -69,7 +74,7 @@ def follows_grammar(place: Place, parsed: ParsedDocument) -> Callable[[str], boo
         spans = error_spans(root) if root is not None else []
         if not spans:
             return True
-        return len(spans) <= allowed() and not (in_line(spans, len(new)) and is_whole_without())
+        return allows(len(spans)) and not (in_line(spans, len(new)) and is_whole_without())
 
     return follows
 
