@@ -48,6 +48,25 @@ class _Parsed:
     tree: Tree
 
 
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Bytes start..old_end - 1 of a text became bytes start..new_end - 1 of another."""
+
+    start: int
+    old_end: int
+    new_end: int
+
+    @property
+    def n_bytes(self) -> int:
+        return max(self.old_end, self.new_end) - self.start
+
+    def then(self, start: int, end: int, new: bytes) -> _Change:
+        """And then bytes start..end - 1 of that became `new`."""
+        first, last = min(self.start, start), max(self.new_end, end)
+        old_end = self.old_end + last - self.new_end
+        return _Change(first, old_end, last - (end - start) + len(new))
+
+
 class ParsedDocument:
     """A text and, once somebody asks for it, its tree. Not thread-safe.
 
@@ -65,6 +84,7 @@ class ParsedDocument:
         self._is_tame = False
         self._symbols: tuple[Symbol, ...] | None = None
         self._known: list[_Parsed] = []
+        self._change: _Change | None = None
 
     @property
     def can_be_parsed(self) -> bool:
@@ -75,7 +95,7 @@ class ParsedDocument:
     def root(self) -> Node | None:
         """None where the text cannot be parsed. Costs a parse if there was none of this text."""
         if self._tree is None and self._is_tame:
-            self._tree = self._parse(self.text)
+            self._tree = self._parse(self.text, self._changed())
         return self._tree.root_node if self._tree is not None else None
 
     def update(self, text: bytes) -> None:
@@ -83,9 +103,10 @@ class ParsedDocument:
         if text == self.text and self.can_be_parsed:
             return
         self.text, self._tree, self._symbols = text, None, None
+        self._change = None
         self._is_tame = _is_tame(text)
-        if self._is_tame and (self._base is None or self._is_far(text)):
-            self._tree = self._parse(text)
+        if self._is_tame and (self._base is None or self._changed().n_bytes > _FAR_BYTES):
+            self._tree = self._parse(text, self._changed())
 
     @property
     def symbols(self) -> tuple[Symbol, ...]:
@@ -102,7 +123,7 @@ class ParsedDocument:
         parse where that is as it was when there were no errors. Its end may be another by now."""
         base = self._base
         if base is not None and not base.tree.root_node.has_error:
-            same = base.text[:end] == self.text[:end]
+            same = end <= self._changed().start
             root = base.tree.root_node if same else self.root
         else:
             root = self.root
@@ -118,11 +139,18 @@ class ParsedDocument:
         at = next((i for i, known in enumerate(self._known) if known.text == text), None)
         if at is not None:
             self._known.append(self._known.pop(at))
-        elif (tree := self._parse(text)) is not None:
+        elif (tree := self._parse(text, self._changed().then(start, end, new))) is not None:
             self._known = [*self._known, _Parsed(text, tree)][-_MAX_KNOWN:]
         else:
             return None
         return self._known[-1].tree.root_node
+
+    def _changed(self) -> _Change:
+        """What became of the base."""
+        if self._change is None:
+            base = self._base.text if self._base is not None else b""
+            self._change = _difference(base, self.text)
+        return self._change
 
     def near(self, at: int) -> Near | None:
         """The document without what stands far after byte `at`; None where it cannot be parsed."""
@@ -142,30 +170,26 @@ class ParsedDocument:
         document.update(parsed.text[:begin] + kept)
         root = document.root
         if root is None or n_errors(root) > n_errors(parsed.tree.root_node):
-            kept, document._base = tail, parsed
+            kept, document._base, document._change = tail, parsed, None
         document.update(text[:limit] + kept)
         return Near(document, limit - at, tail, kept)
 
-    def _parse(self, text: bytes) -> Tree | None:
+    def _parse(self, text: bytes, change: _Change) -> Tree | None:
+        """change: what became of the base."""
         base = self._base
         if base is None:
             tree = syntax_tree(self.language, text)
         else:
-            tree = syntax_tree(self.language, text, _edited(base, text))
+            tree = syntax_tree(self.language, text, _edited(base, text, change))
         if tree is not None and (
             base is None
             or not tree.root_node.has_error
             or base.tree.root_node.has_error
-            or self._is_far(text)
+            # So much changed that parsing it each time would cost.
+            or change.n_bytes > _FAR_BYTES
         ):
-            self._base = _Parsed(text, tree)
+            self._base, self._change = _Parsed(text, tree), None
         return tree
-
-    def _is_far(self, text: bytes) -> bool:
-        """Whether so much changed that parsing it each time would cost."""
-        assert self._base is not None
-        start, old_end, new_end = _difference(self._base.text, text)
-        return max(old_end, new_end) - start > _FAR_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,16 +289,16 @@ def error_spans(root: Node) -> list[tuple[int, int]]:
     return spans
 
 
-def _edited(base: _Parsed, text: bytes) -> Tree:
+def _edited(base: _Parsed, text: bytes, change: _Change) -> Tree:
     """The tree of `base`, told what is other in `text`.
 
     White space after the change counts as changed: ends of lines and blocks have no width, and
     stand where the change ends. tree-sitter passes over the whole statement that begins there when
     it looks for them, mostly over all that follows, and parses it again.
     """
-    start, old_end, new_end = _difference(base.text, text)
-    n_blank = _n_blank(text, new_end)
-    old_end, new_end = old_end + n_blank, new_end + n_blank
+    start = change.start
+    n_blank = _n_blank(text, change.new_end)
+    old_end, new_end = change.old_end + n_blank, change.new_end + n_blank
     at = _point(text, start)
     tree = base.tree.copy()
     ends = _point(base.text, old_end, at, start), _point(text, new_end, at, start)
@@ -329,8 +353,7 @@ def _point(text: bytes, offset: int, known: Point = _START, at: int = 0) -> Poin
     return Point(row, offset - (text.rfind(b"\n", 0, offset) + 1))
 
 
-def _difference(old: bytes, new: bytes) -> tuple[int, int, int]:
-    """(start, end in old, end in new) of what differs."""
+def _difference(old: bytes, new: bytes) -> _Change:
     start = common_prefix(old, new)
     n_tail = common_suffix(old, new, min(len(old), len(new)) - start)
-    return start, len(old) - n_tail, len(new) - n_tail
+    return _Change(start, len(old) - n_tail, len(new) - n_tail)
