@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
-from pathlib import Path
 
 from codespec.config import Settings
 from codespec.daemon.address import Transport, address_of
@@ -374,5 +374,11 @@ def workspace_of(path: str, folders: list[str]) -> str:
     otherwise ""."""
     if not path:
         return folders[0] if len(folders) == 1 else ""
-    inside = [folder for folder in folders if Path(path).is_relative_to(folder)]
+    inside = [folder for folder in folders if _is_in(path, folder)]
     return max(inside, key=len, default="")
+
+
+def _is_in(path: str, folder: str) -> bool:
+    """As of `Path.is_relative_to`, a request's share of which is 20 us."""
+    path, folder = os.path.normcase(path), os.path.normcase(folder)
+    return path == folder or path.startswith(os.path.join(folder, ""))

@@ -205,7 +205,7 @@ from_worker_decoder: msgspec.msgpack.Decoder[FromWorker] = msgspec.msgpack.Decod
 _encoder = msgspec.msgpack.Encoder()
 
 
-def frame(message: Message) -> bytes:
+def frame(message: Message) -> bytearray:
     """The bytes to send. Raises: WireError when larger than a frame may be."""
     buffer = bytearray(_LENGTH.size)
     _encoder.encode_into(message, buffer, _LENGTH.size)
@@ -213,7 +213,7 @@ def frame(message: Message) -> bytes:
     if n_bytes > MAX_FRAME_BYTES:
         raise too_large(n_bytes)
     _LENGTH.pack_into(buffer, 0, n_bytes)
-    return bytes(buffer)
+    return buffer
 
 
 def too_large(n_bytes: int) -> WireError:

@@ -45,7 +45,8 @@ class RecentEdits:
 
     def set_open(self, path: str, tokens: Tokens) -> None:
         """What the edit that is under way in a file has cost so far."""
-        if not np.array_equal(tokens, self._open.get(path, NO_TOKENS)):
+        known = self._open.get(path, NO_TOKENS)
+        if (len(tokens) or len(known)) and not np.array_equal(tokens, known):
             self._open[path] = tokens
             self._rebuild()
 

@@ -30,12 +30,14 @@ class TokenizedText:
         self._starts: list[int] = []  # of each piece, in characters
         self._token_starts: list[int] = []
 
-    def update(self, text: str) -> None:
+    def update(self, text: str) -> tuple[int, int] | None:
         """Replace the text. Costs a comparison of both texts, and the tokenizer for new lines
-        between the last cut before the changed part and the first one after it."""
+        between the last cut before the changed part and the first one after it.
+
+        Returns: how many characters are the same at the beginning and at the end; None: all."""
         old = self.text
         if text == old:
-            return
+            return None
         n_same = common_prefix(old, text)
         n_tail = common_suffix(old, text, min(len(old), len(text)) - n_same)
         shift = len(text) - len(old)
@@ -51,6 +53,7 @@ class TokenizedText:
         end = self._starts[last] + shift if last < len(self._starts) else len(text)
         self._replace(first, last, text[start:end], start, shift)
         self.text = text
+        return n_same, n_tail
 
     def _replace(self, first: int, last: int, middle: str, start: int, shift: int) -> None:
         """Put new pieces in the place of pieces first..last - 1."""
@@ -114,20 +117,33 @@ class LiveDocument:
         step = MAX_PREFIX_CHARS // 2
         # In steps: a start that moved with every character would make all tokens new each time.
         start = max(0, len(prefix) // step - 1) * step
-        self._left.update(prefix[start:])
-        self._right.update(suffix[:MAX_SUFFIX_CHARS])
-        is_new = self._changed(self._left.text + self._right.text)
+        left = self._left.update(prefix[start:])
+        right = self._right.update(suffix[:MAX_SUFFIX_CHARS])
+        is_new = self._changed(left, right)
         self.before.assign(self.left)
         self.after.assign(self.right)
         return is_new
 
-    def _changed(self, text: str) -> bool:
-        old, self._text = self._text, text
-        if old == text:
+    def _changed(self, left: tuple[int, int] | None, right: tuple[int, int] | None) -> bool:
+        """left, right: what is the same on either side of the cursor, None: all."""
+        if left is None and right is None:
             return False
-        if self._tracker is not None:
+        before, after = self._left.text, self._right.text
+        old, text = self._text, before + after
+        if left is not None and right is not None:  # the cursor moved
+            if old == text:
+                return False
             n_same = common_prefix(old, text)
             n_tail = common_suffix(old, text, min(len(old), len(text)) - n_same)
+        elif left is not None:
+            # What was typed may be how the rest begins: a line end before a line end.
+            n_same = left[0] + common_prefix(old[left[0] :], text[left[0] :])
+            n_tail = min(left[1] + len(after), min(len(old), len(text)) - n_same)
+        else:
+            assert right is not None
+            n_same, n_tail = len(before) + right[0], right[1]
+        self._text = text
+        if self._tracker is not None:
             self._tracker.changed(old, text, n_same, n_tail)
         return True
 
