@@ -89,6 +89,7 @@ class Watched(LookupDrafter):
         self._weighing = self._open_planner(context.workspace)
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
+        is_planned = self._is_planned
         super().observe(emitted, draft, verdict)
-        if self.calibration is not None:
+        if is_planned and self.calibration is not None:
             self.calibration.add(self._weighing)

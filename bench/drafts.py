@@ -77,7 +77,7 @@ class _Way:
     @property
     def computed(self) -> float:
         """Tokens a second, in those of plain decoding."""
-        plain_ms = self.n_tokens * float(self.curve.table[0])
+        plain_ms = self.n_tokens * self.curve.pass_ms(1)
         return plain_ms / (self.target_ms + self.spent_ms)
 
     def clocked(self, plain: _Way) -> float:

@@ -83,7 +83,7 @@ def _replay(
     drafter.begin(context)
     for t in range(len(truth) - 1):
         drafter.propose(truth[:t], min(WIDTH, len(truth) - t - 1))
-        planner.learn(np.ascontiguousarray(truth[t : t + WIDTH]), 1)
+        planner.learn(truth[t : t + WIDTH].tolist(), 1)
         *_, accepted, features = planner.outcomes()
         yield features.reshape(-1, Planner.n_features), accepted
 

@@ -1,8 +1,8 @@
 """Data that crosses rooms, and the Protocols of tokenizers, models and drafters; what engines are
 asked is in `requests`.
 
-Frozen dataclasses only: no behaviour beyond construction and validation. Arrays are
-C-contiguous numpy arrays; `Tokens` is int32 of shape (n,).
+Frozen dataclasses, and structs where some are made for each pass: no behaviour beyond construction
+and validation. Arrays are C-contiguous numpy arrays; `Tokens` is int32 of shape (n,).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Literal, Protocol, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -51,8 +52,7 @@ class Source(IntEnum):
         return self.name.lower().replace("_", "-")
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True, eq=False):
     """A proposed token tree, in topological order: parents come before their children.
 
     tokens:  (k,) int32.
@@ -104,8 +104,7 @@ class Draft:
 NO_DRAFT = Draft.chain(NO_TOKENS)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """What one verification pass decided.
 
     emitted: tokens to append to the output, always at least one.

@@ -35,6 +35,8 @@ def accept(
     """
     if draft.q is not None:
         return accept_sampled(draft, rows, sampler, emitted, eog)
+    if not len(draft):
+        return Verdict((sampler.sample(rows, 0, emitted),), ())
     # Parent and token name a node: siblings differ.
     nodes = zip(draft.parents.tolist(), draft.tokens.tolist(), strict=True)
     child = {node: i for i, node in enumerate(nodes)}

@@ -9,10 +9,10 @@ the prompt's end, in tokens that the model would say there.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Protocol
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -55,45 +55,48 @@ class Proposed(Protocol):
     def position(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Continuation:
+class Continuation(msgspec.Struct, frozen=True, eq=False):
     """As `Proposed`, put together from several or cut to begin inside a token."""
 
     columns: Columns
     position: int = -1
 
-    @classmethod
-    def of(cls, p: Proposed) -> Continuation:
-        return cls(p.columns, p.position)
-
     @property
     def tokens(self) -> _Ids:
         return self.columns[0]
 
-    @property
-    def match_length(self) -> int:
-        """Of the first token; 0 for an empty one."""
-        return int(self.columns[3, 0]) if len(self) else 0
-
-    def __len__(self) -> int:
-        return self.columns.shape[1]
-
 
 _NO_RUNNER_UP = np.array([[-1], [0]], np.int32)
-NO_CONTINUATION = Continuation(np.zeros((6, 0), np.int32))
-
-Ask = Callable[[Tokens, int, "_Ids | None"], Proposed]
-"""(context, n_max, ids that the first token may have or None for any) -> what a source has."""
+_NOTHING: Columns = np.zeros((6, 0), np.int32)
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Texts(Protocol):
+    """Texts to look up in, numbered, as of `native.Sources`. tail: of the context, after
+    `Boundary.base`. allowed: ids that the first token may have, None for any."""
+
+    def draft(self, i: int, tail: Tokens, n_max: int, allowed: _Ids | None = None) -> Proposed: ...
+    def draft_all(
+        self, tail: Tokens, n_max: int, allowed: _Ids | None = None
+    ) -> Sequence[tuple[int, Proposed]]:
+        """What each says that has anything to say."""
+        ...
+
+
+class Query(msgspec.Struct, frozen=True, eq=False):
     """tail: what lookups match, after `Boundary.base`. wanted: what a continuation of that must
     start with. n_given: how many bytes of `wanted` the model has read or emitted already."""
 
     tail: Tokens
     wanted: bytes = b""
     n_given: int = 0
+
+
+class _Settled(msgspec.Struct, frozen=True, eq=False):
+    """What every query begins with whose tokens begin with `by`, the first `n` of them included."""
+
+    by: bytes
+    n: int
+    begin: Query
 
 
 class Boundary:
@@ -113,19 +116,22 @@ class Boundary:
         n_back = self._n_open()
         self.base = left[: len(left) - n_back]
         """Tokens before the cursor that prompt and files agree on."""
-        self._open = self._text(left[len(left) - n_back :])
-        self._begins: dict[bytes, Query] = {}
+        self._kept = left[len(left) - n_back :]
+        self._open = self._text(self._kept)
+        self._settled: _Settled | None = None
 
     def query(self, emitted: Tokens) -> Query:
         """What to look up after these tokens."""
         if not self._open and not self._healed:
             return Query(emitted)
-        n = self._n_unsettled(emitted)
-        first = emitted[:n]
-        key = first.tobytes()
-        begin = self._begins.get(key)
-        if begin is None:
-            begin = self._begins[key] = self._begin(first)
+        settled = self._settled
+        if settled is not None and emitted.tobytes().startswith(settled.by):
+            n, begin = settled.n, settled.begin
+        else:
+            n = self._n_unsettled(emitted)
+            begin = self._begin(emitted[:n])
+            if n < len(emitted) or n == _SETTLED:
+                self._settled = _Settled(emitted[: min(n + 1, _SETTLED)].tobytes(), n, begin)
         if begin.wanted or len(emitted) == n:
             return begin
         return Query(np.concatenate([begin.tail, emitted[n:]]))
@@ -152,36 +158,47 @@ class Boundary:
         # The tokens that a file has for the text around the cursor, rather than prompt and output.
         return Query(self._tokenizer.encode(self._open + head))
 
-    def ask(self, query: Query, n_max: int, ask: Ask) -> Continuation:
-        """What a source proposes for a query, at most `n_max` tokens. One call of the source, or
-        some more where several tokens spell what is wanted."""
-        if not query.wanted:
-            return Continuation.of(ask(np.concatenate([self.base, query.tail]), n_max, None))
-        found = self._ask(self.base, query.wanted, query.n_given, n_max, ask)
-        if len(found) or not self._open or query.n_given > len(self._open):
+    def ask(self, query: Query, n_max: int, texts: Texts) -> dict[int, Continuation]:
+        """What texts propose, at most `n_max` tokens, for a query that wants something. One call
+        for all of them, a second for what the first did not find, and some more for those whose
+        tokens spell piece by piece what is wanted."""
+        found = self._ask(NO_TOKENS, query.wanted, query.n_given, n_max, texts)
+        if not self._open or query.n_given > len(self._open):
             return found
         # Tokens may agree further than the rule for where they do is sure of.
-        if not self._healed:
-            return Continuation.of(ask(self._left, n_max, None))
-        return self._ask(self._left, self._healed, 0, n_max, ask)
+        if self._healed:
+            return self._ask(self._kept, self._healed, 0, n_max, texts) | found
+        others = texts.draft_all(self._kept, n_max)
+        return {i: Continuation(p.columns, p.position) for i, p in others} | found
 
     def _ask(
-        self, context: Tokens, missing: bytes, n_given: int, n_max: int, ask: Ask
-    ) -> Continuation:
+        self, tail: Tokens, missing: bytes, n_given: int, n_max: int, texts: Texts
+    ) -> dict[int, Continuation]:
+        allowed = self._vocabulary.compatible(missing)
+        found: dict[int, Continuation] = {}
+        for i, proposed in texts.draft_all(tail, n_max + _N_EXTRA, allowed):
+            columns = self._spelling(i, proposed, tail, missing, n_max, texts)
+            if columns is not None:
+                beyond = self._beyond(columns, n_given, n_max)
+                if beyond.shape[1]:
+                    found[i] = Continuation(beyond, proposed.position)
+        return found
+
+    def _spelling(
+        self, i: int, p: Proposed, tail: Tokens, missing: bytes, n_max: int, texts: Texts
+    ) -> Columns | None:
+        """What the i-th text proposes from `p` on, if that begins with what is missing."""
         parts: list[Columns] = []
-        position = -1
         for _ in range(_MAX_ASKS):
-            p = ask(context, n_max + _N_EXTRA, self._vocabulary.compatible(missing))
             n, missing = self._spelled(p.tokens, missing)
             parts.append(p.columns[:, :n])
-            position = p.position if len(parts) == 1 else position
             if not missing:
-                columns = self._beyond(np.concatenate(parts, axis=1), n_given, n_max)
-                return Continuation(columns, position)
+                return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
             if n == 0:
                 break
-            context = np.concatenate([context, p.tokens[:n]])
-        return NO_CONTINUATION
+            tail = np.concatenate([tail, p.tokens[:n]])
+            p = texts.draft(i, tail, n_max + _N_EXTRA, self._vocabulary.compatible(missing))
+        return None
 
     def _spelled(self, tokens: Tokens, missing: bytes) -> tuple[int, bytes]:
         """(how many of the tokens are of use, what is missing after them)."""
@@ -206,7 +223,7 @@ class Boundary:
             # Half a token: its other half, in tokens of its own with the votes of the whole.
             half = self._encode(pieces[first][n_given - n_bytes :])
             if not len(half):
-                return NO_CONTINUATION.columns
+                return _NOTHING
             split = np.repeat(rest[:, :1], len(half), axis=1)
             split[0] = half
             split[4:] = _NO_RUNNER_UP

@@ -127,8 +127,7 @@ class DraftChain:
 
     def _rate(self, draft: Draft) -> float:
         """Expected tokens per millisecond of the pass."""
-        cost = float(self._curve.first(len(draft) + 1)[-1])
-        return (1.0 + sum(path_probs(draft))) / cost
+        return (1.0 + sum(path_probs(draft))) / self._curve.pass_ms(1 + len(draft))
 
     def _checked(self, drafter: Drafter, ask: Callable[..., Draft], *args: Any) -> Draft:
         return self._guarded(drafter, self._wellformed, drafter, ask, *args) or NO_DRAFT

@@ -109,6 +109,11 @@ class CostCurve:
         beyond = np.maximum(n - N_TABLE, 0) * (table[-1] - table[-2])
         return table[np.minimum(n, N_TABLE) - 1] + beyond
 
+    def pass_ms(self, n: int) -> float:
+        """Cost of one pass over `n` tokens."""
+        s = self._state
+        return s.costs[n - 1] if n <= N_TABLE else float(self.ms(np.array([n]))[0])
+
     def first(self, n: int) -> npt.NDArray[np.float64]:
         """(n,) costs of passes over 1 to n tokens; do not write."""
         return self.table[:n] if n <= N_TABLE else self.ms(np.arange(1, n + 1))
@@ -158,6 +163,7 @@ class _State:
         self._at_context = n_context
         self._quiet: list[float] = []
         self.table = np.empty(0)
+        self.costs: list[float] = []  # the table's, for who wants one of them
         self._refresh()
 
     def set_context(self, n_context: int) -> None:
@@ -215,6 +221,7 @@ class _State:
         self.table[1:] += self.back_ms
         self.table *= math.exp(self.log_speed)
         self.table.flags.writeable = False
+        self.costs = self.table.tolist()
 
 
 def _rising(values: list[float]) -> npt.NDArray[np.float64]:

@@ -4,7 +4,6 @@ other files, other open documents, recent edits. The longest and most consistent
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import partial
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -76,6 +75,8 @@ class LookupDrafter:
         self._planner: Planner | None = None
         self._sources = Sources(NO_TOKENS)
         self._boundary: Boundary | None = None
+        self._unread: list[int] = []  # emitted, and not known to the planner
+        self._is_planned = False
 
     def begin(self, context: Context) -> None:
         document = self._open_document(context.path)
@@ -91,6 +92,8 @@ class LookupDrafter:
             sources.add_segments(Source.REPOSITORY, repository.segments(skip))
         self._planner = self._open_planner(context.workspace)
         self._planner.begin(context.left, context.right)
+        self._unread = []
+        self._is_planned = False
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         self._sources.clear()
@@ -108,9 +111,16 @@ class LookupDrafter:
         return self._plan(emitted, n_max, given)
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
-        if self._planner is not None:
-            known = np.array(verdict.emitted, np.int32)
-            self._planner.learn(known, len(known))
+        self._unread += verdict.emitted
+        if self._is_planned:
+            self._read()
+
+    def _read(self) -> None:
+        """Tell the planner what was emitted since its last plan, for which nobody waits."""
+        if self._planner is not None and self._unread:
+            self._planner.learn(self._unread, len(self._unread))
+        self._unread = []
+        self._is_planned = False
 
     def _plan(self, emitted: Tokens, n_max: int, given: Draft) -> Draft:
         draft, ends = self._planned(n_max, given)
@@ -124,6 +134,9 @@ class LookupDrafter:
 
     def _planned(self, n_max: int, given: Draft) -> tuple[Draft, Ends]:
         assert self._planner is not None
+        if not self._is_planned:
+            self._read()
+        self._is_planned = True
         source = int(given.sources[0]) if len(given) else Source.DRAFT_MODEL
         found = self._planner.plan(
             self._sources,
@@ -150,21 +163,18 @@ class LookupDrafter:
             return 0
         if not query.wanted or self._boundary is None:
             return self._sources.ask(query.tail, path, n_max)
-        n_found = 0
-        for i in range(len(self._sources)):
-            found = self._boundary.ask(query, n_max, partial(self._sources.draft, i))
-            if len(found):
-                self._sources.offer(i, found.position, found.columns, path)
-                n_found += 1
-        return n_found
+        found = self._boundary.ask(query, n_max, self._sources)
+        for i in sorted(found):
+            self._sources.offer(i, found[i].position, found[i].columns, path)
+        return len(found)
 
     def _query(self, said: Tokens) -> Query:
         return Query(said) if self._boundary is None else self._boundary.query(said)
 
     def _trees_pay(self, n_max: int) -> bool:
         """Whether some tokens more cost next to nothing, so that much is worth knowing."""
-        costs = self._curve.first(min(n_max, _FEW) + 1)
-        return self._max_leaves > 1 and bool(costs[-1] < _CHEAP * costs[0])
+        few_ms = self._curve.pass_ms(1 + min(n_max, _FEW))
+        return self._max_leaves > 1 and few_ms < _CHEAP * self._curve.pass_ms(1)
 
 
 def _open_paths(draft: Draft, ends: Ends, n_max: int) -> list[Tokens]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from codespec.drafters.calibrate import n_followed
 from codespec.drafters.cost import FLAT, CostCurve, best_width
@@ -105,6 +106,9 @@ class ModelDrafter:
         self._more_ms = 0.0  # what a drafted token takes beyond a pass over one token
         self._read = NO_TOKENS  # what is in the cache, as far as is known
         self._n_known = 0  # of the request's tokens, in the cache
+        self._planned = (0, 0.0)
+        self._planned_by: npt.NDArray[np.float64] | None = None
+        self._planned_for: tuple[int, float, float, float] | None = None
 
     def begin(self, context: Context) -> None:
         self._context = context
@@ -139,7 +143,7 @@ class ModelDrafter:
     def _may_try(self) -> bool:
         """Whether it is time for a trial, which may have to read the prompt first."""
         self._n_idle += 1
-        idle_ms = self._n_idle * float(self._curve.table[0])
+        idle_ms = self._n_idle * self._curve.pass_ms(1)
         if self._n_idle < self._retry_after or self._reading_ms() > _TRIAL_SHARE * idle_ms:
             return False
         self._n_idle = 0
@@ -151,13 +155,17 @@ class ModelDrafter:
         n_new = 0 if self._context is None else len(self._context.prompt) - self._n_known
         if n_new <= 1 or self._own_curve is None:
             return 0.0
-        return float(self._own_curve.ms(np.array([n_new]))[0])
+        return self._own_curve.pass_ms(n_new)
 
     def plan(self, n_max: int) -> tuple[int, float]:
         """(how many tokens to draft by the hit rate alone, expected tokens per millisecond)."""
-        return best_width(
-            [self._rate] * n_max, self._curve, self._token_ms(), self._reading_ms() / _REPAID_IN
-        )
+        # Asked before most passes, and most have nothing new.
+        table = self._curve.table
+        asked = (n_max, self._rate, self._token_ms(), self._reading_ms() / _REPAID_IN)
+        if table is not self._planned_by or asked != self._planned_for:
+            self._planned_by, self._planned_for = table, asked
+            self._planned = best_width([self._rate] * n_max, self._curve, *asked[2:])
+        return self._planned
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         if not len(draft) or draft.sources[0] != Source.DRAFT_MODEL:
@@ -172,7 +180,7 @@ class ModelDrafter:
         """Goes on for as long as one more token, likely as the last ones were, raises the expected
         tokens per millisecond; `width` tokens are drafted at least unless one is doubtful."""
         assert self._sampler is not None
-        cost, token_ms = self._curve.table, self._token_ms()
+        cost, token_ms = self._curve.first(n_max + 1).tolist(), self._token_ms()
         drafted: list[int] = []
         probs: list[float] = []
         expected = path = 1.0
@@ -221,14 +229,14 @@ class ModelDrafter:
     def _learn_cost(self, token_ms: float) -> None:
         """Catching up with what the target said, and our own work, come on top of the pass."""
         if self._own_curve is not None:
-            more = max(0.0, token_ms - float(self._own_curve.table[0]))
+            more = max(0.0, token_ms - self._own_curve.pass_ms(1))
             # A pass that was interrupted for long is no news.
-            limit = 4 * float(self._own_curve.table[0]) + 2 * self._more_ms
+            limit = 4 * self._own_curve.pass_ms(1) + 2 * self._more_ms
             self._more_ms += _COST_WEIGHT * (min(more, limit) - self._more_ms)
 
     def _token_ms(self) -> float:
         """Milliseconds to draft a token."""
-        return float(self._own_curve.table[0]) + self._more_ms if self._own_curve else 0.0
+        return self._own_curve.pass_ms(1) + self._more_ms if self._own_curve else 0.0
 
 
 class _Row:

@@ -47,9 +47,8 @@ class Worth:
 
     def learn(self, took_ms: float, n_drafted: int, n_accepted: int) -> None:
         """What came of an asking: time saved against plain decoding, or lost on a wider pass."""
-        costs = self._curve.first(n_drafted + 1)
-        plain_ms = float(costs[0])
-        gain_ms = (1 + n_accepted) * plain_ms - float(costs[-1])
+        plain_ms = self._curve.pass_ms(1)
+        gain_ms = (1 + n_accepted) * plain_ms - self._curve.pass_ms(1 + n_drafted)
         if self._n_asked:
             took_ms = min(took_ms, _OUTLIER * self._cost_ms)
         # A mean at first, so that the first asking does not count for more than others.

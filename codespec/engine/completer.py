@@ -105,7 +105,7 @@ class Completer:
                 trace.target_ms += (t2 - t1) * 1e3
                 trace.pass_ms.append(round((t2 - t1) * 1e3, 4))
                 trace.pass_width.append(width)
-                trace.pass_depth.append(n_drafted if draft.is_chain else max(depths(draft)))
+                trace.pass_depth.append(_depth(draft) if n_drafted else 0)
                 trace.pass_accepted.append(len(verdict.path))
                 self._on_pass(width, (t2 - t1) * 1e3)
                 if n_drafted:
@@ -153,6 +153,7 @@ class _Tokens:
         self._n = len(prompt)
         self._buffer = np.empty(self._n + n_more, np.int32)
         self._buffer[: self._n] = prompt
+        self._cells = self._buffer.data  # quicker for some tokens
         # What drafters get to see and may keep: it only ever grows beyond their view.
         self._readonly = self._buffer.view()
         self._readonly.flags.writeable = False
@@ -164,9 +165,13 @@ class _Tokens:
         return self._readonly[start : self._n]
 
     def extend(self, tokens: list[int]) -> None:
-        end = self._n + len(tokens)
-        self._buffer[self._n : end] = tokens
-        self._n = end
+        for token in tokens:
+            self._cells[self._n] = token
+            self._n += 1
+
+
+def _depth(draft: Draft) -> int:
+    return len(draft) if draft.is_chain else max(depths(draft))
 
 
 def _count(counts: dict[int, list[int]], draft: Draft, verdict: Verdict) -> None:

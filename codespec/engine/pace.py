@@ -22,6 +22,9 @@ _FIRST, _SOONEST, _LATEST = 4, 16, 2048
 _RECENT, _USUAL = 0.2, 0.01
 # Recent above usual by this much: the machine got busier, so trials begin anew.
 _TROUBLE = 0.4
+# Passes are learned from together: between two passes of a small model the interpreter's caches
+# are cold, and each lesson alone would take ten times as long.
+_TOGETHER = 8
 
 
 class ThreadChoice:
@@ -47,6 +50,11 @@ class ThreadChoice:
     def n_threads(self) -> int:
         """For the next pass."""
         return self._counts[self._at]
+
+    @property
+    def is_trying(self) -> bool:
+        """Whether that is not the count in use but one that is tried."""
+        return self._at != self._home
 
     def observe(self, slowness: float) -> None:
         """A pass with `n_threads` took `slowness` times some yardstick, the same for all counts."""
@@ -134,6 +142,7 @@ class Pace:
         self._curves = {n: curve or prior(model.info) for n, curve in known.items()}
         self._unmeasured = [n for n, curve in known.items() if curve is None]
         self._yardstick = self._curves[counts[0]]
+        self._seen: list[tuple[int, float]] = []
         self.curve = CostCurve({1: 1.0})
         """The curve at the current thread count, whichever that is."""
         self._apply()
@@ -145,13 +154,22 @@ class Pace:
 
     def begin(self, n_context: int) -> None:
         """The passes of a request follow, behind about this many tokens."""
+        self._learn()
         for curve in self._curves.values():
             curve.set_context(n_context)
 
     def observe(self, n: int, ms: float) -> None:
-        """A real pass over `n` tokens took `ms`."""
-        self.curve.observe(n, ms)
-        self._choice.observe(ms / self._yardstick.quiet_ms(n))
+        """A real pass over `n` tokens took `ms`. Counts some passes later."""
+        self._seen.append((n, ms))
+        if len(self._seen) >= _TOGETHER or self._choice.is_trying:
+            self._learn()
+
+    def _learn(self) -> None:
+        for n, ms in self._seen:
+            self.curve.observe(n, ms)
+            if self._choice.n_threads == self._model.n_threads:
+                self._choice.observe(ms / self._yardstick.quiet_ms(n))
+        self._seen.clear()
         if self._choice.n_threads != self._model.n_threads:
             self._apply()
 
@@ -175,6 +193,7 @@ class Pace:
 
     def save(self) -> None:
         """Keep what real passes taught."""
+        self._learn()
         for n, curve in self._curves.items():
             if curve.n_observed and n not in self._unmeasured:
                 self._store.save(self._key_of(n), curve)

@@ -1,16 +1,19 @@
-"""The text index in C++: integers and spans only, no knowledge of text, files or models above it.
+"""The text index in C++: numbers and spans only, no knowledge of text, files or models above it.
 
 `SuffixAutomaton` follows an open document edit by edit; `Segment` is the frozen, memory-mapped
 form for everything else; both return a `Proposal`. `Sources` asks all that serve a request, and
-`Planner` weighs what they offer and chooses the draft. The contracts stand in `_core.pyi`.
+`Planner` weighs what they offer and chooses the draft. `Batch` and `Rows` are what goes into a
+pass and comes out of it. The contracts stand in `_core.pyi`.
 """
 
 from codespec.native._core import (
     MAX_DEPTH,
     MAX_WORD_BYTES,
+    Batch,
     DamagedSegmentError,
     Planner,
     Proposal,
+    Rows,
     Segment,
     Sources,
     SuffixAutomaton,
@@ -21,9 +24,11 @@ from codespec.native._core import (
 __all__ = [
     "MAX_DEPTH",
     "MAX_WORD_BYTES",
+    "Batch",
     "DamagedSegmentError",
     "Planner",
     "Proposal",
+    "Rows",
     "Segment",
     "Sources",
     "SuffixAutomaton",

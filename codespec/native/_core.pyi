@@ -348,7 +348,7 @@ class Sources:
     """
 
     def __init__(self, base: npt.NDArray[np.int32]) -> None:
-        """base: copied."""
+        """base: kept, and not to be written to."""
 
     def __len__(self) -> int:
         """How many sources there are."""
@@ -377,14 +377,22 @@ class Sources:
     def draft(
         self,
         i: int,
-        context: npt.NDArray[np.int32],
+        tail: npt.NDArray[np.int32],
         n_max: int,
         allowed: npt.NDArray[np.int32] | None = None,
     ) -> Proposal:
-        """What the i-th says after any context. allowed: see `SuffixAutomaton.draft`.
+        """What the i-th says after base + `tail`. allowed: see `SuffixAutomaton.draft`.
 
         Raises: IndexError.
         """
+
+    def draft_all(
+        self,
+        tail: npt.NDArray[np.int32],
+        n_max: int,
+        allowed: npt.NDArray[np.int32] | None = None,
+    ) -> list[tuple[int, Proposal]]:
+        """What each says that says anything, by its number, ascending."""
 
     def ask(self, tail: npt.NDArray[np.int32], path: npt.NDArray[np.int32], n_max: int) -> int:
         """What each says after base + `tail`, at most `n_max` tokens, becomes an offer. How many
@@ -484,7 +492,7 @@ class Planner:
     def n_weighed(self) -> int:
         """Tokens in the tree of all proposals of the last `plan`."""
 
-    def learn(self, known: npt.NDArray[np.int32], n_emitted: int) -> None:
+    def learn(self, known: Sequence[int], n_emitted: int) -> None:
         """What follows where the last `plan` began. The first `n_emitted` tokens are part of the
         text from now on; more are known only when a text that exists is replayed."""
 
@@ -499,3 +507,42 @@ class Planner:
     ]:
         """Of every token that the last `learn` decided: its source, match length, probability,
         whether it was accepted, and its table entries, (n * n_features,)."""
+
+@final
+class Batch:
+    """The arrays that a pass reads its tokens from, filled without numpy: between two passes of a
+    small model each of its operations takes ten times as long as in a hot loop."""
+
+    def __init__(
+        self,
+        tokens: npt.NDArray[np.int32],
+        positions: npt.NDArray[np.int32],
+        wanted: npt.NDArray[np.int8],
+    ) -> None:
+        """(n,) each, not copied and kept alive. wanted: whether the model says what follows."""
+
+    def lay(
+        self,
+        committed: npt.NDArray[np.int32],
+        chain: npt.NDArray[np.int32],
+        start: int,
+        want: bool,
+    ) -> None:
+        """Committed tokens from position `start` on and a chain after them. want: what follows the
+        last of `committed` and each of `chain`; else nothing.
+
+        Raises: ValueError for more tokens than there is room for, or a negative start.
+        """
+
+@final
+class Rows:
+    """`types.LogitsRows` over logits in one piece."""
+
+    def __init__(self, logits: npt.NDArray[np.float32]) -> None:
+        """(n, n_vocab), not copied and kept alive."""
+
+    def row(self, i: int) -> npt.NDArray[np.float32]:
+        """(n_vocab,) a view; do not write. Raises: IndexError."""
+
+    def argmax(self, i: int) -> int:
+        """The lowest id of the largest logit. Raises: IndexError."""

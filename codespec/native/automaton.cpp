@@ -54,8 +54,9 @@ void SuffixAutomaton::truncate(std::size_t n) {
   while (size() > n) pop();
 }
 
-std::size_t SuffixAutomaton::n_same(Tokens tokens) const {
-  return static_cast<std::size_t>(std::ranges::mismatch(text_, tokens).in1 - text_.begin());
+std::size_t SuffixAutomaton::n_same(Tokens tokens, std::size_t start) const {
+  const Tokens here = text().subspan(std::min(start, size()));
+  return static_cast<std::size_t>(std::ranges::mismatch(here, tokens).in1 - here.begin());
 }
 
 void SuffixAutomaton::assign(Tokens tokens) {

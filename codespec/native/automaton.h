@@ -53,7 +53,8 @@ class SuffixAutomaton {
   void truncate(std::size_t n);
   // Change the text into these tokens, by both. What is the same at the start stays.
   void assign(Tokens tokens);
-  std::size_t n_same(Tokens tokens) const;
+  // How many of `tokens` stand from place `start` on.
+  std::size_t n_same(Tokens tokens, std::size_t start = 0) const;
 
   std::size_t size() const { return text_.size(); }
   Tokens text() const { return text_; }

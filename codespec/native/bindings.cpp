@@ -66,4 +66,5 @@ NB_MODULE(_core, m) {
   bind_words(m);
   bind_sources(m);
   bind_planner(m);
+  bind_batch(m);
 }

@@ -50,6 +50,7 @@ inline void check_limits(int n_max, int min_length) {
 Segment::Dead as_dead(const std::optional<AnyVector>& dead, const Segment& segment);
 
 void bind_automaton(nb::module_& m);
+void bind_batch(nb::module_& m);
 void bind_segment(nb::module_& m);
 void bind_words(nb::module_& m);
 void bind_planner(nb::module_& m);

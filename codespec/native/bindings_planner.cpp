@@ -87,13 +87,13 @@ void bind_planner(nb::module_& m) {
       .def_prop_ro("n_weighed", &Planner::n_weighed)
       .def(
           "learn",
-          [](Planner& self, const Vector<Token>& known, std::int64_t n_emitted) {
+          [](Planner& self, const std::vector<Token>& known, std::int64_t n_emitted) {
             if (n_emitted < 0 || static_cast<std::size_t>(n_emitted) > known.size()) {
               throw nb::value_error("n_emitted must be 0 to the number of known tokens");
             }
-            self.learn(as_span(known), static_cast<std::size_t>(n_emitted));
+            self.learn(known, static_cast<std::size_t>(n_emitted));
           },
-          "known"_a.noconvert(), "n_emitted"_a)
+          "known"_a, "n_emitted"_a)
       .def("outcomes", &outcomes);
 }
 

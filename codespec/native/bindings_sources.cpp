@@ -51,8 +51,7 @@ std::size_t at_most(const Sources& self, std::size_t i) {
 
 void bind_sources(nb::module_& m) {
   nb::class_<Sources>(m, "Sources", nb::is_final())
-      .def(nb::new_([](const TokenArray& base) { return Sources(as_span(base)); }),
-           "base"_a.noconvert())
+      .def(nb::new_([](TokenArray base) { return Sources(std::move(base)); }), "base"_a.noconvert())
       .def("__len__", &Sources::size)
       .def(
           "add_before",
@@ -74,12 +73,20 @@ void bind_sources(nb::module_& m) {
           "source"_a, "segments"_a)
       .def(
           "draft",
-          [](Sources& self, std::size_t i, const TokenArray& context, int n_max,
+          [](Sources& self, std::size_t i, const TokenArray& tail, int n_max,
              const std::optional<TokenArray>& allowed) {
             check_limits(n_max, 1);
-            return self.draft(at_most(self, i), as_span(context), n_max, as_allowed(allowed));
+            return self.draft(at_most(self, i), as_span(tail), n_max, as_allowed(allowed));
           },
-          "i"_a, "context"_a.noconvert(), "n_max"_a, "allowed"_a.noconvert() = nb::none())
+          "i"_a, "tail"_a.noconvert(), "n_max"_a, "allowed"_a.noconvert() = nb::none())
+      .def(
+          "draft_all",
+          [](Sources& self, const TokenArray& tail, int n_max,
+             const std::optional<TokenArray>& allowed) {
+            check_limits(n_max, 1);
+            return self.draft_all(as_span(tail), n_max, as_allowed(allowed));
+          },
+          "tail"_a.noconvert(), "n_max"_a, "allowed"_a.noconvert() = nb::none())
       .def(
           "ask",
           [](Sources& self, const TokenArray& tail, const TokenArray& path, int n_max) {

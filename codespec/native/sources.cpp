@@ -17,26 +17,29 @@ std::vector<Step> steps_of(const Proposal& p) {
 
 }  // namespace
 
-Proposal BeforeCursor::draft(Tokens context, std::size_t n_kept, int n_max,
-                             const Allowed& allowed) {
+Proposal BeforeCursor::draft_anywhere(Tokens context, int n_max, const Allowed& allowed) {
+  return automaton_.get->quick([&](SuffixAutomaton& a) {
+    n_tokens_ = static_cast<std::int64_t>(a.size());
+    return a.draft(context, n_max, 1, allowed);
+  });
+}
+
+Proposal BeforeCursor::draft(Tokens base, Tokens tail, int n_max, const Allowed& allowed) {
   SharedAutomaton& shared = *automaton_.get;
-  if (context.size() < 2) {  // its tail would be the text itself
-    return shared.quick([&](SuffixAutomaton& a) {
-      n_tokens_ = static_cast<std::int64_t>(a.size());
-      return a.draft(context, n_max, 1, allowed);
-    });
-  }
+  const std::size_t n = base.size() + tail.size();
+  if (n < 2) return draft_anywhere(base.empty() ? tail : base, n_max, allowed);  // its tail is all
   // A long text is not compared token by token each time: that would take its way through memory.
   const auto [n_same, n_before] = shared.quick([&](SuffixAutomaton& a) {
-    const bool is_ours = a.n_changes() == n_changes_ && n_kept > 0;
-    return std::pair(is_ours ? n_kept : a.n_same(context), a.size());
+    const std::size_t n_base = a.n_changes() == n_changes_ ? base.size() : a.n_same(base);
+    return std::pair(n_base < base.size() ? n_base : n_base + a.n_same(tail, n_base), a.size());
   });
-  shared.change(n_before + context.size() - 2 * n_same, [&](SuffixAutomaton& a) {
+  shared.change(n_before + n - 2 * n_same, [&](SuffixAutomaton& a) {
     if (a.size() != n_same) a.truncate(n_same);
-    if (context.size() != n_same) a.extend(context.subspan(n_same));
+    if (n_same < base.size()) a.extend(base.subspan(n_same));
+    if (a.size() < n) a.extend(tail.subspan(a.size() - base.size()));
     n_changes_ = a.n_changes();
   });
-  n_tokens_ = static_cast<std::int64_t>(context.size());
+  n_tokens_ = static_cast<std::int64_t>(n);
   return shared.quick([&](SuffixAutomaton& a) { return a.draft_tail(n_max, 1, allowed); });
 }
 
@@ -66,43 +69,62 @@ Proposal Files::draft(Tokens context, int n_max, const Allowed& allowed) {
   return best;
 }
 
-Proposal Sources::draft(Member& member, Tokens context, std::size_t n_kept, int n_max,
-                        const Allowed& allowed) {
-  if (auto* before = std::get_if<BeforeCursor>(&member.kind)) {
-    return before->draft(context, n_kept, n_max, allowed);
-  }
-  if (auto* automata = std::get_if<Automata>(&member.kind)) {
-    return automata->matcher.draft(context, n_max, allowed);
-  }
-  return std::get<Files>(member.kind).draft(context, n_max, allowed);
+Sources::Sources(TokenArray base) : base_(std::move(base)) {
+  const Tokens all = as_span(base_);
+  const Tokens end = all.last(std::min(all.size(), static_cast<std::size_t>(kMaxDepth)));
+  recent_.assign(end.begin(), end.end());
+  n_recent_base_ = end.size();
 }
 
-Proposal Sources::draft(std::size_t i, Tokens context, int n_max, const Allowed& allowed) {
-  is_read_ = false;
-  return draft(members_.at(i), context, 0, n_max, allowed);
+void Sources::recent(Tokens tail) {
+  recent_.resize(n_recent_base_);
+  recent_.insert(recent_.end(), tail.begin(), tail.end());
+}
+
+Proposal Sources::draft(Member& member, Tokens tail, int n_max, const Allowed& allowed) {
+  if (auto* before = std::get_if<BeforeCursor>(&member.kind)) {
+    return before->draft(as_span(base_), tail, n_max, allowed);
+  }
+  if (auto* automata = std::get_if<Automata>(&member.kind)) {
+    return automata->matcher.draft(recent_, n_max, allowed);
+  }
+  return std::get<Files>(member.kind).draft(recent_, n_max, allowed);
+}
+
+Proposal Sources::draft(std::size_t i, Tokens tail, int n_max, const Allowed& allowed) {
+  recent(tail);
+  return draft(members_.at(i), tail, n_max, allowed);
+}
+
+std::vector<std::pair<std::size_t, Proposal>> Sources::draft_all(Tokens tail, int n_max,
+                                                                 const Allowed& allowed) {
+  recent(tail);
+  std::vector<std::pair<std::size_t, Proposal>> all;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    Proposal found = draft(members_[i], tail, n_max, allowed);
+    if (found.size() > 0) all.emplace_back(i, std::move(found));
+  }
+  return all;
 }
 
 std::size_t Sources::ask(Tokens tail, Tokens path, int n_max) {
-  const Tokens last = Tokens(context_).subspan(n_base_);
-  const auto differs = std::ranges::mismatch(last, tail).in1;
-  const std::size_t n_kept =
-      is_read_ ? n_base_ + static_cast<std::size_t>(differs - last.begin()) : 0;
-  context_.resize(n_base_);
-  context_.insert(context_.end(), tail.begin(), tail.end());
-  is_read_ = context_.size() >= 2;
-  return ask_all(context_, n_kept, path, n_max);
+  const auto all = draft_all(tail, n_max, std::nullopt);
+  for (const auto& [i, found] : all) offer(i, found.position, steps_of(found), path);
+  return all.size();
 }
 
 std::size_t Sources::ask_last(int n_max) {
-  const Tokens context(context_);
-  return ask_all(context.last(std::min<std::size_t>(1, context.size())), 0, {}, n_max);
-}
-
-std::size_t Sources::ask_all(Tokens context, std::size_t n_kept, Tokens path, int n_max) {
+  const std::vector<Token> last(recent_.end() - std::min<std::ptrdiff_t>(1, std::ssize(recent_)),
+                                recent_.end());
   const std::size_t n_before = offers_.size();
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    const Proposal found = draft(members_[i], context, n_kept, n_max, std::nullopt);
-    if (found.size() > 0) offer(i, found.position, steps_of(found), path);
+    Kind& kind = members_[i].kind;
+    auto* before = std::get_if<BeforeCursor>(&kind);
+    auto* automata = std::get_if<Automata>(&kind);
+    const Proposal found = before     ? before->draft_anywhere(last, n_max, std::nullopt)
+                           : automata ? automata->matcher.draft(last, n_max, std::nullopt)
+                                      : std::get<Files>(kind).draft(last, n_max, std::nullopt);
+    if (found.size() > 0) offer(i, found.position, steps_of(found), {});
   }
   return offers_.size() - n_before;
 }

@@ -27,8 +27,10 @@ class BeforeCursor {
  public:
   explicit BeforeCursor(AutomatonRef automaton) : automaton_(std::move(automaton)) {}
 
-  // n_kept: how much of the context at its start is that of the call before.
-  Proposal draft(Tokens context, std::size_t n_kept, int n_max, const Allowed& allowed);
+  // base: the same in all calls.
+  Proposal draft(Tokens base, Tokens tail, int n_max, const Allowed& allowed);
+  // After a context wherever it stands, without reading it.
+  Proposal draft_anywhere(Tokens context, int n_max, const Allowed& allowed);
   std::int64_t distance(std::int64_t position) const { return n_tokens_ - position; }
 
  private:
@@ -66,16 +68,18 @@ class Sources {
  public:
   using Kind = std::variant<BeforeCursor, Automata, Files>;
 
-  explicit Sources(Tokens base) : context_(base.begin(), base.end()), n_base_(base.size()) {}
+  explicit Sources(TokenArray base);
 
   void add(int source, Kind kind) { members_.push_back({source, std::move(kind)}); }
   std::size_t size() const { return members_.size(); }
 
-  // What one says after a context.
-  Proposal draft(std::size_t i, Tokens context, int n_max, const Allowed& allowed);
+  // What one says after the base and `tail`, and what each says that has anything to say.
+  Proposal draft(std::size_t i, Tokens tail, int n_max, const Allowed& allowed);
+  std::vector<std::pair<std::size_t, Proposal>> draft_all(Tokens tail, int n_max,
+                                                          const Allowed& allowed);
 
-  // What all say after the base and `tail`, or after the last token of that alone, becomes offers
-  // that follow `path`. How many do.
+  // The same without limits becomes offers that follow `path`; or what they say after the last
+  // token of that alone. How many do.
   std::size_t ask(Tokens tail, Tokens path, int n_max);
   std::size_t ask_last(int n_max);
 
@@ -89,14 +93,14 @@ class Sources {
     Kind kind;
   };
 
-  Proposal draft(Member& member, Tokens context, std::size_t n_kept, int n_max,
-                 const Allowed& allowed);
-  std::size_t ask_all(Tokens context, std::size_t n_kept, Tokens path, int n_max);
+  void recent(Tokens tail);
+  Proposal draft(Member& member, Tokens tail, int n_max, const Allowed& allowed);
 
   std::vector<Member> members_;
-  std::vector<Token> context_;  // the base, and the last tail
-  std::size_t n_base_;
-  bool is_read_ = false;  // whether the text before the cursor reads just that
+  TokenArray base_;
+  // The end of the base, as much as matches can be long, and the last tail.
+  std::vector<Token> recent_;
+  std::size_t n_recent_base_;
   std::vector<Offer> offers_;
 };
 

@@ -25,7 +25,7 @@ from codespec.drafters.lookup import LookupDrafter
 from codespec.index.live import LiveDocument
 from codespec.index.text import safe_cuts
 from codespec.models.registry import target_path
-from codespec.native import Proposal, Segment, SuffixAutomaton, build_segment
+from codespec.native import Segment, Sources, SuffixAutomaton, build_segment
 from codespec.types import NO_TOKENS, Context, Source, Tokens
 
 TEXTS = [inspect.getsource(module) for module in (bisect, keyword, sched)]
@@ -45,13 +45,22 @@ def vocabulary(tokenizer: LlamaTokenizer) -> Vocabulary:
 
 
 class Files:
-    """Files whose drafts can be asked for alone."""
+    """Files that are the only source."""
 
     def __init__(self, index: Segment | SuffixAutomaton) -> None:
         self.index = index
 
-    def ask(self, context: Tokens, n_max: int, allowed: Tokens | None) -> Proposal:
-        return self.index.draft(np.ascontiguousarray(context), n_max, allowed=allowed)
+    def after(self, boundary: Boundary, said: Tokens, n_max: int) -> Tokens:
+        sources = Sources(boundary.base)
+        if isinstance(self.index, Segment):
+            sources.add_segments(Source.REPOSITORY, [(self.index, None)])
+        else:
+            sources.add_automata(Source.BUFFERS, [self.index])
+        query = boundary.query(said)
+        if not query.wanted:
+            return sources.draft(0, query.tail, n_max).tokens
+        found = boundary.ask(query, n_max, sources)
+        return found[0].tokens if found else NO_TOKENS
 
     def knows(self, tokens: Tokens, i: int) -> bool:
         """Whether the i-th token is what is drafted after those before it."""
@@ -91,14 +100,14 @@ def test_every_offset_of_real_files(
             document.update(text[text.rfind("\n", 0, max(0, at - WINDOW)) + 1 : at], "")
             kept, healed = hold_back(document.left, tokenizer)
             boundary = Boundary(kept, healed, tokenizer, vocabulary)
-            found = boundary.ask(boundary.query(NO_TOKENS), N, repository.ask)
+            found = repository.after(boundary, NO_TOKENS, N)
             n_known += 1
-            got = tokenizer.decode(found.tokens)
+            got = tokenizer.decode(found)
             truth = raw[n_before - len(healed) :]
             n_right += len(got) > len(healed) and truth.startswith(got[: len(healed) + 1])
             if healed and len(found):
                 allowed = HealingMask(healed, vocabulary, tokenizer).allowed([])
-                assert allowed is None or found.tokens[0] in allowed
+                assert allowed is None or found[0] in allowed
     assert n_known > 8000
     assert n_right == n_known
 
@@ -115,7 +124,7 @@ def test_lookups_after_the_first_pass_match_the_tokens_of_files(
         kept, healed = hold_back(document.left, tokenizer)
         boundary = Boundary(kept, healed, tokenizer, vocabulary)
         said = tokenizer.encode(text[at - len(healed) :])[:2]
-        rest = tokenizer.decode(boundary.ask(boundary.query(said), 4, repository.ask).tokens)
+        rest = tokenizer.decode(repository.after(boundary, said, 4))
         so_far = text[: at - len(healed)].encode() + tokenizer.decode(said)
         assert rest
         assert text.encode().startswith(so_far + rest)

@@ -152,7 +152,9 @@ def test_asking_all_at_once_is_asking_each(
             n_offers = asked.ask(ids(tail), ids([]), 8)
             together = plan(asked)
             anew = new_sources()
-            found = [anew.draft(i, ids(base + tail), 8) for i in range(3)]
+            found = [anew.draft(i, ids(tail), 8) for i in range(3)]
+            all_found = {i: p.columns.tolist() for i, p in new_sources().draft_all(ids(tail), 8)}
+            assert all_found == {i: p.columns.tolist() for i, p in enumerate(found) if len(p)}
             for i, proposal in enumerate(found):
                 if len(proposal):
                     anew.offer(i, proposal.position, proposal.columns, ids([]))

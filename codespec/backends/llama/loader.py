@@ -23,6 +23,23 @@ lib: Any = llama_cpp
 BUILD: str = llama_cpp.__version__
 """Names the build of llama.cpp: its kernels, and so what a pass costs."""
 
+
+def _with_addresses(name: str) -> Any:
+    """A function of llama.cpp that takes and gives addresses as plain numbers: to make a pointer
+    object costs more than some calls."""
+
+    def plain(kind: Any) -> Any:
+        return ctypes.c_void_p if hasattr(kind, "contents") else kind
+
+    known, function = getattr(lib, name), lib.llama_cpp._lib[name]
+    function.restype = plain(known.restype)
+    function.argtypes = [plain(kind) for kind in known.argtypes]
+    return function
+
+
+get_logits = _with_addresses("llama_get_logits")
+tokenize = _with_addresses("llama_tokenize")
+
 _last_lines: deque[str] = deque(maxlen=30)
 
 

@@ -19,10 +19,11 @@ import numpy.typing as npt
 
 from codespec.backends.checkpoints import Checkpoints
 from codespec.backends.kv import CachedTokens
-from codespec.backends.llama.loader import LoadedModel, last_cause, lib
+from codespec.backends.llama.loader import LoadedModel, get_logits, last_cause, lib
 from codespec.errors import ModelError
+from codespec.native import Batch, Rows
 from codespec.tree import depths, leaf_sets
-from codespec.types import NO_DRAFT, CancelledError, Draft, Logits, ModelInfo, Tokens
+from codespec.types import NO_DRAFT, CancelledError, Draft, ModelInfo, Tokens
 
 MAIN = 0
 """Sequence id of the committed tokens."""
@@ -46,19 +47,6 @@ _CHECKPOINT_EVERY = 32
 _CPU_PART = 256
 
 _NO_CALLBACK = lib.ggml_abort_callback()
-
-
-class LlamaRows:
-    """Logits of one pass: a view into llama.cpp's buffer, valid until the next pass."""
-
-    def __init__(self, logits: npt.NDArray[np.float32]) -> None:
-        self._logits = logits
-
-    def row(self, i: int) -> Logits:
-        return self._logits[i]
-
-    def argmax(self, i: int) -> int:
-        return int(self._logits[i].argmax())
 
 
 class LlamaTarget:
@@ -125,18 +113,18 @@ class LlamaTarget:
         self._batch = lib.llama_batch_init(self._n_batch, 0, 1 + MAX_LEAVES)
         view = np.ctypeslib.as_array
         shape = (self._n_batch,)
-        self._steps = np.arange(max(self.n_ctx, self._n_batch) + 1, dtype=np.int32)
         self._token: npt.NDArray[np.int32] = view(self._batch.token, shape)
         self._pos: npt.NDArray[np.int32] = view(self._batch.pos, shape)
         self._n_seq: npt.NDArray[np.int32] = view(self._batch.n_seq_id, shape)
         self._want: npt.NDArray[np.int8] = view(self._batch.logits, shape)
+        self._cells = Batch(self._token, self._pos, self._want)
         self._n_seq[:] = 1
         for i in range(self._n_batch):
             self._batch.seq_id[i][0] = MAIN
         self._n_forked = 0  # tokens of each branch after the committed ones
         self._n_in_tree = 0  # cells of the batch that name other sequences than MAIN
-        self._logits = np.zeros((0, self.info.n_vocab), np.float32)
-        self._logits_at = 0
+        self._rows = Rows(np.zeros((0, self.info.n_vocab), np.float32))
+        self._rows_at = 0
         self._cancelled: Callable[[], bool] | None = None
         self._late: Callable[[], bool] | None = None
         # llama.cpp keeps the pointer for the context's life.
@@ -224,7 +212,7 @@ class LlamaTarget:
         if n:
             self._saved.add(self._kv.tokens, state[:n])
 
-    def decode(self, tokens: Tokens, draft: Draft) -> LlamaRows:
+    def decode(self, tokens: Tokens, draft: Draft) -> Rows:
         n, k = len(tokens), len(draft)
         self._fill(tokens, draft, want_last=True)
         # The rest of a long prompt is as long a pass as any.
@@ -232,7 +220,7 @@ class LlamaTarget:
         self._run(n + k, late if n >= MIN_ABORTABLE else None)
         self._kv.append(tokens)
         self._draft = draft
-        return LlamaRows(self._rows())
+        return self._logits()
 
     @property
     def max_branches(self) -> int:
@@ -243,7 +231,7 @@ class LlamaTarget:
             lib.llama_memory_seq_cp(self._memory, MAIN, 1 + s, -1, -1)
         self._n_forked = 0
 
-    def decode_branches(self, branches: Sequence[int], tokens: Sequence[int]) -> LlamaRows:
+    def decode_branches(self, branches: Sequence[int], tokens: Sequence[int]) -> Rows:
         n = len(branches)
         self._token[:n] = tokens
         self._pos[:n] = len(self._kv) + self._n_forked
@@ -256,22 +244,23 @@ class LlamaTarget:
         self._n_in_tree = n
         self._run(n, None)
         self._n_forked += 1
-        return LlamaRows(self._rows())
+        return self._logits()
 
     def join(self) -> None:
         for s in range(self.max_branches):
             lib.llama_memory_seq_rm(self._memory, 1 + s, -1, -1)
 
-    def _rows(self) -> npt.NDArray[np.float32]:
-        """llama.cpp's buffer of logits. Only the rows asked for in the last pass exist."""
+    def _logits(self) -> Rows:
+        """llama.cpp's buffer of logits. Only the rows asked for in the last pass exist, and only
+        until the next."""
         started = time.perf_counter()
-        base = lib.llama_get_logits(self._ctx)  # waits for a GPU
+        address = get_logits(self._ctx)  # waits for a GPU
         self.busy_s += time.perf_counter() - started
-        address = ctypes.addressof(base.contents)
-        if address != self._logits_at:
-            self._logits = np.ctypeslib.as_array(base, (self.max_draft + 1, self.info.n_vocab))
-            self._logits_at = address
-        return self._logits
+        if address != self._rows_at:
+            pointer = ctypes.cast(address, ctypes.POINTER(ctypes.c_float))
+            shape = (self.max_draft + 1, self.info.n_vocab)
+            self._rows, self._rows_at = Rows(np.ctypeslib.as_array(pointer, shape)), address
+        return self._rows
 
     def keep(self, path: Sequence[int]) -> None:
         draft, start = self._draft, len(self._kv)
@@ -305,21 +294,14 @@ class LlamaTarget:
 
     def _fill(self, tokens: Tokens, draft: Draft, *, want_last: bool) -> None:
         """Lay out a batch: committed tokens in the main sequence, then the draft's nodes."""
-        n, k, start = len(tokens), len(draft), len(self._kv)
-        self._token[:n] = tokens
-        self._pos[: n + k] = self._steps[start : start + n + k]
-        self._want[: n + k] = 0
-        self._want[n - 1 : n + k] = want_last
+        self._cells.lay(tokens, draft.tokens, len(self._kv), want_last)
         if self._n_in_tree:
             self._n_seq[: self._n_in_tree] = 1
             for i in range(self._n_in_tree):
                 self._batch.seq_id[i][0] = MAIN
             self._n_in_tree = 0
-        if not k:
-            return
-        self._token[n : n + k] = draft.tokens
-        if not draft.is_chain:
-            self._fill_tree(n, draft)
+        if len(draft) and not draft.is_chain:
+            self._fill_tree(len(tokens), draft)
 
     def _fill_tree(self, n: int, draft: Draft) -> None:
         """Positions and sequences of a tree after `n` committed tokens."""

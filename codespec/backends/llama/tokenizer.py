@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codespec.backends.llama.loader import LoadedModel, lib
+from codespec.backends.llama.loader import LoadedModel, lib, tokenize
 from codespec.types import Tokens
+
+_SHORT = 1024  # tokens
 
 
 class LlamaTokenizer:
@@ -19,6 +21,8 @@ class LlamaTokenizer:
         self._vocab = model.vocab
         self.n_vocab = model.n_vocab
         self._pieces: list[bytes] | None = None
+        self._short = np.empty(_SHORT, np.int32)
+        self._short_at = int(self._short.ctypes.data)
 
     @property
     def hash(self) -> str:
@@ -27,9 +31,11 @@ class LlamaTokenizer:
     def encode(self, text: str | bytes) -> Tokens:
         raw = text.encode() if isinstance(text, str) else text
         capacity = len(raw) + 8  # a token is at least one byte, save a few markers
-        buffer = np.empty(capacity, np.int32)
-        pointer = buffer.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))
-        n = int(lib.llama_tokenize(self._vocab, raw, len(raw), pointer, capacity, False, False))
+        buffer, address = self._short, self._short_at
+        if capacity > _SHORT:
+            buffer = np.empty(capacity, np.int32)
+            address = buffer.ctypes.data
+        n = int(tokenize(self._vocab, raw, len(raw), address, capacity, False, False))
         assert n >= 0, "the buffer holds a token a byte"
         return buffer[:n].copy()
 

@@ -1,0 +1,49 @@
+// What goes into one pass of a model, and what comes out of it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "tokens.h"
+
+namespace codespec {
+
+// The cells of a batch, one a token: llama.cpp's own arrays.
+struct Batch {
+  std::span<Token> tokens;
+  std::span<std::int32_t> positions;
+  std::span<std::int8_t> wanted;  // whether the model says what follows
+
+  // Committed tokens from position `start` on and a chain after them. Wanted: what follows the last
+  // committed token and each of the chain.
+  void lay(Tokens committed, Tokens chain, std::int32_t start, bool want) const {
+    const std::size_t n = committed.size() + chain.size();
+    std::ranges::copy(chain, std::ranges::copy(committed, tokens.begin()).out);
+    for (std::size_t i = 0; i < n; ++i) {
+      positions[i] = start + static_cast<std::int32_t>(i);
+      wanted[i] = want && i + 1 >= committed.size() ? 1 : 0;
+    }
+  }
+};
+
+// The lowest index of the largest number; numbers that are none count as the smallest.
+inline std::size_t argmax(std::span<const float> row) {
+  constexpr std::size_t kLanes = 16;  // side by side: one comparison need not wait for another
+  float best[kLanes];
+  std::fill_n(best, kLanes, -std::numeric_limits<float>::infinity());
+  const std::size_t n_whole = row.size() / kLanes * kLanes;
+  for (std::size_t i = 0; i < n_whole; i += kLanes) {
+    for (std::size_t j = 0; j < kLanes; ++j) {
+      best[j] = row[i + j] > best[j] ? row[i + j] : best[j];
+    }
+  }
+  float top = *std::max_element(best, best + kLanes);
+  for (const float x : row.subspan(n_whole)) top = x > top ? x : top;
+  const auto found = std::ranges::find(row, top);
+  return found == row.end() ? 0 : static_cast<std::size_t>(found - row.begin());
+}
+
+}  // namespace codespec
