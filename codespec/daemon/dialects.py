@@ -17,6 +17,7 @@ from typing import Annotated, Any, Protocol, TypeAlias, TypeVar
 import msgspec
 
 from codespec.config import CompletionSettings
+from codespec.context.fim import parted
 from codespec.engine.until import STOPPED
 from codespec.errors import InputError
 from codespec.index.text import normalise
@@ -178,7 +179,9 @@ class OpenAICompletions:
     def request(self, defaults: CompletionSettings) -> CompletionRequest:
         body = self._body
         prompt = body.prompt if isinstance(body.prompt, str) else body.prompt[0]
-        return body.request(prompt, body.suffix or "", body.max_tokens, defaults)
+        # Markers of a model would be read as plain text: they name two parts, whatever the model.
+        prefix, suffix = parted(prompt) if body.suffix is None else (prompt, body.suffix)
+        return body.request(prefix, suffix, body.max_tokens, defaults)
 
     def answer(self, completion: Completion) -> Json:
         found = self._event(completion.text, completion)
@@ -319,7 +322,7 @@ def _usage(trace: Trace) -> Json:
 
 
 def _about(completion: Completion) -> Json:
-    """What it took, by llama.cpp's names and with our number of passes; why there is no text."""
+    """What it took, by llama.cpp's names and some of ours; why there is no text."""
     trace = completion.trace
     read_ms = trace.first_token_ms
     write_ms = max(0.0, trace.ms - trace.context_ms - read_ms)
@@ -337,6 +340,10 @@ def _about(completion: Completion) -> Json:
         "draft_n": trace.n_drafted,
         "draft_n_accepted": trace.n_accepted,
         "passes_n": trace.n_target_passes,
+        "drafts": {
+            source: {"draft_n": stats.n_drafted, "draft_n_accepted": stats.n_accepted}
+            for source, stats in trace.by_source.items()
+        },
     }
     return {"timings": timings} | ({"reason": completion.reason} if completion.reason else {})
 

@@ -7,11 +7,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from codespec.config import load_settings
+from codespec.context.fim import FAMILIES
 from codespec.daemon import control
 from codespec.engine.local import LocalEngine
 from codespec.engine.until import Until
@@ -66,6 +69,31 @@ def test_openai_completions_say_what_plain_decoding_says(front, plain, home, req
     assert len({event["id"] for event in streamed}) == 1
 
 
+def test_the_servers_workspace_drafts(home, monkeypatch, tmp_path) -> None:
+    """For requests that name none; one may do without."""
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "cache"))
+    library = Path(json.__file__).parent
+    (home.workspace / "encoder.py").write_text((library / "encoder.py").read_text())
+    subprocess.run([sys.executable, "-m", "codespec", "index", str(home.workspace)], check=True)
+    # On a busy machine the measured costs may say that nothing pays; here everything does.
+    with closing(LocalEngine(home.settings)) as engine:
+        engine.settle()
+    curves = tmp_path / "cache" / "curves.json"
+    cheap = {"points": {"1": 1.0, "32": 1.1}}
+    measured = json.loads(curves.read_text())
+    curves.write_text(json.dumps({key: curve | cheap for key, curve in measured.items()}))
+    body = {
+        "prompt": '"""Implementation of JSONEncoder\n"""\nimport re\n\ntry:\n',
+        "max_tokens": 24,
+    }
+    with front_of(home.path, "--workspace", str(home.workspace)) as front:
+        _, without = front.ask("/v1/completions", {**body, "workspace": ""})
+        _, within = front.ask("/v1/completions", body)
+    assert "repository" not in without["timings"]["drafts"]
+    assert within["timings"]["drafts"]["repository"]["draft_n"] > 0
+    assert within["choices"][0]["text"] == without["choices"][0]["text"]
+
+
 def test_what_repeats_itself_takes_fewer_passes(front) -> None:
     _, answer = front.ask("/v1/completions", {"prompt": PATTERN, "max_tokens": 64})
     assert answer["timings"]["draft_n_accepted"] > 0
@@ -82,6 +110,12 @@ def test_it_says_what_the_command_line_says(front, home) -> None:
     )
     expected = json.loads(done.stdout)["text"]
     assert front.text(prompt=PREFIX, suffix=SUFFIX, max_tokens=24) == expected
+
+
+def test_a_prompt_in_some_models_template_is_understood(front, plain) -> None:
+    for a, b, c in FAMILIES:
+        prompt = f"{a}{PREFIX}{b}{SUFFIX}{c}"
+        assert front.text(prompt=prompt, max_tokens=24, stop=[a, b, c]) == plain(REQUEST).text
 
 
 def test_infill_as_llama_vim_asks(front, plain) -> None:

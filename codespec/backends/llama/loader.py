@@ -14,6 +14,7 @@ from typing import Any
 import llama_cpp
 
 from codespec.backends.llama.memory import check_fits
+from codespec.context.fim import FAMILIES
 from codespec.errors import ModelError
 from codespec.types import FimOrder, FimTokens, ModelInfo
 
@@ -104,10 +105,7 @@ class LoadedModel:
         )
 
     def _fim_tokens(self) -> FimTokens | None:
-        """The file's own ids where llama.cpp finds them, else the texts known model families use.
-
-        Sources: the model cards of Code Llama, StarCoder 2, DeepSeek Coder, CodeGemma, Codestral.
-        """
+        """The file's own ids where llama.cpp finds them, else of the texts that families use."""
         ids = [
             int(f(self.vocab))
             for f in (lib.llama_vocab_fim_pre, lib.llama_vocab_fim_suf, lib.llama_vocab_fim_mid)
@@ -120,7 +118,7 @@ class LoadedModel:
             return FimTokens(*ids, order=order, repository=repository, file=file)
         texts = self.token_texts()
         by_text = {t: i for i, t in enumerate(texts)}
-        for family in _FIM_FAMILIES:
+        for family in FAMILIES:
             if all(text in by_text for text in family):
                 return FimTokens(*(by_text[text] for text in family), order=order)
         return None
@@ -144,16 +142,6 @@ class LoadedModel:
         if self.handle:
             lib.llama_model_free(self.handle)
             self.handle = None
-
-
-# (before the prefix, before the suffix, before the middle)
-_FIM_FAMILIES = (
-    ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
-    ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
-    ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),
-    ("▁<PRE>", "▁<SUF>", "▁<MID>"),
-    ("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
-)
 
 
 def load_model(
