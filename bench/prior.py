@@ -1,21 +1,29 @@
-"""Fits the prior that codespec ships: P(accepted) of drafted tokens, on replayed edits.
+"""Fits the priors that codespec ships: P(accepted) of drafted tokens, on replayed edits.
 
     python -m codespec_bench.prior codespec/drafters/prior.bin REPO [REPO=GLOB ...]
+    python -m codespec_bench.prior codespec/drafters/prior_small.bin --model bundled REPO ...
 
 Every place in every replayed hunk is asked, not only those where a pass would begin, once with the
 session's own texts and once without. The weights of the additive tables are fitted by Adam
 (Kingma and Ba 2015) on the log-loss; tables are left out at random (Srivastava et al. 2014) so that
 none leans on another. Same repositories, same file.
 
+The text is what people wrote there, or with a model what that writes in its place.
+
 The shipped one was fitted on the last 60 commits of werkzeug, click, pytest, black, scrapy,
 aiohttp, celery, sphinx, pip, tornado, marshmallow, starlette, jinja, pylint, cobra=*.go,
-vuejs/core=*.ts and ripgrep=*.rs. What is measured elsewhere is measured on others.
+vuejs/core=*.ts and ripgrep=*.rs; that for small models on what the bundled one wrote at
+the last 60 commits of click, werkzeug, marshmallow, starlette, scrapy and tornado.
+What is measured elsewhere is measured on others.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+import argparse
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -23,15 +31,19 @@ import numpy.typing as npt
 
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import load_settings
+from codespec.context.boundary import Boundary
+from codespec.context.healing import Vocabulary
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter, Neighbour
+from codespec.engine.local import LocalEngine
 from codespec.index.live import LiveDocument
 from codespec.index.text import encode, safe_cuts
 from codespec.models.registry import target_path
 from codespec.native import Planner
+from codespec.requests import CompletionRequest
 from codespec.types import NO_TOKENS, Context, Tokenizer, Tokens
 
-from .history import History
+from .history import History, Hunk
 from .replay import MAX_LEAVES, MAX_TOKENS, MIN_TOKENS, Session, Tree, Trees
 
 Features = npt.NDArray[np.uint16]
@@ -42,8 +54,39 @@ N_COMMITS = 60
 EPOCHS, BATCH, RATE, DROPOUT = 2, 2048, 0.01, 0.1
 
 
-def examples(root: Path, glob: str, tokenizer: Tokenizer) -> Iterator[tuple[Features, Accepted]]:
+class People:
+    """What stands in the history."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.boundary: Callable[[Context], Boundary] | None = None  # a hunk begins a line
+
+    def write(self, hunk: Hunk, document: LiveDocument) -> tuple[Context, Tokens]:
+        context = Context(NO_TOKENS, document.left, document.right, path=hunk.path, workspace=".")
+        return context, self.tokenizer.encode(hunk.text)
+
+
+class Model:
+    """What a model writes in its place."""
+
+    def __init__(self, engine: LocalEngine) -> None:
+        self.tokenizer = engine.tokenizer
+        self._engine = engine
+        vocabulary = Vocabulary(engine.tokenizer)
+        self.boundary: Callable[[Context], Boundary] | None = lambda c: Boundary(
+            c.left, c.healed, engine.tokenizer, vocabulary
+        )
+
+    def write(self, hunk: Hunk, document: LiveDocument) -> tuple[Context, Tokens]:
+        made = self._engine.generate(
+            CompletionRequest(hunk.prefix, hunk.suffix, path=hunk.path, drafters=())
+        )
+        return made.context, np.array(made.tokens, np.int32)
+
+
+def examples(root: Path, glob: str, writer: People | Model) -> Iterator[tuple[Features, Accepted]]:
     """Table entries of tokens that were weighed, and whether the text went on so."""
+    tokenizer = writer.tokenizer
     history, cuts = History(root, glob), safe_cuts(tokenizer)
     trees = Trees(history, tokenizer)
     planner = Planner(token_kinds(tokenizer))
@@ -51,35 +94,39 @@ def examples(root: Path, glob: str, tokenizer: Tokenizer) -> Iterator[tuple[Feat
     for commit in history.commits(N_COMMITS):
         session = Session()
         for hunk in commit.hunks:
-            truth = tokenizer.encode(hunk.text)
-            if not MIN_TOKENS <= len(truth) <= MAX_TOKENS:
+            written = tokenizer.encode(hunk.text)
+            if not MIN_TOKENS <= len(written) <= MAX_TOKENS:
                 continue
             session.replace(encode(hunk.removed, tokenizer, cuts))
             document.update(hunk.prefix, hunk.suffix)
-            context = Context(
-                NO_TOKENS, document.left, document.right, path=hunk.path, workspace="."
-            )
+            context, truth = writer.write(hunk, document)
             tree = trees.of(commit, hunk.path)
             for neighbours in ([], list(session.neighbours)):
-                yield from _replay(context, truth, document, tree, neighbours, planner)
-            session.write(truth)
+                drafter = _drafter(writer.boundary, document, tree, neighbours, planner)
+                yield from _replay(context, truth, drafter, planner)
+            session.write(written)
 
 
-def _replay(
-    context: Context,
-    truth: Tokens,
+def _drafter(
+    boundary: Callable[[Context], Boundary] | None,
     document: LiveDocument,
     tree: Tree,
     neighbours: list[Neighbour],
     planner: Planner,
-) -> Iterator[tuple[Features, Accepted]]:
-    drafter = LookupDrafter(
+) -> LookupDrafter:
+    return LookupDrafter(
         lambda path: document,
         lambda workspace: planner,
         lambda workspace: tree,
         lambda context: neighbours,
+        boundary=boundary,
         max_leaves=MAX_LEAVES,
     )
+
+
+def _replay(
+    context: Context, truth: Tokens, drafter: LookupDrafter, planner: Planner
+) -> Iterator[tuple[Features, Accepted]]:
     drafter.begin(context)
     for t in range(len(truth) - 1):
         drafter.propose(truth[:t], min(WIDTH, len(truth) - t - 1))
@@ -112,19 +159,33 @@ def fit(features: Features, accepted: Accepted) -> npt.NDArray[np.float32]:
     return weights.astype(np.float32)
 
 
-def main(output: Path, repositories: list[str]) -> None:
-    tokenizer = LlamaTokenizer(load_model(target_path(load_settings().model), vocab_only=True))
-    features: list[Features] = []
-    accepted: list[Accepted] = []
-    for name in repositories:
-        root, _, glob = name.partition("=")
-        found = list(examples(Path(root), glob or "*.py", tokenizer))
-        features += [f for f, _ in found]
-        accepted += [a for _, a in found]
-        print(f"{root}: {sum(len(a) for _, a in found)} tokens weighed", flush=True)
-    weights = fit(np.concatenate(features), np.concatenate(accepted))
+def writer_of(model: str | None) -> People | Model:
+    """model: as in the command; None for people."""
+    if model is None:
+        target = target_path(load_settings().model)
+        return People(LlamaTokenizer(load_model(target, vocab_only=True)))
+    target = "" if model == "bundled" else model
+    return Model(LocalEngine(load_settings({"model": {"target": target, "n_threads": 1}})))
+
+
+def weighed(repository: str, model: str | None) -> tuple[Features, Accepted]:
+    """All examples of a repository."""
+    root, _, glob = repository.partition("=")
+    found = list(examples(Path(root), glob or "*.py", writer_of(model)))
+    print(f"{root}: {sum(len(a) for _, a in found)} tokens weighed", flush=True)
+    return np.concatenate([f for f, _ in found]), np.concatenate([a for _, a in found])
+
+
+def main(output: Path, model: str | None, repositories: list[str]) -> None:
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        found = list(pool.map(weighed, repositories, repeat(model)))
+    weights = fit(np.concatenate([f for f, _ in found]), np.concatenate([a for _, a in found]))
     output.write_bytes(weights.astype("<f2").tobytes())
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    parser = argparse.ArgumentParser(description="Fits the priors that codespec ships.")
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--model", help="a GGUF file, or bundled")
+    parser.add_argument("repositories", nargs="+", metavar="REPO[=GLOB]")
+    main(**vars(parser.parse_args()))

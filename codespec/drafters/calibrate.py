@@ -2,7 +2,8 @@
 
 The prior comes with codespec: weights fitted on replayed edits of repositories (`codespec_bench.
 prior`). Every outcome moves them; what a workspace taught is kept in the cache folder, apart for
-each model. No text can be read from it.
+each model, and a new workspace starts with what that model's last one taught. No text can be read
+from it.
 """
 
 from __future__ import annotations
@@ -31,10 +32,19 @@ SAVE_EVERY = 64
 _MAGIC = b"CSACC001"
 
 
+_SMALL = 100_000_000
+_ANY = "*"  # stands for the workspace used last; no folder's path
+
+
 @cache
-def prior() -> State:
-    """(Planner.n_weights,) the weights to start from."""
-    stored = files("codespec.drafters").joinpath("prior.bin").read_bytes()
+def prior(n_params: int = _SMALL) -> State:
+    """(Planner.n_weights,) the weights to start from, for a target of so many parameters.
+
+    Fitted on what people wrote, which good models come close to. A small model says again what it
+    has before it much more often; its weights are fitted on what the bundled one writes.
+    """
+    name = "prior.bin" if n_params >= _SMALL else "prior_small.bin"
+    stored = files("codespec.drafters").joinpath(name).read_bytes()
     return np.frombuffer(stored, "<f2").astype(np.float32)
 
 
@@ -65,11 +75,17 @@ class Planners:
     kinds:  see `kinds.token_kinds`.
     model:  identity of the target; what is accepted depends on who accepts.
     folder: where to remember, None for not at all. A cache: anything in it may be damaged or go.
+    start:  what to begin with where nothing is remembered, see `prior`.
     """
 
     def __init__(
-        self, kinds: npt.NDArray[np.uint8], model: str = "", folder: Path | None = None
+        self,
+        kinds: npt.NDArray[np.uint8],
+        model: str = "",
+        folder: Path | None = None,
+        start: State | None = None,
     ) -> None:
+        self._start = prior() if start is None else start
         self._kinds = kinds
         self._model = model
         self._folder = folder
@@ -95,17 +111,20 @@ class Planners:
 
     def _open(self, workspace: str) -> Planner:
         planner = Planner(self._kinds)
-        planner.load(prior())
-        state = read_state(self._path(workspace)) if self._folder else None
-        if state is not None:
-            with contextlib.suppress(ValueError):  # of another version
-                planner.load(state)
+        planner.load(self._start)
+        for name in (_ANY, workspace) if self._folder else ():
+            state = read_state(self._path(name))
+            if state is not None:
+                with contextlib.suppress(ValueError):  # of another version
+                    planner.load(state)
         return planner
 
     def _save(self, workspace: str) -> None:
         if self._folder and self._n_unsaved.pop(workspace, 0):
+            state = self._known[workspace].state()
             with contextlib.suppress(OSError):
-                write_state(self._path(workspace), self._known[workspace].state())
+                for name in (workspace, _ANY):
+                    write_state(self._path(name), state)
 
     def _path(self, workspace: str) -> Path:
         name = hashlib.sha256(f"{workspace}\0{self._model}".encode("utf-8", "replace")).hexdigest()

@@ -10,7 +10,7 @@ from codespec.backends.llama import LlamaTokenizer
 from codespec.config import Settings
 from codespec.context.boundary import Boundary
 from codespec.context.healing import Vocabulary
-from codespec.drafters.calibrate import Planners
+from codespec.drafters.calibrate import Planners, prior
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter, Repository
@@ -53,6 +53,7 @@ class Drafting:
             token_kinds(tokenizer),
             f"{info.name}:{info.file_bytes}",
             config.cache_dir() / "acceptance",
+            prior(info.n_params),
         )
         check_drafters(settings.drafting.drafters)
         self._drafters: dict[str, Drafter] = {

@@ -181,21 +181,46 @@ def test_learning_survives_in_the_cache_folder(tmp_path):
     planners.save()
     again = Planners(KINDS, "model", tmp_path).of("/w")
     np.testing.assert_array_equal(again.state(), learned.state())
-    # Another model, another folder: as shipped.
-    for workspace, model in (("/w", "other"), ("/v", "model")):
-        state = Planners(KINDS, model, tmp_path).of(workspace).state()
-        np.testing.assert_array_equal(state[: len(prior())], prior())
+    # A new workspace starts from there, another model as shipped.
+    new = Planners(KINDS, "model", tmp_path).of("/v")
+    np.testing.assert_array_equal(new.state(), learned.state())
+    for start in (None, prior(1_000_000)):
+        state = Planners(KINDS, "other", tmp_path, start).of("/w").state()
+        shipped = prior() if start is None else start
+        np.testing.assert_array_equal(state[: len(shipped)], shipped)
     assert not any(b"/w" in f.read_bytes() for f in tmp_path.iterdir())
+
+
+def test_a_workspace_keeps_its_own(tmp_path):
+    planners = Planners(KINDS, "model", tmp_path)
+    first, found = planners.of("/v"), proposal(b"alpha alpha", b"alph")
+    planners.save()
+    second = planners.of("/w")
+    for planner in (first, second):
+        planner.begin(NO_TOKENS, NO_TOKENS)
+    plan(second, (Source.PREFIX, found))
+    second.learn([7], 1)
+    planners.save()
+    again = Planners(KINDS, "model", tmp_path)
+    np.testing.assert_array_equal(again.of("/v").state(), first.state())
+    np.testing.assert_array_equal(again.of("/w").state(), second.state())
+    assert (first.state() != second.state()).any()
+
+
+def test_small_models_have_a_prior_of_their_own():
+    assert prior(10_000_000).shape == prior(7_000_000_000).shape == prior().shape
+    assert (prior(10_000_000) != prior()).any()
+    np.testing.assert_array_equal(prior(7_000_000_000), prior())
 
 
 def test_it_is_saved_now_and_then_and_on_the_way_out(tmp_path):
     planners = Planners(KINDS, "", tmp_path)
     for _ in range(SAVE_EVERY):
         planners.of("/w")
-    assert len(list(tmp_path.iterdir())) == 1
+    assert len(list(tmp_path.iterdir())) == 2  # the workspace's, and the last one's
     for i in range(MAX_WORKSPACES + 3):
         planners.of(f"/{i}")
-    assert len(list(tmp_path.iterdir())) == 4
+    assert len(list(tmp_path.iterdir())) == 5
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "text", "nan", "huge", "short"])
@@ -203,7 +228,8 @@ def test_damage_gives_the_prior(tmp_path, damage):
     planners = Planners(KINDS, "", tmp_path)
     planners.of("/w")
     planners.save()
-    (file,) = tmp_path.iterdir()
+    file, last = tmp_path.iterdir()
+    last.unlink()
     stored = file.read_bytes()
     sound = read_state(file)
     assert sound is not None
