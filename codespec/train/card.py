@@ -103,8 +103,8 @@ so other weights; with `--tokens` instead of `--minutes` a run on the same corpu
 
 
 OPTIMISERS = """\
-Muon for the matrices (Jordan et al. 2024), AdamW for the rest, bf16 arithmetic, warmup, stable
-rate, linear decay to zero."""
+Muon for the matrices (Jordan et al. 2024), AdamW for the rest, arithmetic in bf16 or, where that is
+quicker, in float32, warmup, stable rate, linear decay to zero."""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

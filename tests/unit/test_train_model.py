@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from codespec.train import parallel
 from codespec.train.model import (
     LinearCrossEntropy,
     Llama,
@@ -15,7 +16,7 @@ from codespec.train.model import (
     rotate,
 )
 from codespec.train.optim import Muon, make_optimisers, orthogonalise
-from codespec.train.parallel import GradientPool
+from codespec.train.parallel import GradientPool, precision
 from codespec.train.recipe import RECIPES
 from tests.training import TINY
 
@@ -163,7 +164,7 @@ def test_muon_descends() -> None:
 def test_pooled_gradients_are_those_of_the_whole_batch(n_workers: int) -> None:
     model = fresh_model()
     batch = tokens(6, 21)
-    with torch.autocast("cpu", torch.bfloat16):
+    with precision(model.device):
         whole = model.loss(batch)
     expected = torch.autograd.grad(whole, list(model.parameters()))
     with GradientPool(model, n_workers) as pool:
@@ -173,3 +174,18 @@ def test_pooled_gradients_are_those_of_the_whole_batch(n_workers: int) -> None:
         assert weight.grad is not None
         # bf16 arithmetic: the parts round differently from the whole.
         assert (weight.grad - want).norm() < 0.05 * want.norm()
+
+
+@pytest.mark.parametrize("quicker", [torch.bfloat16, torch.float32])
+def test_products_are_made_in_the_type_that_is_quicker_here(
+    quicker: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel, "_product_s", lambda matrix: float(matrix.dtype != quicker))
+    parallel.arithmetic.cache_clear()
+    try:
+        assert parallel.arithmetic(torch.device("cpu")) == quicker
+        with precision(torch.device("cpu")):
+            assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == quicker
+        assert orthogonalise(torch.randn(8, 4)).dtype == torch.float32
+    finally:
+        parallel.arithmetic.cache_clear()
