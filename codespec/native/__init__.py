@@ -3,9 +3,12 @@
 `SuffixAutomaton` follows an open document edit by edit; `Segment` is the frozen, memory-mapped
 form for everything else; both return a `Proposal`. `Sources` asks all that serve a request, and
 `Planner` weighs what they offer and chooses the draft. `Batch` and `Rows` are what goes into a
-pass and comes out of it. The contracts stand in `_core.pyi`.
+pass and comes out of it. The contracts stand in `_core.pyi`. `KERNELS` is a library of its own.
 """
 
+from pathlib import Path
+
+from codespec.native import _core
 from codespec.native._core import (
     MAX_DEPTH,
     MAX_WORD_BYTES,
@@ -21,7 +24,11 @@ from codespec.native._core import (
     build_segment,
 )
 
+KERNELS = Path(_core.__file__).with_name("libcodespec_kernels.so")
+"""Products of matrices for llama.cpp (kernels/); not there on every platform."""
+
 __all__ = [
+    "KERNELS",
     "MAX_DEPTH",
     "MAX_WORD_BYTES",
     "Batch",

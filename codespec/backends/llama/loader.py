@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import llama_cpp
-
+from codespec.backends.llama import kernels
+from codespec.backends.llama.kernels import llama_cpp
 from codespec.backends.llama.memory import check_fits
 from codespec.context.fim import FAMILIES
 from codespec.errors import ModelError
@@ -21,8 +21,8 @@ from codespec.types import FimOrder, FimTokens, ModelInfo
 # llama_cpp is ctypes and has no useful types; the Any stays inside this package.
 lib: Any = llama_cpp
 
-BUILD: str = llama_cpp.__version__
-"""Names the build of llama.cpp: its kernels, and so what a pass costs."""
+BUILD: str = llama_cpp.__version__ + (f"+{kernels.NAME}" if kernels.NAME else "")
+"""Names the build of llama.cpp and the kernels: what a pass costs depends on them."""
 
 
 def _with_addresses(name: str) -> Any:

@@ -1,0 +1,159 @@
+// How a product is cut up. For one instruction set a file includes this with `Isa` defined, so all
+// of it is local to that file: the linker must not merge what was compiled for different
+// processors.
+//
+// llama.cpp multiplies row by row, and for several columns column by column. Here as many rows as
+// a register has lanes go together: of a block, dword t of each row is in lane r of register t, so
+// a dword of a column, given to all lanes, is multiplied with all rows at once, sums stay in their
+// lanes, and what it takes to bring weights into that order is paid once for all columns. Passes
+// over one to some sixteen tokens then take the time that the weights take from memory.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "product.h"
+
+namespace codespec {
+namespace {
+
+constexpr std::int64_t kStates = 128;  // columns that one reading of the weights serves
+
+// `Format` gives: Weights, kRows rows of one block, and `load`; State, what is known of a column's
+// block before, and `prepare`; `multiply<N>`, which adds a block's share to the sums of N columns.
+template <class Format>
+class Panels {
+  using Weights = typename Format::Weights;
+  using State = typename Format::State;
+  using Sums = typename Format::Sums;
+  static constexpr int kRows = Format::kRows, kColumns = Format::kColumns;
+
+ public:
+  // n_rows must be kRows at least.
+  static void multiply(const Product& p) {
+    const std::int64_t n_tiles = (p.n_rows + kRows - 1) / kRows;
+    const std::int64_t first = n_tiles * p.thread / p.n_threads;
+    const std::int64_t last = n_tiles * (p.thread + 1) / p.n_threads;
+    if (first == last) return;
+    for (std::int64_t start = 0; start < p.n_columns; start += kStates) {
+      const std::int64_t left = p.n_columns - start, n = left < kStates ? left : kStates;
+      if (n <= kColumns) {
+        narrow(p, first, last, start, static_cast<int>(n));
+      } else {
+        wide(p, first, last, start, n);
+      }
+    }
+  }
+
+ private:
+  // The last tile ends with the matrix and so may begin in the one before: `skip` rows are its.
+  struct Place {
+    std::int64_t row;
+    int skip;
+  };
+  static Place place(const Product& p, std::int64_t tile) {
+    const std::int64_t row = tile * kRows, end = p.n_rows - kRows;
+    return row <= end ? Place{row, 0} : Place{end, static_cast<int>(row - end)};
+  }
+
+  static void prepare(const Product& p, std::int64_t start, int n, State* out) {
+    for (int j = 0; j < n; ++j) {
+      const std::byte* column = p.states + (start + j) * p.states_stride;
+      for (std::int64_t b = 0; b < p.n_blocks; ++b) {
+        out[b * n + j] = Format::prepare(column + b * Format::kStateBytes);
+      }
+    }
+  }
+
+  // Few columns: weights go from memory through registers, once.
+  static void narrow(const Product& p, std::int64_t first, std::int64_t last, std::int64_t start,
+                     int n) {
+    auto* states =
+        reinterpret_cast<State*>(scratch(sizeof(State) * static_cast<std::size_t>(p.n_blocks * n)));
+    prepare(p, start, n, states);
+    kNarrow[static_cast<std::size_t>(n - 1)](p, first, last, start, states);
+  }
+
+  // Many: a tile is brought into order once, then all panels of columns take it from the cache.
+  static void wide(const Product& p, std::int64_t first, std::int64_t last, std::int64_t start,
+                   std::int64_t n) {
+    const auto n_blocks = static_cast<std::size_t>(p.n_blocks),
+               n_states = static_cast<std::size_t>(n);
+    std::byte* memory = scratch(n_blocks * (sizeof(Weights) + sizeof(State) * n_states));
+    auto* weights = reinterpret_cast<Weights*>(memory);
+    auto* states = reinterpret_cast<State*>(memory + n_blocks * sizeof(Weights));
+    const std::int64_t n_panels = (n + kColumns - 1) / kColumns;
+    const auto begin = [&](std::int64_t panel) { return n * panel / n_panels; };  // even ones
+    for (std::int64_t i = 0; i < n_panels; ++i) {
+      prepare(p, start + begin(i), static_cast<int>(begin(i + 1) - begin(i)),
+              states + begin(i) * p.n_blocks);
+    }
+    for (std::int64_t tile = first; tile < last; ++tile) {
+      const Place at = place(p, tile);
+      const std::byte* rows = p.weights + at.row * p.weights_stride;
+      for (std::int64_t b = 0; b < p.n_blocks; ++b) {
+        weights[b] = Format::load(rows + b * Format::kBlockBytes, p.weights_stride);
+      }
+      for (std::int64_t i = 0; i < n_panels; ++i) {
+        const auto width = static_cast<std::size_t>(begin(i + 1) - begin(i));
+        kPanel[width - 1](p, at, start + begin(i), weights, states + begin(i) * p.n_blocks);
+      }
+    }
+  }
+
+  template <int N>
+  static void narrow_panel(const Product& p, std::int64_t first, std::int64_t last,
+                           std::int64_t start, const State* states) {
+    constexpr int kStep = kRows * Format::kBlockBytes;
+    const std::byte* columns = p.states + start * p.states_stride;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+      const Place at = place(p, tile);
+      const std::byte* rows = p.weights + at.row * p.weights_stride;
+      const std::byte* next = rows + kRows * p.weights_stride;
+      Sums sums[N]{};
+      for (std::int64_t b = 0; b < p.n_blocks; ++b) {
+        // A processor foresees one stream better than one per row: the next tile, line by line.
+        for (int line = 0; line < kStep; line += 64) __builtin_prefetch(next + b * kStep + line);
+        const Weights weights = Format::load(rows + b * Format::kBlockBytes, p.weights_stride);
+        Format::template multiply<N>(weights, columns + b * Format::kStateBytes, p.states_stride,
+                                     states + b * N, sums);
+      }
+      store<N>(p, at, start, sums);
+    }
+  }
+
+  template <int N>
+  static void panel(const Product& p, Place at, std::int64_t start, const Weights* weights,
+                    const State* states) {
+    const std::byte* columns = p.states + start * p.states_stride;
+    Sums sums[N]{};
+    for (std::int64_t b = 0; b < p.n_blocks; ++b) {
+      Format::template multiply<N>(weights[b], columns + b * Format::kStateBytes, p.states_stride,
+                                   states + b * N, sums);
+    }
+    store<N>(p, at, start, sums);
+  }
+
+  template <int N>
+  static void store(const Product& p, Place at, std::int64_t start, const Sums* sums) {
+    for (int j = 0; j < N; ++j) {
+      Format::store(p.out + (start + j) * p.out_stride + at.row, sums[j], at.skip);
+    }
+  }
+
+  template <int... N>
+  static constexpr auto narrow_panels(std::integer_sequence<int, N...>) {
+    return std::array{&narrow_panel<N + 1>...};
+  }
+  template <int... N>
+  static constexpr auto panels(std::integer_sequence<int, N...>) {
+    return std::array{&panel<N + 1>...};
+  }
+  static constexpr auto kNarrow = narrow_panels(std::make_integer_sequence<int, kColumns>{});
+  static constexpr auto kPanel = panels(std::make_integer_sequence<int, kColumns>{});
+};
+
+}  // namespace
+}  // namespace codespec

@@ -1,0 +1,40 @@
+// Products of quantised weights with the states of a few tokens.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace codespec {
+
+// out[column * out_stride + row] = sum over k of weights[row][k] * states[column][k].
+//
+// A row is n_blocks of ggml's blocks, strides of rows and columns are in bytes, of `out` in floats.
+// The rows are shared by n_threads calls, each with its own `thread`.
+struct Product {
+  int thread, n_threads;
+  std::int64_t n_rows, n_columns, n_blocks;
+  const std::byte* weights;
+  std::int64_t weights_stride;
+  const std::byte* states;
+  std::int64_t states_stride;
+  float* out;
+  std::int64_t out_stride;
+};
+
+// What one instruction set offers; null: nothing for weights of that kind. A result depends on the
+// row and the column alone, never on how many columns there are: a token gets the same logits, to
+// the bit, whatever is verified with it.
+struct Kernels {
+  using Kernel = void (*)(const Product&);
+  const char* name;
+  int min_rows;
+  Kernel q8_0;  // states are q8_0, too
+};
+
+extern const Kernels kAvx512Vnni;
+
+// At least so many bytes, aligned to a cache line, of the calling thread's own; the next call in
+// the thread may return the same.
+std::byte* scratch(std::size_t n_bytes);
+
+}  // namespace codespec
