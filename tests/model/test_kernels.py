@@ -7,6 +7,7 @@ import ctypes
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,13 @@ from codespec.types import NO_DRAFT, Draft
 pytestmark = pytest.mark.skipif(not kernels.NAME, reason=f"no kernels: {kernels.WHY_NOT}")
 
 Q8_0 = np.dtype([("scale", np.float16), ("numbers", np.int8, 32)])
+
+
+@pytest.fixture(params=kernels.NAMES)
+def instructions(request: pytest.FixtureRequest) -> Iterator[str]:
+    kernels.use(True, request.param)
+    yield request.param
+    kernels.use(True)
 
 
 def blocks(rng: np.random.Generator, n: int, n_blocks: int) -> Any:
@@ -52,6 +60,7 @@ def product(weights: Any, states: Any, n_threads: int = 1) -> Any:
     return out
 
 
+@pytest.mark.usefixtures("instructions")
 @pytest.mark.parametrize("n_rows", [16, 17, 31, 64, 100])
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 7, 8, 16, 17, 33, 128, 129, 150])
 def test_products_are_right(n_rows: int, n_columns: int) -> None:
@@ -63,6 +72,7 @@ def test_products_are_right(n_rows: int, n_columns: int) -> None:
         assert (np.abs(product(weights, states, n_threads) - expected) <= 2e-6 * size).all()
 
 
+@pytest.mark.usefixtures("instructions")
 def test_a_column_is_the_same_to_the_bit_in_any_company() -> None:
     rng = np.random.default_rng(5)
     weights, states = blocks(rng, 90, 28), blocks(rng, 200, 28)
@@ -71,6 +81,7 @@ def test_a_column_is_the_same_to_the_bit_in_any_company() -> None:
         assert (product(weights, states[:n_columns], 2) == alone[:n_columns]).all()
 
 
+@pytest.mark.usefixtures("instructions")
 def test_the_ends_of_the_range_do_not_overflow() -> None:
     for weight, state in ((-128, -128), (-128, 127), (127, -128), (127, 127)):
         weights, states = np.zeros((16, 2), Q8_0), np.zeros((3, 2), Q8_0)
@@ -100,7 +111,9 @@ def logits(target: LlamaTarget, tokens: Any, n_drafted: int) -> Any:
 
 
 @pytest.mark.parametrize("n_drafted", [0, 1, 3, 16])
-def test_a_model_says_the_same_with_them(target: LlamaTarget, n_drafted: int) -> None:
+def test_a_model_says_the_same_with_them(
+    target: LlamaTarget, instructions: str, n_drafted: int
+) -> None:
     tokens = np.random.default_rng(3).integers(10, 8000, 120, np.int32)
     before = kernels.n_products()
     ours = logits(target, tokens, n_drafted)
@@ -112,7 +125,7 @@ def test_a_model_says_the_same_with_them(target: LlamaTarget, n_drafted: int) ->
         theirs = logits(target, tokens, n_drafted)
         assert kernels.n_products() == before
     finally:
-        kernels.use(True)
+        kernels.use(True, instructions)
     assert np.abs(ours - theirs).max() < 0.2 * theirs.std()
     assert np.corrcoef(ours.ravel(), theirs.ravel())[0, 1] > 0.999
 
@@ -132,6 +145,12 @@ def report(script: str, **environment: str) -> str:
 def test_they_can_be_switched_off() -> None:
     assert report("") == kernels.NAME
     assert report("", CODESPEC_KERNELS="off") == "switched off by CODESPEC_KERNELS"
+    assert report("", CODESPEC_KERNELS="avx9") == "this processor has no avx9"
+
+
+def test_other_instructions_can_be_chosen() -> None:
+    for name in kernels.NAMES:
+        assert report("", CODESPEC_KERNELS=name) == name
 
 
 def test_they_stay_out_where_llama_cpp_was_there_first() -> None:

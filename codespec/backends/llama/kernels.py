@@ -5,7 +5,8 @@ linker binds that name to the first library that has it: ours, if that is loaded
 llama_cpp is imported here, after it, and nowhere else.
 
 Linux on x86-64 alone; with CODESPEC_KERNELS=off, and wherever something is not as expected,
-llama.cpp multiplies as ever.
+llama.cpp multiplies as ever. Any of NAMES in that variable chooses other instructions than the
+best.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def _load() -> Any:
     except OSError as error:
         return str(error)
     library.codespec_kernels_name.restype = ctypes.c_char_p
-    library.codespec_kernels_use.argtypes = [ctypes.c_bool, ctypes.c_void_p]
+    library.codespec_kernels_name.argtypes = [ctypes.c_size_t]
+    library.codespec_kernels_use.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
     library.codespec_kernels_count.restype = ctypes.c_int64
     library.llamafile_sgemm.restype = ctypes.c_bool
     library.llamafile_sgemm.argtypes = [
@@ -79,6 +81,14 @@ _library = _load()
 import llama_cpp  # noqa: E402  # after the library
 
 
+def _names() -> list[str]:
+    """The instruction sets that this processor and they have, the best first."""
+    out: list[str] = []
+    while not isinstance(_library, str) and (name := _library.codespec_kernels_name(len(out))):
+        out.append(name.decode())
+    return out
+
+
 def _connect() -> tuple[int, str, str]:
     """llama.cpp's own function, the instruction set, and why there is none."""
     if isinstance(_library, str):
@@ -89,24 +99,27 @@ def _connect() -> tuple[int, str, str]:
         original = ctypes.cast(backend._lib.llamafile_sgemm, ctypes.c_void_p).value
     except AttributeError:
         return 0, "", "llama.cpp was built without llamafile_sgemm"
-    name = _library.codespec_kernels_name().decode()
-    _library.codespec_kernels_use(bool(name), original)
-    if not name:
-        return 0, "", "this processor has no instructions for them"
+    name = os.environ.get("CODESPEC_KERNELS") or next(iter(NAMES), "")
+    _library.codespec_kernels_use(name.encode(), original)
+    if name not in NAMES:
+        return 0, "", f"this processor has no {name or 'instructions for them'}"
     if not _is_right(_library):
-        _library.codespec_kernels_use(False, original)
+        _library.codespec_kernels_use(b"", original)
         return 0, "", "they multiply wrongly here"
     return original or 0, name, ""
 
+
+NAMES = _names()
+"""The instruction sets that can be used here, the best first."""
 
 _ORIGINAL, NAME, WHY_NOT = _connect()
 """The instruction set that they use, as NAME; where llama.cpp multiplies "", and WHY_NOT."""
 
 
-def use(wanted: bool) -> None:
-    """Multiply with them from now on, or as llama.cpp does; for comparing the two."""
+def use(wanted: bool, name: str = NAME) -> None:
+    """Multiply with them (one of NAMES) from now on, or as llama.cpp does; to compare."""
     if NAME:
-        _library.codespec_kernels_use(wanted, _ORIGINAL)
+        _library.codespec_kernels_use(name.encode() if wanted else b"", _ORIGINAL)
 
 
 def n_products() -> int:
@@ -114,4 +127,4 @@ def n_products() -> int:
     return int(_library.codespec_kernels_count()) if NAME else 0
 
 
-__all__ = ["NAME", "WHY_NOT", "llama_cpp", "n_products", "use"]
+__all__ = ["NAME", "NAMES", "WHY_NOT", "llama_cpp", "n_products", "use"]

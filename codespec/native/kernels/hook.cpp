@@ -4,9 +4,12 @@
 // passes on.
 //
 // The order of the arguments is ggml's (ggml-cpu/llamafile/sgemm.h), as are the numbers of types.
+#include <cpuid.h>
+
+#include <array>
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 
@@ -28,20 +31,35 @@ using Sgemm = bool (*)(const ComputeParams*, std::int64_t, std::int64_t, std::in
                        std::int64_t, const void*, std::int64_t, void*, std::int64_t, int, int, int);
 
 std::atomic<Sgemm> next{nullptr};
-std::atomic<bool> is_on{false};
+std::atomic<const Kernels*> in_use{nullptr};
 std::atomic<std::int64_t> n_products{0};
 
-const Kernels* find() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")) {
-    return &kAvx512Vnni;
-  }
-#endif
-  return nullptr;
+// Not all compilers know the name of this one. That the system keeps the registers is what comes
+// with AVX2.
+bool has_avx_vnni() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1U << 4)) != 0;
 }
 
-const Kernels* const kernels = find();
+// What this processor has, the best first; the rest null.
+std::array<const Kernels*, 3> find() {
+  std::array<const Kernels*, 3> out{};
+  std::size_t n = 0;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")) {
+    out[n++] = &kAvx512Vnni;
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("f16c")) {
+#if defined(CODESPEC_AVX_VNNI)
+    if (has_avx_vnni()) out[n++] = &kAvxVnni;
+#endif
+    out[n++] = &kAvx2;
+  }
+  return out;
+}
+
+const std::array<const Kernels*, 3> found = find();
 
 struct Free {
   void operator()(std::byte* memory) const { ::operator delete(memory, std::align_val_t{kLine}); }
@@ -65,15 +83,19 @@ std::byte* scratch(std::size_t n_bytes) {
 
 #define CODESPEC_API extern "C" __attribute__((visibility("default")))
 
-// The instruction set that they use; "" where there is none for this processor.
-CODESPEC_API const char* codespec_kernels_name() {
-  return codespec::kernels == nullptr ? "" : codespec::kernels->name;
+// The instruction sets that this processor and they have, the best first; null after the last.
+CODESPEC_API const char* codespec_kernels_name(std::size_t i) {
+  const bool is_there = i < codespec::found.size() && codespec::found[i] != nullptr;
+  return is_there ? codespec::found[i]->name : nullptr;
 }
 
-// From now on, or no longer; original: the backend's own function.
-CODESPEC_API void codespec_kernels_use(bool wanted, codespec::Sgemm original) {
+// From now on those of that name, or none; original: the backend's own function.
+CODESPEC_API void codespec_kernels_use(const char* name, codespec::Sgemm original) {
   codespec::next = original;
-  codespec::is_on = wanted && codespec::kernels != nullptr;
+  codespec::in_use = nullptr;
+  for (const codespec::Kernels* kernels : codespec::found) {
+    if (kernels != nullptr && std::strcmp(kernels->name, name) == 0) codespec::in_use = kernels;
+  }
 }
 
 // Products made by them, counted by thread.
@@ -84,8 +106,9 @@ CODESPEC_API bool llamafile_sgemm(const codespec::ComputeParams* params, std::in
                                   const void* b, std::int64_t ldb, void* c, std::int64_t ldc,
                                   int a_type, int b_type, int c_type) {
   using namespace codespec;
-  if (is_on.load(std::memory_order_relaxed) && a_type == kQ8_0 && b_type == kQ8_0 &&
-      c_type == kF32 && m >= kernels->min_rows) {
+  const Kernels* kernels = in_use.load(std::memory_order_relaxed);
+  if (kernels != nullptr && a_type == kQ8_0 && b_type == kQ8_0 && c_type == kF32 &&
+      m >= kernels->min_rows) {
     if (params->ith == 0) n_products.fetch_add(1, std::memory_order_relaxed);
     kernels->q8_0({params->ith, params->nth, m, n, k, static_cast<const std::byte*>(a),
                    lda * kQ8_0Bytes, static_cast<const std::byte*>(b), ldb * kQ8_0Bytes,

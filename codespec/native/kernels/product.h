@@ -31,7 +31,7 @@ struct Kernels {
   Kernel q8_0;  // states are q8_0, too
 };
 
-extern const Kernels kAvx512Vnni;
+extern const Kernels kAvx512Vnni, kAvxVnni, kAvx2;
 
 // At least so many bytes, aligned to a cache line, of the calling thread's own; the next call in
 // the thread may return the same.

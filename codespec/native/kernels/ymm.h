@@ -1,0 +1,128 @@
+// Eight rows at once, in registers of 256 bits: what AVX2 and AVX-VNNI have in common. All of it is
+// local to the file that includes it, as in panels.h.
+#pragma once
+
+#include <immintrin.h>
+
+#include "panels.h"
+
+namespace codespec {
+namespace {
+
+// ggml's block of 32 numbers: a scale in half precision, then as many signed bytes.
+//
+// `Dot` gives: kColumns; kOffset, by which bytes are moved up before (0 or -128, the same); State,
+// what is known of a column's block before, its `prepare` and `begin`, where a sum starts; Factor
+// and `factor`, four bytes of each row as they are multiplied; `add`, which adds the product with
+// dword t of a column; kScale, by which sums come out too large.
+template <class Dot>
+struct Q8_0 {
+  static constexpr int kRows = 8, kColumns = Dot::kColumns, kBlockBytes = 34, kStateBytes = 34;
+  static constexpr int kGroup = Dot::kGroup;
+  using Sums = __m256;
+  using State = typename Dot::State;
+
+  struct Weights {
+    __m256i bytes[8];
+    __m256 scales;
+  };
+
+  static State prepare(const std::byte* block) { return Dot::prepare(block); }
+
+  [[gnu::always_inline]] static inline Weights load(const std::byte* block, std::int64_t stride) {
+    Weights out;
+    transpose(block + 2, stride, out.bytes);
+    for (__m256i& bytes : out.bytes) bytes = Dot::ready(bytes);
+    out.scales = halves(block, stride);
+    return out;
+  }
+
+  // More columns than registers for their sums go in halves.
+  template <int N>
+  [[gnu::always_inline]] static inline void multiply(const Weights& weights,
+                                                     const std::byte* column, std::int64_t stride,
+                                                     const State* states, __m256* sums) {
+    if constexpr (N > kGroup) {
+      constexpr int kHalf = N / 2;
+      multiply<kHalf>(weights, column, stride, states, sums);
+      multiply<N - kHalf>(weights, column + kHalf * stride, stride, states + kHalf, sums + kHalf);
+    } else {
+      __m256i dots[N];
+      for (int j = 0; j < N; ++j) dots[j] = Dot::begin(states[j]);
+#pragma GCC unroll 8
+      for (int t = 0; t < 8; ++t) {
+        const auto factor = Dot::factor(weights.bytes[t]);
+#pragma GCC unroll 16
+        for (int j = 0; j < N; ++j) {
+          dots[j] = Dot::add(dots[j], factor, column + j * stride + 2, states[j], t);
+        }
+      }
+#pragma GCC unroll 16
+      for (int j = 0; j < N; ++j) {
+        const __m256 scale = _mm256_mul_ps(weights.scales, _mm256_set1_ps(states[j].scale));
+        sums[j] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dots[j]), scale, sums[j]);
+      }
+    }
+  }
+
+  static void store(float* out, __m256 sums, int skip) {
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    _mm256_maskstore_ps(out, _mm256_cmpgt_epi32(lanes, _mm256_set1_epi32(skip - 1)), sums);
+  }
+
+ private:
+  // Eight rows of 32 bytes: dword t of each in the lanes of register t.
+  [[gnu::always_inline]] static inline void transpose(const std::byte* rows, std::int64_t stride,
+                                                      __m256i* out) {
+    const auto quarter = [&](int r, int half) {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows + r * stride + 16 * half));
+    };
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      __m256i pairs[4];
+#pragma GCC unroll 4
+      for (int r = 0; r < 4; ++r) {
+        pairs[r] = _mm256_inserti128_si256(_mm256_castsi128_si256(quarter(r, half)),
+                                           quarter(r + 4, half), 1);
+      }
+      const __m256i low01 = _mm256_unpacklo_epi32(pairs[0], pairs[1]);
+      const __m256i low23 = _mm256_unpacklo_epi32(pairs[2], pairs[3]);
+      const __m256i high01 = _mm256_unpackhi_epi32(pairs[0], pairs[1]);
+      const __m256i high23 = _mm256_unpackhi_epi32(pairs[2], pairs[3]);
+      out[4 * half + 0] = _mm256_unpacklo_epi64(low01, low23);
+      out[4 * half + 1] = _mm256_unpackhi_epi64(low01, low23);
+      out[4 * half + 2] = _mm256_unpacklo_epi64(high01, high23);
+      out[4 * half + 3] = _mm256_unpackhi_epi64(high01, high23);
+    }
+  }
+
+  // The half-precision number at the beginning of eight rows. No gather, which is slow where its
+  // leaks are mended.
+  [[gnu::always_inline]] static inline __m256 halves(const std::byte* rows, std::int64_t stride) {
+    const auto row = [&](int r) {
+      int dword;
+      __builtin_memcpy(&dword, rows + r * stride, sizeof dword);
+      return _mm_cvtsi32_si128(dword);
+    };
+    const __m128i first =
+        _mm_unpacklo_epi32(_mm_unpacklo_epi16(row(0), row(1)), _mm_unpacklo_epi16(row(2), row(3)));
+    const __m128i last =
+        _mm_unpacklo_epi32(_mm_unpacklo_epi16(row(4), row(5)), _mm_unpacklo_epi16(row(6), row(7)));
+    return _mm256_cvtph_ps(_mm_unpacklo_epi64(first, last));
+  }
+};
+
+[[gnu::always_inline]] inline int dword(const void* bytes) {
+  int out;
+  __builtin_memcpy(&out, bytes, sizeof out);
+  return out;
+}
+
+[[gnu::always_inline]] inline float half(const std::byte* bytes) {
+  std::uint16_t out;
+  __builtin_memcpy(&out, bytes, sizeof out);
+  return _cvtsh_ss(out);
+}
+
+}  // namespace
+}  // namespace codespec
