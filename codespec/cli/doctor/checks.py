@@ -32,6 +32,7 @@ def build() -> Iterator[Finding]:
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     yield Finding("build", "ok", f"codespec {__version__} on {system}")
     try:
+        from codespec.backends.llama import kernels
         from codespec.backends.llama.loader import gpu_backend, lib
 
         llama = version("llama-cpp-python")
@@ -43,6 +44,9 @@ def build() -> Iterator[Finding]:
         return
     backend = gpu_backend()
     yield Finding("build", "ok", f"llama-cpp-python {llama}, models run on {backend}")
+    if backend == "cpu":
+        whose = f"our own ({kernels.NAME})" if kernels.NAME else f"llama.cpp's: {kernels.WHY_NOT}"
+        yield Finding("build", "ok", f"products of matrices: {whose}")
     if backend == "cpu" and shutil.which("nvidia-smi"):
         if lib.llama_supports_gpu_offload():
             why, step = "CODESPEC_BACKEND=cpu keeps models off it", "Unset CODESPEC_BACKEND."
