@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from codespec.backends.llama import LlamaTarget, load_model
+from codespec.backends.llama import LlamaTarget, kernels, load_model
 from codespec.config import Settings
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import measure
@@ -24,19 +25,23 @@ def run(
     n_repeats: int = 9,
     progress: Callable[[int], None] = lambda n_context: None,
 ) -> list[Row]:
-    """One row a context length: n_context, t1_ms, n, ratio, back_ms. Raises: ModelError."""
+    """One row a context length: n_context, t1_ms, n, ratio, back_ms; where products of matrices are
+    our own, before those another with llama.cpp's. Raises: ModelError."""
     model = load_model(target_path(settings.model))
     rows: list[Row] = []
     try:
         # A curve is measured in the first half of the cache.
         target = LlamaTarget(model, n_ctx=2 * max(n_contexts), n_threads=settings.model.n_threads)
-        for n_context in n_contexts:
+        whose = ("llama.cpp", kernels.NAME) if kernels.NAME else ("llama.cpp",)
+        for name, n_context in itertools.product(whose, n_contexts):
             progress(n_context)
+            kernels.use(name == kernels.NAME)
             curve = measure(target, n_context, n_repeats, budget_s=20.0)
             rows.append(
                 {
                     "model": model.info.name,
                     "backend": model.info.backend,
+                    "kernels": name,
                     "n_threads": target.n_threads,
                     "n_context": n_context,
                     **as_ratios(curve),
@@ -44,6 +49,7 @@ def run(
                 }
             )
     finally:
+        kernels.use(True)
         model.close()
     return rows
 
@@ -71,7 +77,7 @@ def print_rows(rows: list[Row]) -> None:
         "a pass, in passes of one token",
     )
     for row in rows:
-        table.add_column(f"after {row['n_context']}", justify="right")
+        table.add_column(f"{row['kernels']}, after {row['n_context']}", justify="right")
     table.add_row("1, ms", *(f"{row['t1_ms']:.3f}" for row in rows), end_section=True)
     for i, n in enumerate(first["n"]):
         table.add_row(str(n), *(f"{row['ratio'][i]:.2f}" for row in rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import time
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from codespec.backends.llama import kernels
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT
 from codespec.engine.local import LocalEngine
@@ -43,6 +45,22 @@ class Engine:
 
     def close(self) -> None:
         pass
+
+
+class LlamaKernels(Engine):
+    """`Peer`: plain decoding in our loop with llama.cpp's own products of matrices."""
+
+    def start(self) -> None:
+        if not kernels.NAME:
+            raise MissingPeerError(f"as plain: {kernels.WHY_NOT}", "unset CODESPEC_KERNELS")
+
+    def decode(self, job: Job) -> Decoded:
+        kernels.use(False)
+        try:
+            # What passes cost is measured with our kernels, so nothing is predicted.
+            return dataclasses.replace(super().decode(job), trace=None)
+        finally:
+            kernels.use(True)
 
 
 class OtherDrafter:
@@ -139,6 +157,7 @@ def own_peers(
     lookup = functools.partial(prompt_lookup, 3, 10)
     peers: list[Engine | OtherDrafter] = [
         Engine("plain", engine, ()),
+        LlamaKernels("plain, llama.cpp's kernels", engine, ()),
         Engine("codespec", engine),
         Engine("codespec lookup only", engine, ("lookup",)),
         OtherDrafter("prompt lookup", engine, lookup),

@@ -18,6 +18,7 @@ from bench.peers import huggingface, report, run
 from bench.peers.base import Decoded, Job, MissingPeerError
 from bench.peers.run import Comparison
 from bench.peers.server import Server
+from codespec.backends.llama import kernels
 from codespec.config import Settings
 from codespec.engine.local import LocalEngine
 from codespec.errors import ModelError
@@ -99,6 +100,10 @@ def test_all_ways_decode_the_same_requests(
         plain, ours = rows["plain", workload], rows["codespec", workload]
         assert plain["ratio_to_plain"] == 1.0
         assert plain["mat"] == 1.0
+        if kernels.NAME:
+            theirs = rows["plain, llama.cpp's kernels", workload]
+            assert theirs["mat"] == 1.0
+            assert "predicted_ratio" not in theirs
         assert ours["n_tokens"] == plain["n_tokens"] > 0
         assert ours["same"] == 1.0
         assert rows["prompt lookup", workload]["same"] == 1.0
