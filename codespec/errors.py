@@ -38,7 +38,3 @@ class InputError(CodespecError):
 
 class DaemonError(CodespecError):
     """The daemon cannot be started, reached, or trusted."""
-
-
-class WorkerDiedError(DaemonError):
-    """The model worker ended in the middle of a request. It is being respawned."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -59,6 +59,9 @@ class Progress:
 
 OnProgress: TypeAlias = Callable[[Progress], None]
 
+Paused: TypeAlias = Callable[[bool], bool]
+"""Whether to leave off, asked with whether this turn has got anywhere yet."""
+
 
 class Engine(Protocol):
     """Answers requests: in this process (`LocalEngine`) or through the daemon."""
@@ -73,6 +76,22 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """An engine whose completions can be left off and gone on with."""
+
+    def completing(
+        self,
+        request: CompletionRequest,
+        cancelled: Callable[[], bool] = ...,
+        on_progress: OnProgress | None = ...,
+        paused: Paused = ...,
+    ) -> Generator[None, None, Completion]:
+        """As `complete`; yields soon after `paused` turns true. The engine may be asked for
+        anything else before it is resumed, and says then what it would have said."""
+        ...
 
 
 @runtime_checkable

@@ -207,6 +207,7 @@ class Trace:
     pass_depth: list[int] = field(default_factory=list[int])
     pass_accepted: list[int] = field(default_factory=list[int])
     ms: float = 0.0
+    paused_ms: float = 0.0  # of that, while others took their turn
     context_ms: float = 0.0
     draft_ms: float = 0.0
     target_ms: float = 0.0

@@ -11,13 +11,13 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 from codespec.config import Settings
 from codespec.daemon import wire, worker
 from codespec.errors import ModelError
-from codespec.requests import Completion, CompletionRequest, OnProgress, Progress
+from codespec.requests import Completion, CompletionRequest, OnProgress, Paused, Progress
 
 SCRIPT = str(Path(__file__))
 
@@ -28,6 +28,27 @@ class ScriptedEngine:
 
     def closed(self, path: str) -> None:
         self._closed.append(path)
+
+    def completing(
+        self,
+        request: CompletionRequest,
+        cancelled: Callable[[], bool] = lambda: False,
+        on_progress: OnProgress | None = None,
+        paused: Paused = lambda has_progressed: False,
+    ) -> Generator[None, None, Completion]:
+        """ "until paused N": that often; all else is done in one turn."""
+        if not request.prefix.startswith("until paused"):
+            return self.complete(request, cancelled, on_progress)
+        n_times = int(request.prefix.split()[-1])
+        for i in range(n_times):
+            if on_progress is not None:
+                on_progress(Progress(f"turn {i}", ""))
+            while not paused(True):
+                if cancelled():
+                    return Completion("too late", "cancelled")
+                time.sleep(0.001)
+            yield
+        return Completion(f"paused {n_times} times", "stop")
 
     def complete(
         self,

@@ -340,6 +340,7 @@ def _about(completion: Completion) -> Json:
         "draft_n": trace.n_drafted,
         "draft_n_accepted": trace.n_accepted,
         "passes_n": trace.n_target_passes,
+        "paused_ms": trace.paused_ms,
         "drafts": {
             source: {"draft_n": stats.n_drafted, "draft_n_accepted": stats.n_accepted}
             for source, stats in trace.by_source.items()

@@ -1,20 +1,31 @@
 """Which request runs next: pure bookkeeping, no sockets, no clock of its own.
 
-Rules: one request runs at a time (one model). Of the waiting ones, the one whose answer is due
-first; one without a deadline, or with a later one, counts as due after `PATIENCE_S`, so that
-typing in one editor cannot starve it. A newer request for the same document of the same client
-takes the older one's place, waiting or running. Prefetches run when nothing else waits, and end
-when something does.
+Rules: one request runs at a time (one model): the one whose answer is due first. One without a
+deadline, or with a later one, counts as due `PATIENCE_S` after it came or last had a turn of
+`TURN_S`. So it is interrupted by whatever is asked for while somebody types, but never for longer
+than that, and such requests take turns among themselves. A newer request for the same document of
+the same client takes the older one's place, waiting or running. Prefetches run when nothing else
+waits, and end when something does.
+
+Source: Abeni and Buttazzo 1998, "Integrating multimedia applications in hard real-time systems"
+(the constant bandwidth server: earliest deadline first, the deadline renewed with the budget).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Literal
 
 import msgspec
 
 PATIENCE_S = 10.0
+
+TURN_S = 0.2
+"""Ten times what it takes to change from one request to another, and more."""
+
+MAX_PAUSED = 2
+"""With so many left off, none is begun that can wait: each keeps a copy of its KV cache."""
 
 
 @dataclass(slots=True, eq=False)
@@ -27,6 +38,12 @@ class Job:
     stream:   the client wants to know what there is so far.
     prefetch: gives way to every job that is not one itself.
     answered: the client has its answer; a running job may still hold the worker.
+    pausing:  running, and asked to leave off; "at once": in a hurry.
+    paused:   waiting, and begun.
+    order:    when it counts as due.
+    owed_at:  when it has waited too long to get anywhere.
+    is_owed:  running before one that cannot wait, as it has.
+    turn_s:   how much of its turn it has had.
     """
 
     client: int
@@ -41,17 +58,32 @@ class Job:
     lingers: bool = False
     number: int = 0
     answered: bool = False
+    pausing: Literal["", "soon", "at once"] = ""
+    paused: bool = False
     order: float = field(init=False)
+    owed_at: float = field(init=False)
+    is_owed: bool = False
+    turn_s: float = 0.0
 
     def __post_init__(self) -> None:
-        patient = self.arrived + PATIENCE_S
+        self.owed_at = self.arrived + PATIENCE_S
+        self.new_turn(self.arrived)
+
+    def new_turn(self, now: float) -> None:
+        patient = now + PATIENCE_S
         self.order = patient if self.due is None else min(self.due, patient)
+        self.turn_s = 0.0
+
+    @property
+    def can_wait(self) -> bool:
+        return self.due is None or self.order < self.due
 
 
 class Scheduler:
     def __init__(self) -> None:
         self._waiting: dict[int, Job] = {}
         self._numbers = count(1)
+        self._since = 0.0  # when the running job began, or its turn was last looked at
         self.running: Job | None = None
 
     @property
@@ -94,26 +126,59 @@ class Scheduler:
         """Forget a waiting job; no effect on the running one."""
         self._waiting.pop(job.number, None)
 
-    @property
-    def must_yield(self) -> bool:
-        """Whether the running job is to give way to one that waits."""
-        job = self.running
-        return (
-            job is not None
-            and (job.prefetch or job.lingers)
-            and any(not waiting.prefetch for waiting in self._waiting.values())
-        )
+    def must_yield(self, now: float) -> bool:
+        """Whether the running job is to give way to one that waits: to end, if it `lingers` or is
+        a prefetch, and else to be paused."""
+        job, other = self.running, self._next()
+        if job is None or other is None or other.prefetch:
+            return False
+        if job.prefetch or job.lingers:
+            return True
+        job.turn_s += now - self._since
+        self._since = now
+        if job.turn_s >= TURN_S:
+            job.new_turn(now)
+        return other.order < job.order
 
-    def start(self) -> Job | None:
+    @property
+    def in_a_hurry(self) -> bool:
+        """Whether what the running job gives way to can wait for no pass of that to end."""
+        job, other = self.running, self._next()
+        return job is not None and other is not None and not (other.can_wait or job.is_owed)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether another job waits for the running one's turn to end."""
+        return self.running is not None and self._next() is not None
+
+    def start(self, now: float) -> Job | None:
         """The next job, now running; None where one is running or none waits."""
-        if self.running or not self._waiting:
-            return None
-        job = min(self._waiting.values(), key=lambda j: (j.prefetch, j.order, j.number))
-        del self._waiting[job.number]
-        self.running = job
+        job = None if self.running else self._next()
+        if job is not None:
+            del self._waiting[job.number]
+            self.running, self._since = job, now
+            others = self._waiting.values()
+            job.is_owed = job.can_wait and not all(j.can_wait or j.prefetch for j in others)
         return job
+
+    def pause(self, now: float, *, progressed: bool) -> None:
+        """The running job holds the worker no longer, and waits. A turn that got it nowhere, since
+        a pass takes longer than it lasted, is none."""
+        job = self.finish()
+        if job is not None:
+            job.pausing, job.paused = "", True
+            if progressed:
+                job.owed_at = now + PATIENCE_S
+            job.order = min(job.order, job.owed_at)
+            self._waiting[job.number] = job
 
     def finish(self) -> Job | None:
         """The running job, which holds the worker no longer."""
         job, self.running = self.running, None
         return job
+
+    def _next(self) -> Job | None:
+        waiting = self._waiting.values()
+        if sum(job.paused for job in waiting) >= MAX_PAUSED:
+            waiting = [job for job in waiting if job.paused or not job.can_wait]
+        return min(waiting, key=lambda j: (j.prefetch, j.order, j.number), default=None)

@@ -1,7 +1,7 @@
 """Routes requests to the model worker.
 
 The worker may die or hang at any moment (a native abort, a damaged model, a kernel bug): the
-request it had gets an empty completion with a reason, the others wait for the next worker.
+requests it had get an empty completion with a reason, the others wait for the next worker.
 asyncio only; one loop, so no locks. No native code runs in this process, and requests pass
 through it unread.
 """
@@ -22,7 +22,7 @@ from codespec.config import Settings
 from codespec.daemon import wire
 from codespec.daemon.keeper import Keeper, Policy
 from codespec.daemon.process import resident_bytes
-from codespec.daemon.scheduler import Job, Scheduler
+from codespec.daemon.scheduler import TURN_S, Job, Scheduler
 
 Reply: TypeAlias = Callable[[wire.Completed | wire.Partial | wire.Failed], None]
 
@@ -55,6 +55,7 @@ class Supervisor:
         self._timers: dict[Job, asyncio.TimerHandle] = {}
         self._documents: dict[int, set[str]] = {}  # open in each client
         self._grace: asyncio.TimerHandle | None = None
+        self._turn_end: asyncio.TimerHandle | None = None
         self._started_s = time.monotonic()
         self._n_requests = 0
 
@@ -153,15 +154,36 @@ class Supervisor:
     def _pump(self) -> None:
         if self._keeper.state != "ready":
             return
+        loop = asyncio.get_running_loop()
         running = self._scheduler.running
-        if running is not None and self._scheduler.must_yield and not running.answered:
-            self._give_up(running, "deadline", "another request needs the model")
-        job = self._scheduler.start()
-        if job is None:
+        if running is not None and not running.answered and self._scheduler.must_yield(loop.time()):
+            if running.prefetch or running.lingers:
+                self._give_up(running, "deadline", "another request needs the model")
+            else:
+                self._pause(running)
+        job = self._scheduler.start(loop.time())
+        if job is not None:
+            self._send(job, loop.time())
+        if self._turn_end is not None:
+            self._turn_end.cancel()
+            self._turn_end = None
+        if self._scheduler.is_shared:
+            self._turn_end = loop.call_later(TURN_S, self._pump)
+
+    def _pause(self, job: Job) -> None:
+        how = "at once" if self._scheduler.in_a_hurry else "soon"
+        if job.pausing not in (how, "at once"):
+            job.pausing = how
+            self._keeper.send(wire.Pause(id=job.number, at_once=how == "at once"))
+
+    def _send(self, job: Job, now: float) -> None:
+        if job.paused:
+            job.paused = False
+            self._keeper.send(wire.Resume(id=job.number))
             return
         left_ms = 0.0
         if job.due is not None:
-            left_s = max(0.0, job.due + job.linger_s - asyncio.get_running_loop().time())
+            left_s = max(0.0, job.due + job.linger_s - now)
             margin_s = min(left_s * self._policy.answer_margin, self._policy.max_margin_s)
             left_ms = max(1.0, (left_s - margin_s) * 1e3)
         self._keeper.send(
@@ -198,6 +220,8 @@ class Supervisor:
         """Answer with nothing; a worker that has the job is told, and watched."""
         self._scheduler.remove(job)
         self._answer_empty(job, finish, reason)
+        if job.paused:
+            self._keeper.send(wire.Cancel(id=job.number))
         if job is self._scheduler.running and self._grace is None:
             self._keeper.send(wire.Cancel(id=job.number))
             self._grace = asyncio.get_running_loop().call_later(
@@ -238,14 +262,20 @@ class Supervisor:
             if reply is not None:
                 reply(msgspec.structs.replace(message, id=job.request_id))
             return
-        self._release_worker()
-        self._answer(job, msgspec.structs.replace(message, id=job.request_id))
+        if isinstance(message, wire.Paused) and not job.answered:
+            now = asyncio.get_running_loop().time()
+            self._scheduler.pause(now, progressed=message.progressed)
+        else:
+            self._release_worker()
+        if isinstance(message, wire.Completed | wire.Failed):
+            self._answer(job, msgspec.structs.replace(message, id=job.request_id))
         self._pump()
 
     def _worker_down(self, reason: str) -> None:
-        job = self._scheduler.running
+        jobs = [job for job in self._scheduler.jobs if job.paused or job is self._scheduler.running]
         self._release_worker()
-        if job is not None:
+        for job in jobs:
+            self._scheduler.remove(job)
             self._answer_empty(job, "empty", reason)
 
     def _release_worker(self) -> None:

@@ -24,7 +24,6 @@ from codespec.errors import (
     DaemonError,
     InputError,
     ModelError,
-    WorkerDiedError,
 )
 
 MAX_FRAME_BYTES = 16 << 20
@@ -42,7 +41,7 @@ State: TypeAlias = Literal[
     "failed",  # and stays so until somebody does something
     "stopping",
 ]
-FailureKind: TypeAlias = Literal["model", "config", "input", "daemon", "worker", "internal"]
+FailureKind: TypeAlias = Literal["model", "config", "input", "daemon", "internal"]
 
 
 class WireError(DaemonError):
@@ -175,6 +174,27 @@ class StatusReport(Message, frozen=True):
 # --- supervisor to worker and back (also Complete, Cancel, Closed; Completed, Partial, Failed)
 
 
+class Pause(Message, frozen=True):
+    """Leave the request off, or answer it; no effect on one that is not at work. `at_once`: even
+    if what this turn has done up to now is lost."""
+
+    id: int
+    at_once: bool = False
+
+
+class Paused(Message, frozen=True):
+    """It is left off, and the worker free for others. `progressed`: its turn got it anywhere."""
+
+    id: int
+    progressed: bool
+
+
+class Resume(Message, frozen=True):
+    """Go on with a request that was left off."""
+
+    id: int
+
+
 class Load(Message, frozen=True):
     settings: Settings
 
@@ -193,8 +213,8 @@ class Ready(Message, frozen=True):
 
 FromClient: TypeAlias = Hello | Complete | Cancel | Closed | Status | Configure | Shutdown
 FromDaemon: TypeAlias = Welcome | Completed | Partial | Failed | StateChanged | StatusReport
-ToWorker: TypeAlias = Load | Complete | Cancel | Closed
-FromWorker: TypeAlias = Loading | Ready | Completed | Partial | Failed
+ToWorker: TypeAlias = Load | Complete | Pause | Resume | Cancel | Closed
+FromWorker: TypeAlias = Loading | Ready | Completed | Partial | Paused | Failed
 
 T = TypeVar("T")
 
@@ -293,8 +313,7 @@ _KINDS: dict[FailureKind, type[CodespecError]] = {
     "model": ModelError,
     "config": ConfigError,
     "input": InputError,
-    "worker": WorkerDiedError,
-    "daemon": DaemonError,  # after its subclass
+    "daemon": DaemonError,
     "internal": CodespecError,
 }
 

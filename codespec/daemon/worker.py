@@ -1,7 +1,8 @@
 """The model worker: the one process of the daemon with native code in it, and free to die.
 
 Main thread: the engine, alone (one thread touches llama). Reader thread: frames from the
-supervisor; it marks requests as cancelled and ends the process when the supervisor is gone.
+supervisor; it marks requests as cancelled or to be left off, and ends the process when the
+supervisor is gone.
 Frames go out on a private copy of stdout; descriptor 1 becomes stderr, so nothing that a native
 library prints can get between them.
 """
@@ -15,14 +16,22 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Callable
-from typing import BinaryIO
+from collections.abc import Callable, Generator
+from typing import BinaryIO, TypeAlias, cast
 
 from codespec.config import Settings
 from codespec.daemon import payload, wire
 from codespec.daemon.logs import outline
 from codespec.errors import CodespecError
-from codespec.requests import Completion, Engine, Idler, Librarian, Prefetcher, Progress
+from codespec.requests import (
+    Completion,
+    Engine,
+    Idler,
+    Interruptible,
+    Librarian,
+    Prefetcher,
+    Progress,
+)
 from codespec.types import CancelledError
 
 QUIET_S = 2.0
@@ -35,13 +44,28 @@ EngineFactory = Callable[[Settings, Callable[[float], None]], "tuple[Engine, wir
 _STEP = 0.05
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+_Answer: TypeAlias = wire.Completed | wire.Failed
+
+
+@dataclasses.dataclass(slots=True, eq=False)
 class _Task:
+    """pause: what it was asked since it last went on.
+    work, progressed: the main thread's alone; no work before it is begun."""
+
     message: wire.Complete
-    cancelled: threading.Event
+    cancelled: threading.Event = dataclasses.field(default_factory=threading.Event)
+    pause: wire.Pause | None = None
+    work: Generator[None, None, _Answer] | None = None
+    progressed: bool = False
+
+    def paused(self, has_progressed: bool) -> bool:
+        """See `requests.Paused`."""
+        self.progressed = has_progressed
+        return self.pause is not None and (has_progressed or self.pause.at_once)
 
 
 _Tasks = queue.SimpleQueue[_Task | wire.Closed]
+"""A task is in it once to be begun, and again each time it is to go on or to end."""
 
 
 class Channel:
@@ -91,7 +115,9 @@ def serve(channel: Channel, factory: EngineFactory) -> int:
     if not isinstance(load, wire.Load):
         return 0 if load is None else 2
     tasks: _Tasks = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(channel, tasks), daemon=True, name="reader").start()
+    known: dict[int, _Task] = {}  # not answered yet
+    reader = threading.Thread(target=_read, args=(channel, tasks, known), daemon=True)
+    reader.start()
     told = 0.0
 
     def on_loading(share: float) -> None:
@@ -115,9 +141,29 @@ def serve(channel: Channel, factory: EngineFactory) -> int:
             _work_while_idle(engine, tasks)
             task = tasks.get()
         if isinstance(task, _Task):
-            channel.send(_answer(engine, task, paths, channel.send))
+            if task.message.id not in known:
+                continue  # it had ended when its cancel came
+            said = _turn(engine, task, paths, channel.send)
+            if not isinstance(said, wire.Paused):
+                del known[task.message.id]
+            channel.send(said)
         elif isinstance(engine, Librarian) and (path := paths.pop(task.document, "")):
             engine.closed(path)
+
+
+def _turn(
+    engine: Engine, task: _Task, paths: dict[str, str], send: Callable[[wire.Message], None]
+) -> _Answer | wire.Paused:
+    if task.work is None:
+        task.work = _answer(engine, task, paths, send)
+    elif task.cancelled.is_set():
+        task.work.close()
+        return _cancelled(task)
+    try:
+        next(task.work)
+    except StopIteration as end:
+        return cast(_Answer, end.value)
+    return wire.Paused(id=task.message.id, progressed=task.progressed)
 
 
 def _work_while_idle(engine: Engine, tasks: _Tasks) -> None:
@@ -127,18 +173,22 @@ def _work_while_idle(engine: Engine, tasks: _Tasks) -> None:
             pass
 
 
-def _read(channel: Channel, tasks: _Tasks) -> None:
-    current: _Task | None = None
+def _read(channel: Channel, tasks: _Tasks, known: dict[int, _Task]) -> None:
     try:
         while (message := channel.receive()) is not None:
             if isinstance(message, wire.Complete):
-                current = _Task(message, threading.Event())
-                tasks.put(current)
+                task = known[message.id] = _Task(message)
+                tasks.put(task)
             elif isinstance(message, wire.Closed):
                 tasks.put(message)
-            # A cancel is for the last request: the supervisor sends one at a time.
-            elif isinstance(message, wire.Cancel) and current and current.message.id == message.id:
-                current.cancelled.set()
+            elif not isinstance(message, wire.Load) and (task := known.get(message.id)):
+                if isinstance(message, wire.Pause):
+                    task.pause = message
+                    continue
+                if isinstance(message, wire.Cancel):
+                    task.cancelled.set()
+                task.pause = None
+                tasks.put(task)
     except Exception as e:
         _report(e)
     # The supervisor is gone or broken. The engine's thread may be deep in native code: end all.
@@ -147,7 +197,7 @@ def _read(channel: Channel, tasks: _Tasks) -> None:
 
 def _answer(
     engine: Engine, task: _Task, paths: dict[str, str], send: Callable[[wire.Message], None]
-) -> wire.Completed | wire.Failed:
+) -> Generator[None, None, _Answer]:
     """paths: of the documents that were asked about, to be kept up to date."""
     message = task.message
 
@@ -167,11 +217,14 @@ def _answer(
             completion = payload.empty(request, "cancelled", "cancelled before it began")
         else:
             on_progress = tell if message.stream else None
-            completion = engine.complete(request, task.cancelled.is_set, on_progress)
+            told = (request, task.cancelled.is_set, on_progress)
+            if isinstance(engine, Interruptible):
+                completion = yield from engine.completing(*told, task.paused)
+            else:
+                completion = engine.complete(*told)
         return wire.Completed(id=message.id, completion=payload.pack(completion))
     except CancelledError:
-        empty = payload.pack(Completion(finish="cancelled", reason="cancelled"))
-        return wire.Completed(id=message.id, completion=empty)
+        return _cancelled(task)
     except CodespecError as e:
         return wire.failure(message.id, e)
     except Exception as e:
@@ -182,6 +235,11 @@ def _answer(
             hint="See the log: codespec daemon logs",
             kind="internal",
         )
+
+
+def _cancelled(task: _Task) -> wire.Completed:
+    empty = payload.pack(Completion(finish="cancelled", reason="cancelled"))
+    return wire.Completed(id=task.message.id, completion=empty)
 
 
 def _report(error: BaseException) -> None:

@@ -7,15 +7,18 @@ With no drafter this is plain decoding, and with any drafter it emits the same t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from typing import TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from codespec.drafters.chain import DraftChain
+from codespec.requests import Paused
 from codespec.sampling import Sampler
 from codespec.tree import depths
 from codespec.types import (
+    NO_DRAFT,
     CancelledError,
     Context,
     Draft,
@@ -34,6 +37,20 @@ Observe = Callable[[int, float], None]
 
 Stop = Callable[[list[int]], bool]
 """Whether the output is complete, asked after every token with all tokens so far."""
+
+T = TypeVar("T")
+
+Turns: TypeAlias = Generator[None, None, T]
+"""Work that can be left off: it yields where others may take their turn, and returns a `T`."""
+
+
+def in_one_turn(work: Turns[T]) -> T:
+    """The result of work that nobody interrupts."""
+    try:
+        next(work)
+    except StopIteration as end:
+        return cast(T, end.value)
+    raise AssertionError("nobody asked it to yield")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +85,20 @@ class Completer:
         trace: Trace | None = None,
     ) -> tuple[list[int], Finish]:
         """(emitted tokens, without the end-of-generation token; why it ended)."""
+        return in_one_turn(self.turns(context, sampler, limits, stop, cancelled, trace=trace))
+
+    def turns(
+        self,
+        context: Context,
+        sampler: Sampler,
+        limits: Limits,
+        stop: Stop = lambda emitted: False,
+        cancelled: Callable[[], bool] = lambda: False,
+        paused: Paused = lambda has_progressed: False,
+        trace: Trace | None = None,
+    ) -> Turns[tuple[list[int], Finish]]:
+        """As `run`, and yields as soon as `paused` turns true. Others may use the target and the
+        drafters until it is resumed; that costs what the cache lost meanwhile, and no output."""
         target, chain, clock = self._target, self._chain, self._clock
         trace = Trace() if trace is None else trace
         started = clock()
@@ -75,26 +106,39 @@ class Completer:
         committed = _Tokens(context.prompt, min(limits.max_tokens, max(0, n_ctx - n_prompt)) + 1)
         emitted: list[int] = []
         counts: dict[int, list[int]] = {}
+        trace.n_prompt_tokens = n_prompt
+        is_ready, n_start = False, -1  # cached when the turn began
 
         def late() -> bool:
             return cancelled() or clock() >= limits.deadline
 
+        def interrupted() -> bool:
+            nonlocal n_start
+            if n_start < 0:
+                n_start = target.n_cached
+            return late() or paused(target.n_cached != n_start)
+
         try:
-            chain.begin(context)
-            trace.n_prompt_tokens = n_prompt
-            trace.n_prompt_cached = target.prefill(context.prompt, late)
             while True:
-                if late():
-                    raise CancelledError
-                if len(committed) >= n_ctx:
-                    return emitted, "length"
-                n_max = self._room(limits, len(committed), len(emitted))
-                t0 = clock()
-                draft = chain.propose(committed.since(n_prompt), n_max)
-                t1 = clock()
-                tail = committed.since(target.n_cached)
-                n_drafted, width = len(draft), len(tail) + len(draft)
-                rows = target.decode(tail, draft)
+                try:
+                    if not is_ready:
+                        self._get_ready(context, committed, emitted, interrupted, trace)
+                        is_ready = True
+                    if interrupted():
+                        raise CancelledError
+                    n_max = self._room(limits, len(committed), len(emitted))
+                    t0 = clock()
+                    draft = chain.propose(committed.since(n_prompt), n_max)
+                    t1 = clock()
+                    tail = committed.since(target.n_cached)
+                    n_drafted, width = len(draft), len(tail) + len(draft)
+                    rows = target.decode(tail, draft)
+                except CancelledError:
+                    if late():
+                        return emitted, "cancelled" if cancelled() else "deadline"
+                    yield
+                    is_ready, n_start = False, -1
+                    continue
                 verdict = accept(draft, rows, sampler, emitted, eog)
                 target.keep(verdict.path)
                 t2 = clock()
@@ -116,11 +160,28 @@ class Completer:
                 chain.observe(committed.since(n_prompt), draft, verdict)
                 if finish:
                     return emitted, finish
-        except CancelledError:
-            return emitted, "cancelled" if cancelled() else "deadline"
+                if len(committed) >= n_ctx:
+                    return emitted, "length"
         finally:
             trace.n_tokens = len(emitted)
             _report(counts, trace)
+
+    def _get_ready(
+        self,
+        context: Context,
+        committed: _Tokens,
+        emitted: list[int],
+        interrupted: Callable[[], bool],
+        trace: Trace,
+    ) -> None:
+        """Begin, or go on after others were at work."""
+        self._chain.begin(context)
+        if emitted:
+            said = Verdict(tuple(emitted), ())
+            self._chain.observe(committed.since(len(context.prompt)), NO_DRAFT, said)
+        n_cached = self._target.prefill(committed.since(0), interrupted)
+        if not emitted:
+            trace.n_prompt_cached = n_cached
 
     def _append(
         self, emitted: list[int], verdict: Verdict, limits: Limits, stop: Stop

@@ -7,6 +7,7 @@ import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar, cast
 
 from codespec.backends.llama import (
     GrammarMask,
@@ -19,7 +20,7 @@ from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.lookup import Repository
 from codespec.engine.candidates import Branch, OtherFirstToken, decode_side_by_side
-from codespec.engine.completer import Completer, Limits, Stop
+from codespec.engine.completer import Completer, Limits, Stop, Turns, in_one_turn
 from codespec.engine.documents import OpenDocuments
 from codespec.engine.drafting import Drafting
 from codespec.engine.gather import Gatherer
@@ -34,7 +35,7 @@ from codespec.index.text import safe_cuts
 from codespec.index.trees import Trees
 from codespec.models.registry import target_path
 from codespec.native import MAX_DEPTH
-from codespec.requests import Completion, CompletionRequest, OnProgress
+from codespec.requests import Completion, CompletionRequest, OnProgress, Paused
 from codespec.sampling import Sampler, TokenMask
 from codespec.types import (
     CancelledError,
@@ -46,6 +47,8 @@ from codespec.types import (
     Tokens,
     Trace,
 )
+
+T = TypeVar("T")
 
 
 class LocalEngine:
@@ -103,6 +106,16 @@ class LocalEngine:
         cancelled: Callable[[], bool] = lambda: False,
         on_progress: OnProgress | None = None,
     ) -> Completion:
+        return in_one_turn(self.completing(request, cancelled, on_progress))
+
+    def completing(
+        self,
+        request: CompletionRequest,
+        cancelled: Callable[[], bool] = lambda: False,
+        on_progress: OnProgress | None = None,
+        paused: Paused = lambda has_progressed: False,
+    ) -> Turns[Completion]:
+        """See `requests.Interruptible`."""
         started, busy_s = self._clock(), self._models.busy_s
         if why := self._documents.why_excluded(request):
             return Completion(
@@ -111,7 +124,7 @@ class LocalEngine:
                 reason=why,
                 trace=Trace(model=self.info.name, backend=self.info.backend),
             )
-        made = self.generate(request, cancelled, on_progress)
+        made = yield from self._generating(request, cancelled, on_progress, paused)
         trace = made.trace
         before_finish = self._clock()
         finished = made.finished(self.tokenizer.decode(made.tokens), made.finish)
@@ -119,7 +132,7 @@ class LocalEngine:
         trace.finish_ms = (self._clock() - before_finish) * 1e3
         alternatives = self._alternatives(request, made, finished.text, started, cancelled)
         trace.ms = (self._clock() - started) * 1e3
-        trace.model_ms = (self._models.busy_s - busy_s) * 1e3
+        trace.model_ms += (self._models.busy_s - busy_s) * 1e3
         return Completion(
             text=finished.text,
             finish=made.finish,
@@ -191,6 +204,15 @@ class LocalEngine:
         on_progress: OnProgress | None = None,
     ) -> Generation:
         """The tokens of a completion, before they become the text to insert."""
+        return in_one_turn(self._generating(request, cancelled, on_progress))
+
+    def _generating(
+        self,
+        request: CompletionRequest,
+        cancelled: Callable[[], bool],
+        on_progress: OnProgress | None,
+        paused: Paused = lambda has_progressed: False,
+    ) -> Turns[Generation]:
         started = self._clock()
         made = self._prepare(request)
         context, trace = made.context, made.trace
@@ -200,14 +222,29 @@ class LocalEngine:
         sampler = Sampler(request.sampling, self._mask(context, request))
         deadline = started + request.deadline_ms / 1e3 if request.deadline_ms else float("inf")
         limits = Limits(request.max_tokens, deadline, self.settings.drafting.max_width)
-        self._models.paces.begin(len(context.prompt))
         chain = self.chain(request.workspace, request.drafters)
         completer = Completer(self._target, chain, self._clock, self._pace.observe)
         ends = made.ends(self.tokenizer)
         if on_progress is not None:
             ends = self._telling(on_progress, made, ends)
-        tokens, ended = completer.run(context, sampler, limits, ends, cancelled, trace)
+        turns = completer.turns(context, sampler, limits, ends, cancelled, paused, trace)
+        tokens, ended = yield from self._taking_turns(turns, context, trace)
         return dataclasses.replace(made, tokens=tokens, finish=ended)
+
+    def _taking_turns(self, turns: Turns[T], context: Context, trace: Trace) -> Turns[T]:
+        """Between two turns, what the target's cache holds is kept: read again, in passes of other
+        widths, it would not be the same to the last digit."""
+        while True:
+            self._models.paces.begin(len(context.prompt))
+            try:
+                next(turns)
+            except StopIteration as end:
+                return cast(T, end.value)
+            held, paused_s, busy_s = self._target.hold(), self._clock(), self._models.busy_s
+            yield
+            self._target.take_back(held)
+            trace.paused_ms += (self._clock() - paused_s) * 1e3
+            trace.model_ms -= (self._models.busy_s - busy_s) * 1e3  # of others
 
     def _mask(self, context: Context, request: CompletionRequest) -> TokenMask | None:
         if context.healed:

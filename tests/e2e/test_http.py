@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -16,6 +17,7 @@ import pytest
 from codespec.config import load_settings
 from codespec.context.fim import FAMILIES
 from codespec.daemon import control
+from codespec.daemon.client import DaemonEngine
 from codespec.engine.local import LocalEngine
 from codespec.engine.until import Until
 from codespec.requests import Completion, CompletionRequest
@@ -188,6 +190,33 @@ def test_stop_texts_indentation_and_the_end_of_the_context(front, plain) -> None
     n_all = answer["tokens_evaluated"] + answer["tokens_predicted"]
     assert answer["stop_type"] == "eos" or n_all == n_ctx
     assert answer["content"].startswith(text)
+
+
+def test_an_editor_does_not_wait_for_a_long_answer_which_stays_the_same(front, home) -> None:
+    body = {"input_prefix": PATTERN, "n_predict": 400}
+    expected = front.ask("/infill", body)[1]["content"]
+    ended = threading.Event()
+    n_between = n_paused = 0
+
+    def ask_long() -> None:
+        nonlocal n_paused
+        try:
+            while n_paused < 3:
+                streamed = front.stream("/infill", body)
+                assert "".join(event["content"] for event in streamed) == expected
+                n_paused += streamed[-1]["timings"]["paused_ms"] > 0
+        finally:
+            ended.set()
+
+    with ThreadPoolExecutor(1) as pool, DaemonEngine(home.settings) as editor:
+        asking = pool.submit(ask_long)
+        while not ended.is_set():
+            answer = editor.complete(replace(REQUEST, max_tokens=4, deadline_ms=9000))
+            assert answer.text
+            n_between += 1
+        asking.result()
+        assert n_between >= n_paused
+        assert editor.status().n_respawns == 0
 
 
 def test_sampling_is_as_asked(front) -> None:

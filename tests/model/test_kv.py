@@ -220,6 +220,52 @@ def test_a_cancelled_recurrent_prompt_leaves_nothing_wrong(make, mamba, texts):
         target._saved = type(target._saved)(1 << 20, can_truncate=False)
 
 
+@pytest.mark.parametrize("options", [{}, {"max_saved_bytes": 0}, {"kv_type": "q8_0"}, "mamba"])
+def test_what_is_held_comes_back_to_the_last_digit(make, mamba, texts, options):
+    """Whatever others do meanwhile, also with the beginning of the same text, or without budget."""
+    target = make(mamba) if options == "mamba" else make(**options)
+    first, *others = texts
+
+    def go_on(tokens):
+        row = target.decode(tokens, NO_DRAFT).row(0).copy()
+        target.keep([])
+        return row
+
+    target.prefill(first[:200], never)
+    go_on(first[target.n_cached : 200])
+    start = target.hold()
+    expected = [go_on(first[n : n + 1]) for n in range(200, 230)]
+    target.take_back(start)
+    for n, row in zip(range(200, 230), expected, strict=True):
+        held = target.hold()
+        for other in (others[n % 2], first[:150]):
+            logits(target, other)
+        target.take_back(held)
+        assert target.cached.tolist() == first[:n].tolist()
+        assert target.prefill(first[: n + 1], never) == n
+        np.testing.assert_array_equal(go_on(first[n : n + 1]), row)
+
+
+def test_an_empty_cache_can_be_held(make, texts):
+    target = make()
+    held = target.hold()
+    logits(target, texts[0])
+    target.take_back(held)
+    assert target.n_cached == 0
+    assert np.array_equal(logits(target, texts[1])[1], logits(make(), texts[1])[1])
+
+
+def test_others_find_their_documents_as_they_left_them(make, texts):
+    target = make()
+    patient, document = texts[:2]
+    logits(target, patient)
+    for n in range(280, 300, 4):
+        held = target.hold()
+        n_reused, _ = logits(target, document[:n])
+        assert n == 280 or n_reused == n - 4
+        target.take_back(held)
+
+
 def test_what_was_read_ahead_is_reused_and_changes_nothing(base, texts) -> None:
     target = LlamaTarget(base, n_ctx=N_CTX, n_threads=1)
     tokens = texts[0]

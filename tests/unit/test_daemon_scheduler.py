@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count, pairwise
+
 import msgspec
 
-from codespec.daemon.scheduler import PATIENCE_S, Job, Scheduler
+from codespec.daemon.scheduler import MAX_PAUSED, PATIENCE_S, TURN_S, Job, Scheduler
 
 
 def job(
@@ -20,7 +23,7 @@ def job(
 
 def order(scheduler: Scheduler) -> list[int]:
     ids: list[int] = []
-    while (started := scheduler.start()) is not None:
+    while (started := scheduler.start(0.0)) is not None:
         ids.append(started.request_id)
         scheduler.finish()
     return ids
@@ -30,12 +33,12 @@ def test_one_request_runs_at_a_time() -> None:
     scheduler = Scheduler()
     scheduler.add(job(1))
     scheduler.add(job(2))
-    first = scheduler.start()
+    first = scheduler.start(0.0)
     assert first is not None
     assert first.request_id == 1
-    assert scheduler.start() is None
+    assert scheduler.start(0.0) is None
     assert scheduler.finish() is first
-    second = scheduler.start()
+    second = scheduler.start(0.0)
     assert second is not None
     assert second.request_id == 2
 
@@ -81,7 +84,7 @@ def test_a_newer_request_takes_the_place_of_a_running_one() -> None:
     scheduler = Scheduler()
     old = job(1, document="a.py")
     scheduler.add(old)
-    scheduler.start()
+    scheduler.start(0.0)
     assert scheduler.add(job(2, document="a.py")) == [old]
     old.answered = True  # it may hold the worker for a while, but nobody waits for it
     assert old not in scheduler.jobs
@@ -126,20 +129,176 @@ def test_prefetches_wait_for_everything_else() -> None:
 def test_a_prefetch_gives_way_to_requests_and_not_to_prefetches() -> None:
     scheduler = Scheduler()
     scheduler.add(prefetch(1, "a"))
-    scheduler.start()
-    assert not scheduler.must_yield
+    scheduler.start(0.0)
+    assert not scheduler.must_yield(0.0)
     assert [old.request_id for old in scheduler.add(prefetch(2, "b"))] == [1]
-    assert not scheduler.must_yield
+    assert not scheduler.must_yield(0.0)
     scheduler.add(job(3, document="c"))
-    assert scheduler.must_yield
+    assert scheduler.must_yield(0.0)
 
 
 def test_a_prefetch_ends_no_request_for_its_document() -> None:
     scheduler = Scheduler()
     scheduler.add(job(1, document="a"))
-    running = scheduler.start()
+    running = scheduler.start(0.0)
     assert running is not None
     running.lingers = True
     assert scheduler.add(prefetch(2, "a")) == []
-    assert not scheduler.must_yield
+    assert not scheduler.must_yield(0.0)
     assert [old.request_id for old in scheduler.add(job(3, document="a"))] == [1]
+
+
+class Simulation:
+    """Time passes in steps of a millisecond, and what is asked to yield does so at once."""
+
+    def __init__(self) -> None:
+        self.scheduler = Scheduler()
+        self.now = 0.0
+        self.left_s: dict[Job, float] = {}
+        self.ended_at: dict[int, float] = {}
+        self.ran: list[int] = []
+        """Ids in the order of their turns."""
+
+    def add(self, request_id: int, takes_s: float, due: float | None = None) -> Job:
+        added = job(request_id, client=request_id, arrived=self.now, due=due)
+        self.scheduler.add(added)
+        self.left_s[added] = takes_s
+        return added
+
+    def run(self, seconds: float, every_step: Callable[[], None] = lambda: None) -> None:
+        end = self.now + seconds
+        while self.now < end:
+            every_step()
+            if self.scheduler.must_yield(self.now):
+                self.scheduler.pause(self.now, progressed=True)
+            started = self.scheduler.start(self.now)
+            if started is not None:
+                started.paused = False
+                self.ran.append(started.request_id)
+            self.now += 1e-3
+            running = self.scheduler.running
+            if running is not None:
+                self.left_s[running] -= 1e-3
+                if self.left_s[running] <= 0:
+                    self.scheduler.finish()
+                    self.ended_at[running.request_id] = self.now
+
+
+def test_what_is_due_soon_interrupts_what_can_wait() -> None:
+    simulation = Simulation()
+    for due in (None, 300.0):
+        simulation.add(1, 1.0, due)
+        simulation.run(0.05)
+        simulation.add(2, 0.03, simulation.now + 0.4)
+        started = simulation.now
+        simulation.run(2.0)
+        assert simulation.ended_at[2] - started <= 0.04
+        assert simulation.ran[-3:] == [1, 2, 1]
+        assert 1 in simulation.ended_at
+
+
+def test_of_two_that_are_due_soon_the_later_one_waits() -> None:
+    simulation = Simulation()
+    simulation.add(1, 0.3, 0.4)
+    simulation.run(0.01)
+    simulation.add(2, 0.1, 0.41)
+    simulation.run(1.0)
+    assert simulation.ran == [1, 2]
+
+
+def test_two_that_can_wait_share() -> None:
+    simulation = Simulation()
+    jobs = [simulation.add(request_id, 5.0) for request_id in (1, 2)]
+    for _ in range(20):
+        simulation.run(2 * TURN_S)
+        assert abs(simulation.left_s[jobs[0]] - simulation.left_s[jobs[1]]) <= 1.1 * TURN_S
+    assert simulation.ran[:4] == [1, 2, 1, 2]
+
+
+def test_a_short_one_does_not_wait_for_the_end_of_a_long_one() -> None:
+    simulation = Simulation()
+    simulation.add(1, 60.0)
+    simulation.run(30.0)
+    simulation.add(2, 0.1)
+    simulation.run(1.0)
+    assert simulation.ended_at[2] <= 30.0 + TURN_S + 0.11
+
+
+def test_many_share_a_few_at_a_time_in_their_order() -> None:
+    simulation = Simulation()
+    for request_id in range(8):
+        simulation.add(request_id, 1.0)
+
+    def few_are_paused() -> None:
+        assert sum(job.paused for job in simulation.scheduler.waiting) <= MAX_PAUSED
+
+    simulation.run(10.0, few_are_paused)
+    assert list(simulation.ended_at) == list(range(8))
+
+
+def test_a_full_house_makes_no_editor_wait() -> None:
+    simulation = Simulation()
+    for request_id in range(1 + MAX_PAUSED):
+        simulation.add(request_id, 60.0)
+    simulation.run(2.0)
+    simulation.add(9, 0.03, simulation.now + 0.4)
+    simulation.run(0.1)
+    assert simulation.ended_at[9] <= 2.04
+
+
+def test_nobody_types_so_much_that_the_rest_never_ends() -> None:
+    """Editors that take all there is leave what can wait its share, and wait for no more."""
+    simulation = Simulation()
+    simulation.add(1, 3 * TURN_S)
+    numbers = count(10)
+
+    def keep_typing() -> None:
+        if not any(job.request_id >= 10 for job in simulation.scheduler.waiting):
+            simulation.add(next(numbers), 0.03, simulation.now + 0.4)
+
+    simulation.run(4 * PATIENCE_S, keep_typing)
+    assert 2 * PATIENCE_S <= simulation.ended_at[1] <= 3 * PATIENCE_S + 1
+    others = [at for request_id, at in simulation.ended_at.items() if request_id >= 10]
+    assert max(b - a for a, b in pairwise(others)) <= TURN_S + 0.07
+
+
+def test_what_is_paused_can_be_taken_the_place_of_and_forgotten() -> None:
+    simulation = Simulation()
+    old = simulation.add(1, 1.0)
+    old.document = "a.py"
+    simulation.run(0.05)
+    simulation.add(2, 1.0, simulation.now + 0.4)
+    simulation.run(0.05)
+    assert old.paused
+    scheduler = simulation.scheduler
+    assert scheduler.find(1, 1) is old
+    assert scheduler.add(job(3, document="a.py")) == [old]
+    scheduler.remove(old)
+    assert old not in scheduler.jobs
+
+
+def test_passes_that_are_longer_than_pauses_in_typing_are_done_now_and_then() -> None:
+    """What is cut short in a hurry begins its pass again; after so long a wait it is not."""
+    scheduler, now, n_done = Scheduler(), 0.0, 0
+    patient = job(1)
+    scheduler.add(patient)
+    scheduler.start(now)
+    for i in range(2, 300):  # a key every 0.3 s; a pass of the patient one takes 1 s
+        now += 0.27
+        scheduler.add(job(i, arrived=now, due=now + 0.4))
+        assert scheduler.must_yield(now)
+        assert scheduler.in_a_hurry
+        scheduler.pause(now, progressed=False)
+        if scheduler.start(now) is patient:
+            now += 1.0
+            n_done += 1
+            assert scheduler.must_yield(now)
+            assert not scheduler.in_a_hurry
+            scheduler.pause(now, progressed=True)
+            scheduler.start(now)
+        now += 0.03
+        running = scheduler.finish()
+        assert running is not None
+        assert running.request_id == i
+        assert scheduler.start(now) is patient
+    assert now / (1.5 * PATIENCE_S) <= n_done <= now / PATIENCE_S

@@ -60,6 +60,7 @@ class Harness:
         document: str = "",
         path: str = "",
         deadline_ms: float = 0.0,
+        partials: list[str] | None = None,
     ) -> asyncio.Future[wire.Completed | wire.Failed]:
         self._n_ids += 1
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -68,10 +69,30 @@ class Harness:
             request=payload.pack(CompletionRequest(prefix, "after", path=path)),
             document=document,
             deadline_ms=deadline_ms,
+            stream=partials is not None,
         )
-        # set_result raises if there is a second reply.
-        self.supervisor.submit(client, message, reply.set_result)
+
+        def take(said: wire.Completed | wire.Partial | wire.Failed) -> None:
+            if isinstance(said, wire.Partial):
+                assert partials is not None
+                partials.append(said.text)
+            else:
+                reply.set_result(said)  # raises if there is a second reply
+
+        self.supervisor.submit(client, message, take)
         return reply
+
+    @property
+    def jobs(self) -> list[tuple[int, bool]]:
+        """(id, whether it is paused) of the requests without an answer, the running one last."""
+        return [(job.request_id, job.paused) for job in self.supervisor._scheduler.jobs]
+
+    async def until_jobs(self, *jobs: tuple[int, bool]) -> None:
+        async def wait() -> None:
+            while self.jobs != list(jobs):
+                await asyncio.sleep(0.001)
+
+        await asyncio.wait_for(wait(), TIMEOUT_S)
 
     async def ask(self, prefix: str, **options: Any) -> Completion:
         return await completion(self.post(prefix, **options))
@@ -238,6 +259,103 @@ async def test_the_worker_is_told_of_closed_documents(start: Start) -> None:
         assert (await harness.ask("what was closed")).text == "/a"
         harness.supervisor.drop(2)
         assert (await harness.ask("what was closed")).text == "/a /c /d"
+
+
+async def test_what_can_wait_is_left_off_for_what_is_due_soon_and_goes_on(start: Start) -> None:
+    async with start() as harness:
+        await harness.until("ready")
+        told: list[str] = []
+        patient = harness.post("until paused 3", partials=told, deadline_ms=300_000)
+        for i in range(3):
+            assert (await harness.ask(f"{i}", deadline_ms=5000)).text == f"[{i}|after]"
+        assert (await completion(patient)).text == "paused 3 times"
+        assert told == ["turn 0", "turn 1", "turn 2"]
+
+
+async def test_two_that_can_wait_take_turns(start: Start) -> None:
+    async with start() as harness:
+        await harness.until("ready")
+        first, second = harness.post("until paused 2"), harness.post("until paused 2", client=2)
+        assert (await completion(first)).text == "paused 2 times"
+        assert second.done() or harness.jobs == [(2, False)]
+        harness.supervisor.cancel(2, 2)
+        await completion(second)
+
+
+@pytest.mark.parametrize("how", ["cancel", "leave", "newer"])
+async def test_what_was_left_off_can_be_given_up(start: Start, how: str) -> None:
+    async with start() as harness:
+        await harness.until("ready")
+        patient = harness.post("until paused 9", document="a.py", client=2)
+        urgent = harness.post("until cancelled", deadline_ms=9000)
+        await harness.until_jobs((1, True), (2, False))
+        if how == "cancel":
+            harness.supervisor.cancel(2, 1)
+        elif how == "leave":
+            harness.supervisor.drop(2)
+        else:
+            newer = harness.post("newer", document="a.py", client=2)
+        if how != "leave":
+            assert (await completion(patient)).finish == "cancelled"
+        harness.supervisor.cancel(1, 2)
+        assert (await completion(urgent)).finish == "cancelled"
+        if how == "newer":
+            assert (await completion(newer)).text == "[newer|after]"
+        assert (await harness.ask("next")).text == "[next|after]"
+        assert patient.done() == (how != "leave")
+        assert harness.supervisor.report(0).n_respawns == 0
+
+
+async def test_what_was_left_off_goes_on_when_the_other_is_cancelled(start: Start) -> None:
+    async with start() as harness:
+        await harness.until("ready")
+        patient = harness.post("until paused 1")
+        harness.post("until cancelled", deadline_ms=9000)
+        await harness.until_jobs((1, True), (2, False))
+        harness.supervisor.cancel(1, 2)
+        assert (await completion(patient)).text == "paused 1 times"
+
+
+async def test_cancelling_a_request_that_is_just_being_left_off(start: Start) -> None:
+    async with start() as harness:
+        await harness.until("ready")
+        for i in range(20):
+            patient = harness.post("until paused 9", client=2)
+            urgent = harness.post("urgent", deadline_ms=9000)
+            await asyncio.sleep(i * 1e-4)
+            harness.supervisor.cancel(2, 2 * i + 1)
+            assert (await completion(patient)).finish == "cancelled"
+            assert (await completion(urgent)).text == "[urgent|after]"
+        assert harness.supervisor.report(0).n_respawns == 0
+
+
+async def test_a_deadline_holds_for_what_was_left_off(start: Start) -> None:
+    async with start() as harness:
+        await harness.until("ready")
+        patient = harness.post("until paused 9", deadline_ms=300_000)
+        urgent = harness.post("until cancelled", deadline_ms=9000)
+        await harness.until_jobs((1, True), (2, False))
+        job = harness.supervisor._scheduler.find(1, 1)
+        assert job is not None
+        harness.supervisor._past_due(job)
+        answer = await completion(patient)
+        assert (answer.text, answer.finish) == ("", "deadline")
+        assert "busy" in answer.reason
+        harness.supervisor.cancel(1, 2)
+        await completion(urgent)
+        assert (await harness.ask("next")).text == "[next|after]"
+
+
+async def test_what_was_left_off_is_lost_with_its_worker(start: Start) -> None:
+    async with start() as harness:
+        await harness.until("ready")
+        patient = harness.post("until paused 1")
+        dead = harness.post("die", deadline_ms=9000)
+        for reply in (patient, dead):
+            answer = await completion(reply)
+            assert (answer.text, answer.finish) == ("", "empty")
+            assert "SIGKILL" in answer.reason
+        assert (await harness.ask("next")).text == "[next|after]"
 
 
 async def test_what_native_code_prints_does_not_get_between_the_frames(start: Start) -> None:

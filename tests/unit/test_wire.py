@@ -20,7 +20,6 @@ from codespec.errors import (
     DaemonError,
     InputError,
     ModelError,
-    WorkerDiedError,
 )
 from codespec.requests import Completion, CompletionRequest
 from codespec.types import SamplingParams, SourceStats, Trace
@@ -178,7 +177,7 @@ def test_errors_about_a_payload_do_not_quote_it() -> None:
     assert "TOP SECRET" not in str(caught.value)
 
 
-@pytest.mark.parametrize("cls", [ModelError, ConfigError, InputError, WorkerDiedError, DaemonError])
+@pytest.mark.parametrize("cls", [ModelError, ConfigError, InputError, DaemonError])
 def test_exceptions_cross_processes(cls: type[CodespecError]) -> None:
     error = cls("what happened", "what to do")
     found = wire.error_of(wire.failure(3, error))

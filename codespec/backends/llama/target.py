@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from codespec.backends.checkpoints import Checkpoints
+from codespec.backends.checkpoints import Checkpoint, Checkpoints, State
 from codespec.backends.kv import CachedTokens
 from codespec.backends.llama.loader import LoadedModel, get_logits, last_cause, lib
 from codespec.errors import ModelError
@@ -108,6 +108,7 @@ class LlamaTarget:
         self.busy_s = 0.0
         """Time spent in passes up to now, seconds."""
         self._kv = CachedTokens(self.n_ctx)
+        self._is_held = False  # all there is in the cache is kept elsewhere
         self._draft = NO_DRAFT
         self._leaf_nodes: list[int] = []
         self._batch = lib.llama_batch_init(self._n_batch, 0, 1 + MAX_LEAVES)
@@ -194,23 +195,43 @@ class LlamaTarget:
         if self._can_truncate and (is_better or 2 * n_here < len(self._kv)):
             self._put_aside()  # another document: this one's turn may come again
         if state is not None and checkpoint is not None:
-            lib.llama_memory_seq_rm(self._memory, MAIN, -1, -1)
-            pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
-            done = lib.llama_state_seq_set_data(self._ctx, pointer, len(state), MAIN)
-            self._kv.truncate(0)
-            if done:
-                self._kv.append(checkpoint.tokens)
-            else:
-                lib.llama_memory_seq_rm(self._memory, MAIN, -1, -1)
+            self._restore(Checkpoint(checkpoint.tokens, state))
 
     def _put_aside(self) -> None:
         if len(self._kv) < (_WORTH_SAVING if self._can_truncate else _CHECKPOINT_EVERY):
             return
+        if not self._is_held and len(state := self._state()):
+            self._saved.add(self._kv.tokens, state)
+
+    def hold(self) -> Checkpoint:
+        """What the cache holds, for `take_back`; it counts towards no budget."""
+        held = Checkpoint(self._kv.tokens.copy(), self._state())
+        self._is_held = True
+        return held
+
+    def take_back(self, held: Checkpoint) -> None:
+        """Make the cache what it was at `hold`, to the last digit. What is in it is put aside."""
+        if self._can_truncate:
+            self._put_aside()
+        self._restore(held)
+
+    def _state(self) -> State:
+        """Empty where llama.cpp cannot say it."""
         state = np.empty(int(lib.llama_state_seq_get_size(self._ctx, MAIN)), np.uint8)
         pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
         n = int(lib.llama_state_seq_get_data(self._ctx, pointer, len(state), MAIN))
-        if n:
-            self._saved.add(self._kv.tokens, state[:n])
+        return state[:n]
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        state = checkpoint.state
+        lib.llama_memory_seq_rm(self._memory, MAIN, -1, -1)
+        pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
+        done = lib.llama_state_seq_set_data(self._ctx, pointer, len(state), MAIN)
+        self._kv.truncate(0)
+        if done:
+            self._kv.append(checkpoint.tokens)
+        else:
+            lib.llama_memory_seq_rm(self._memory, MAIN, -1, -1)
 
     def decode(self, tokens: Tokens, draft: Draft) -> Rows:
         n, k = len(tokens), len(draft)
@@ -324,6 +345,7 @@ class LlamaTarget:
 
     def _run(self, n_tokens: int, cancelled: Callable[[], bool] | None) -> None:
         self._batch.n_tokens = n_tokens
+        self._is_held = False
         abortable = cancelled is not None and n_tokens >= MIN_ABORTABLE
         if abortable:
             self._cancelled = cancelled
