@@ -4,16 +4,21 @@ in use, and left out where they should be."""
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import gguf
 import numpy as np
 import pytest
 
+from bench.gpu.shapes import Shape, write_random
 from codespec.backends.llama import LlamaTarget, kernels, load_model
+from codespec.backends.llama.loader import lib
 from codespec.models.registry import BUNDLED_TARGET, bundled
 from codespec.native import KERNELS
 from codespec.types import NO_DRAFT, Draft
@@ -21,6 +26,18 @@ from codespec.types import NO_DRAFT, Draft
 pytestmark = pytest.mark.skipif(not kernels.NAME, reason=f"no kernels: {kernels.WHY_NOT}")
 
 Q8_0 = np.dtype([("scale", np.float16), ("numbers", np.int8, 32)])
+Q8_K = np.dtype([("scale", np.float32), ("numbers", np.int8, 256), ("sums", np.int16, 16)])
+TYPES = gguf.GGMLQuantizationType
+# Of a block: its half-precision numbers, by their places in bytes; what states are.
+FORMATS = {
+    TYPES.Q8_0: ((0,), Q8_0),
+    TYPES.Q4_K: ((0, 2), Q8_K),
+    TYPES.Q5_K: ((0, 2), Q8_K),
+    TYPES.Q6_K: ((208,), Q8_K),
+}
+if kernels.NAME:
+    LIBRARY = ctypes.CDLL(str(KERNELS))
+    LIBRARY.llamafile_sgemm.restype = LIBRARY.codespec_kernels_take.restype = ctypes.c_bool
 
 
 @pytest.fixture(params=kernels.NAMES)
@@ -30,64 +47,102 @@ def instructions(request: pytest.FixtureRequest) -> Iterator[str]:
     kernels.use(True)
 
 
-def blocks(rng: np.random.Generator, n: int, n_blocks: int) -> Any:
-    out = np.zeros((n, n_blocks), Q8_0)
+def formats() -> Iterator[tuple[str, Any]]:
+    """All instruction sets, with what they multiply."""
+    for name in kernels.NAMES:
+        kernels.use(True, name)
+        for kind in FORMATS:
+            if LIBRARY.codespec_kernels_take(int(kind)):
+                yield name, kind
+    kernels.use(True)
+
+
+@pytest.fixture(params=formats(), ids=lambda param: f"{param[0]}-{param[1].name}")
+def kind(request: pytest.FixtureRequest) -> Iterator[Any]:
+    name, kind = request.param
+    kernels.use(True, name)
+    yield kind
+    kernels.use(True)
+
+
+def weights_of(kind: Any, rng: np.random.Generator, n: int, n_blocks: int) -> Any:
+    """(n, bytes): any bytes, but for the scales."""
+    block = np.frombuffer(rng.bytes(n * n_blocks * gguf.GGML_QUANT_SIZES[kind][1]), np.uint8)
+    blocks = block.reshape(n, n_blocks, -1).copy()
+    for place in FORMATS[kind][0]:
+        scales = rng.uniform(-0.02, 0.02, (n, n_blocks, 1)).astype(np.float16)
+        blocks[..., place : place + 2] = scales.view(np.uint8)
+    return blocks.reshape(n, -1)
+
+
+def states_of(kind: Any, rng: np.random.Generator, n: int, n_blocks: int) -> Any:
+    out = np.zeros((n, n_blocks), FORMATS[kind][1])
     out["scale"] = rng.uniform(-0.02, 0.02, out.shape)
-    out["numbers"] = rng.integers(-128, 128, out["numbers"].shape)
-    return out
+    out["numbers"] = rng.integers(-127, 128, out["numbers"].shape)
+    return with_sums(out)
 
 
-def plain(blocks: Any) -> Any:
-    numbers = blocks["numbers"].astype(np.float64) * blocks["scale"][..., None].astype(np.float64)
-    return numbers.reshape(len(blocks), -1)
+def with_sums(states: Any) -> Any:
+    if states.dtype == Q8_K:
+        states["sums"] = states["numbers"].reshape(*states.shape, 16, 16).sum(axis=-1)
+    return states
 
 
-def product(weights: Any, states: Any, n_threads: int = 1) -> Any:
+def plain_weights(kind: Any, weights: Any) -> Any:
+    return gguf.quants.dequantize(weights, kind).astype(np.float64)
+
+
+def plain_states(states: Any) -> Any:
+    scales = states["scale"][..., None].astype(np.float64)
+    return (states["numbers"] * scales).reshape(len(states), -1)
+
+
+def product(kind: Any, weights: Any, states: Any, n_threads: int = 1) -> Any:
     """(columns, rows) float32, by all threads in turn."""
-    library = ctypes.CDLL(str(KERNELS))
-    library.llamafile_sgemm.restype = ctypes.c_bool
+    n_blocks = states.shape[1]
     out = np.full((len(states), len(weights)), np.nan, np.float32)
     for thread in range(n_threads):
-        done = library.llamafile_sgemm(
+        done = LIBRARY.llamafile_sgemm(
             (ctypes.c_int * 2)(thread, n_threads),
-            *map(ctypes.c_int64, (len(weights), len(states), weights.shape[1])),
-            *(ctypes.c_void_p(weights.ctypes.data), ctypes.c_int64(weights.shape[1])),
-            *(ctypes.c_void_p(states.ctypes.data), ctypes.c_int64(states.shape[1])),
+            *map(ctypes.c_int64, (len(weights), len(states), n_blocks)),
+            *(ctypes.c_void_p(weights.ctypes.data), ctypes.c_int64(n_blocks)),
+            *(ctypes.c_void_p(states.ctypes.data), ctypes.c_int64(n_blocks)),
             *(ctypes.c_void_p(out.ctypes.data), ctypes.c_int64(out.shape[1])),
-            *(8, 8, 0),
+            *(int(kind), int(TYPES.Q8_0 if states.dtype == Q8_0 else TYPES.Q8_K), 0),
         )
         assert done
     return out
 
 
-@pytest.mark.usefixtures("instructions")
 @pytest.mark.parametrize("n_rows", [16, 17, 31, 64, 100])
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 7, 8, 16, 17, 33, 128, 129, 150])
-def test_products_are_right(n_rows: int, n_columns: int) -> None:
+def test_products_are_right(kind: Any, n_rows: int, n_columns: int) -> None:
     rng = np.random.default_rng(n_rows * 1000 + n_columns)
-    weights, states = blocks(rng, n_rows, 10), blocks(rng, n_columns, 10)
-    expected = plain(states) @ plain(weights).T
-    size = np.abs(plain(states)) @ np.abs(plain(weights)).T
+    weights, states = weights_of(kind, rng, n_rows, 5), states_of(kind, rng, n_columns, 5)
+    expected = plain_states(states) @ plain_weights(kind, weights).T
+    size = np.abs(plain_states(states)) @ np.abs(plain_weights(kind, weights)).T
     for n_threads in (1, 2, 3):
-        assert (np.abs(product(weights, states, n_threads) - expected) <= 2e-6 * size).all()
+        assert (np.abs(product(kind, weights, states, n_threads) - expected) <= 2e-6 * size).all()
 
 
-@pytest.mark.usefixtures("instructions")
-def test_a_column_is_the_same_to_the_bit_in_any_company() -> None:
+def test_a_column_is_the_same_to_the_bit_in_any_company(kind: Any) -> None:
     rng = np.random.default_rng(5)
-    weights, states = blocks(rng, 90, 28), blocks(rng, 200, 28)
-    alone = np.concatenate([product(weights, states[i : i + 1]) for i in range(len(states))])
+    weights, states = weights_of(kind, rng, 90, 7), states_of(kind, rng, 200, 7)
+    alone = np.concatenate([product(kind, weights, states[i : i + 1]) for i in range(len(states))])
     for n_columns in (2, 5, 16, 17, 31, 64, 128, 200):
-        assert (product(weights, states[:n_columns], 2) == alone[:n_columns]).all()
+        assert (product(kind, weights, states[:n_columns], 2) == alone[:n_columns]).all()
 
 
-@pytest.mark.usefixtures("instructions")
-def test_the_ends_of_the_range_do_not_overflow() -> None:
-    for weight, state in ((-128, -128), (-128, 127), (127, -128), (127, 127)):
-        weights, states = np.zeros((16, 2), Q8_0), np.zeros((3, 2), Q8_0)
-        weights["numbers"], states["numbers"] = weight, state
-        weights["scale"] = states["scale"] = 1
-        assert (product(weights, states) == 64 * weight * state).all()
+def test_the_ends_of_the_range_do_not_overflow(kind: Any) -> None:
+    for byte, number in itertools.product((0, 0x7F, 0x80, 0xFF), (-127, 127)):
+        weights = np.full((16, 2 * gguf.GGML_QUANT_SIZES[kind][1]), byte, np.uint8)
+        blocks = weights.reshape(16, 2, -1)
+        for place in FORMATS[kind][0]:
+            blocks[..., place : place + 2] = np.ones(1, np.float16).view(np.uint8)
+        states = np.zeros((3, 2), FORMATS[kind][1])
+        states["scale"], states["numbers"] = 1, number
+        expected = plain_states(states) @ plain_weights(kind, weights).T
+        assert np.allclose(product(kind, weights, with_sums(states)), expected, rtol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +183,66 @@ def test_a_model_says_the_same_with_them(
         kernels.use(True, instructions)
     assert np.abs(ours - theirs).max() < 0.2 * theirs.std()
     assert np.corrcoef(ours.ravel(), theirs.ravel())[0, 1] > 0.999
+
+
+SHAPE = Shape("small", 2, 256, 4, 2, 512, 8192, tied=True)
+
+
+@pytest.fixture(scope="module")
+def k_quants(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file as most people download them: Q4_K and Q6_K matrices."""
+    folder = tmp_path_factory.mktemp("models")
+    plain, quantised = folder / "plain.gguf", folder / "q4_k_m.gguf"
+    write_random(plain, SHAPE, "q8_0", bundled(BUNDLED_TARGET))
+    settings = lib.llama_model_quantize_default_params()
+    settings.ftype, settings.allow_requantize = int(gguf.LlamaFileType.MOSTLY_Q4_K_M), True
+    assert lib.llama_model_quantize(bytes(plain), bytes(quantised), ctypes.byref(settings)) == 0
+    kinds = {tensor.tensor_type for tensor in gguf.GGUFReader(quantised).tensors}
+    assert {TYPES.Q4_K, TYPES.Q6_K} <= kinds
+    return quantised
+
+
+@pytest.mark.skipif(kernels.NAME != "avx512-vnni", reason="K-quants need AVX-512 with VNNI")
+def test_a_model_of_k_quants_says_the_same_to_the_bit_in_passes_of_any_size(
+    k_quants: Path,
+) -> None:
+    model = load_model(k_quants, n_gpu_layers=0)
+    target = LlamaTarget(model, n_ctx=512, n_threads=2)
+    tokens = np.random.default_rng(4).integers(10, 8000, 60, np.int32)
+    target.prefill(tokens[:40], lambda: False)
+
+    def decoded(n_drafted: int) -> Any:
+        """(n_drafted + 1, vocabulary) of a pass over tokens 40 to 40 + n_drafted."""
+        draft = Draft.chain(tokens[41 : 41 + n_drafted]) if n_drafted else NO_DRAFT
+        rows = target.decode(tokens[40:41], draft)
+        found = np.stack([rows.row(i) for i in range(n_drafted + 1)])
+        target.keep([])
+        target.prefill(tokens[:40], lambda: False)
+        return found
+
+    before = kernels.n_products()
+    of_two = decoded(1)  # attention, which is llama.cpp's, differs in passes of one
+    n_products = kernels.n_products() - before
+    assert n_products >= 7 * SHAPE.n_layers  # nothing was copied into another order
+    try:
+        for n_drafted in (2, 3, 7, 8, 15, 16):
+            assert (decoded(n_drafted)[:2] == of_two).all()
+        ours = decoded(16)
+        kernels.use(False)
+        target.prefill(tokens[:1], lambda: False)  # forget what was read with ours
+        target.prefill(tokens[:40], lambda: False)
+        theirs = decoded(16)
+        assert np.corrcoef(ours.ravel(), theirs.ravel())[0, 1] > 0.999
+    finally:
+        kernels.use(True)
+        target.close()
+        model.close()
+
+
+def test_files_that_they_gain_nothing_from_are_loaded_as_ever(k_quants: Path) -> None:
+    assert kernels.are_for(k_quants) == (kernels.NAME == "avx512-vnni")
+    assert not kernels.are_for(bundled(BUNDLED_TARGET))
+    assert not kernels.are_for(k_quants.with_name("no file"))
 
 
 def report(script: str, **environment: str) -> str:

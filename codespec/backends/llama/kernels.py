@@ -1,8 +1,8 @@
 """llama_cpp, with our own products of matrices in its CPU backend (native/kernels).
 
-The backend asks a function, `llamafile_sgemm`, before it multiplies matrices itself. The dynamic
-linker binds that name to the first library that has it: ours, if that is loaded before. Hence
-llama_cpp is imported here, after it, and nowhere else.
+The backend asks two functions, `ggml_compute_forward_mul_mat_tiled` and `llamafile_sgemm`, before
+it multiplies matrices itself. The dynamic linker binds those names to the first library that has
+them: ours, if that is loaded before. Hence llama_cpp is imported here, after it, and nowhere else.
 
 Linux on x86-64 alone; with CODESPEC_KERNELS=off, and wherever something is not as expected,
 llama.cpp multiplies as ever. Any of NAMES in that variable chooses other instructions than the
@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,10 @@ import numpy as np
 from codespec.native import KERNELS
 
 _Q8_0 = np.dtype([("scale", np.float16), ("numbers", np.int8, 32)])
-_TYPE_F32, _TYPE_Q8_0 = 0, 8
+_TYPE_F32, _TYPE_Q8_0, _TYPE_Q6_K, _TYPE_Q8_K = 0, 8, 14, 15
+_K_QUANTS = {12: ("q4_K", 144), 13: ("q5_K", 176), _TYPE_Q6_K: ("q6_K", 210)}  # bytes of a block
+_Q8_K_BYTES = 292
+_TENSOR_BYTES = 256  # a ggml_tensor has more
 
 
 def _load() -> Any:
@@ -38,7 +42,9 @@ def _load() -> Any:
         return str(error)
     library.codespec_kernels_name.restype = ctypes.c_char_p
     library.codespec_kernels_name.argtypes = [ctypes.c_size_t]
-    library.codespec_kernels_use.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
+    library.codespec_kernels_connect.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+    library.codespec_kernels_use.argtypes = [ctypes.c_char_p]
+    library.codespec_kernels_take.restype = ctypes.c_bool
     library.codespec_kernels_count.restype = ctypes.c_int64
     library.llamafile_sgemm.restype = ctypes.c_bool
     library.llamafile_sgemm.argtypes = [
@@ -49,10 +55,10 @@ def _load() -> Any:
     return library
 
 
-def _is_right(library: Any) -> bool:
-    """Whether a small product comes out as numpy has it."""
+def _is_right(theirs: Any) -> bool:
+    """Whether small products come out as by numpy and llama.cpp's own functions, `theirs`."""
     rng = np.random.default_rng(0)
-    rows, columns, n_blocks = 37, 19, 3
+    n_rows, n_columns, n_blocks = 37, 19, 3
 
     def blocks(n: int) -> Any:
         out = np.zeros((n, n_blocks), _Q8_0)
@@ -64,16 +70,77 @@ def _is_right(library: Any) -> bool:
         numbers = blocks["numbers"].astype(np.float64) * blocks["scale"][..., None]
         return numbers.reshape(len(blocks), -1)
 
-    weights, states = blocks(rows), blocks(columns)
-    out = np.zeros((columns, rows), np.float32)
-    params = (ctypes.c_int * 2)(0, 1)
-    strides_and_data = (weights.ctypes.data, n_blocks, states.ctypes.data, n_blocks)
-    is_done = library.llamafile_sgemm(
-        *(params, rows, columns, n_blocks),
-        *(*strides_and_data, out.ctypes.data, rows),
-        *(_TYPE_Q8_0, _TYPE_Q8_0, _TYPE_F32),
+    def is_near(ours: Any, expected: Any) -> bool:
+        return ours is not None and np.allclose(
+            ours, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max()
+        )
+
+    weights, states = blocks(n_rows), blocks(n_columns)
+    expected = plain(states) @ plain(weights).T
+    if not is_near(_product(weights, states, n_blocks, _TYPE_Q8_0, _TYPE_Q8_0), expected):
+        return False
+    n_rows, n_columns = 17, 3
+    states = np.zeros((n_columns, n_blocks * _Q8_K_BYTES), np.uint8)
+    theirs.ggml_cpu_init()
+    for state in states:
+        numbers = rng.normal(size=n_blocks * 256).astype(np.float32)
+        theirs.quantize_row_q8_K(_address(numbers), _address(state), ctypes.c_int64(numbers.size))
+    for kind, (name, n_bytes) in _K_QUANTS.items():
+        if not _takes(kind):
+            continue
+        weights = rng.integers(0, 64, (n_rows, n_blocks * n_bytes), np.uint8)  # no scale is NaN
+        expected = np.zeros((n_columns, n_rows), np.float32)
+        for i, j in np.ndindex(expected.shape):
+            theirs[f"ggml_vec_dot_{name}_q8_K"](
+                n_blocks * 256,
+                *(_address(expected[i, j:]), ctypes.c_size_t(0)),
+                *(_address(weights[j]), ctypes.c_size_t(0)),
+                *(_address(states[i]), ctypes.c_size_t(0), 1),
+            )
+        if not is_near(_product(weights, states, n_blocks, kind, _TYPE_Q8_K), expected):
+            return False
+    return True
+
+
+def _takes(kind: int) -> bool:
+    return bool(_library.codespec_kernels_take(kind))
+
+
+def _address(array: Any) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def _product(weights: Any, states: Any, n_blocks: int, kind: int, state_kind: int) -> Any:
+    """(columns, rows); None where they do not make it."""
+    out = np.zeros((len(states), len(weights)), np.float32)
+    is_done = _library.llamafile_sgemm(
+        *((ctypes.c_int * 2)(0, 1), len(weights), len(states), n_blocks),
+        *(weights.ctypes.data, n_blocks, states.ctypes.data, n_blocks),
+        *(out.ctypes.data, len(weights), kind, state_kind, _TYPE_F32),
     )
-    return is_done and np.allclose(out, plain(states) @ plain(weights).T, rtol=1e-4, atol=1e-2)
+    return out if is_done else None
+
+
+def _place_of_weights(theirs: Any) -> int:
+    """Where a product's tensor says which its weights are, in bytes; 0: not found."""
+
+    class Params(ctypes.Structure):
+        _fields_ = (
+            ("n_bytes", ctypes.c_size_t),
+            ("memory", ctypes.c_void_p),
+            ("no_alloc", ctypes.c_bool),
+        )
+
+    at, number = ctypes.c_void_p, ctypes.c_int64
+    tensor = _function(theirs, "ggml_new_tensor_2d", at, at, ctypes.c_int, number, number)
+    context = _function(theirs, "ggml_init", at, Params)(Params(1 << 16, None, True))
+    weights = tensor(context, _TYPE_Q6_K, 256, 16)
+    states = tensor(context, _TYPE_F32, 256, 2)
+    product = _function(theirs, "ggml_mul_mat", at, at, at, at)(context, weights, states)
+    has_type_first = ctypes.c_int.from_address(weights).value == _TYPE_Q6_K
+    place = ctypes.string_at(product, _TENSOR_BYTES).find(weights.to_bytes(8, sys.byteorder))
+    _function(theirs, "ggml_free", None, at)(context)
+    return max(place, 0) if has_type_first else 0
 
 
 _library = _load()
@@ -89,37 +156,77 @@ def _names() -> list[str]:
     return out
 
 
-def _connect() -> tuple[int, str, str]:
-    """llama.cpp's own function, the instruction set, and why there is none."""
+def _function(theirs: Any, name: str, result: Any, *arguments: Any) -> Any:
+    out = theirs[name]
+    out.restype, out.argtypes = result, arguments
+    return out
+
+
+def _connect() -> tuple[str, str]:
+    """The instruction set, and why there is none."""
     if isinstance(_library, str):
-        return 0, "", _library
-    try:
-        # Looked up in llama.cpp's library and those it needs, so it is not ours.
-        backend: Any = llama_cpp.llama_cpp
-        original = ctypes.cast(backend._lib.llamafile_sgemm, ctypes.c_void_p).value
-    except AttributeError:
-        return 0, "", "llama.cpp was built without llamafile_sgemm"
+        return "", _library
+    # Looked up in llama.cpp's library and those it needs, so its functions are not ours.
+    backend: Any = llama_cpp.llama_cpp
+    theirs = backend._lib
+    if not hasattr(theirs, "llamafile_sgemm"):
+        return "", "llama.cpp was built without llamafile_sgemm"
+    tiled = getattr(theirs, "ggml_compute_forward_mul_mat_tiled", None)
+    _library.codespec_kernels_connect(
+        ctypes.cast(theirs.llamafile_sgemm, ctypes.c_void_p),
+        ctypes.cast(tiled, ctypes.c_void_p) if tiled else None,
+        _place_of_weights(theirs) if tiled else 0,
+    )
     name = os.environ.get("CODESPEC_KERNELS") or next(iter(NAMES), "")
-    _library.codespec_kernels_use(name.encode(), original)
+    _library.codespec_kernels_use(name.encode())
     if name not in NAMES:
-        return 0, "", f"this processor has no {name or 'instructions for them'}"
-    if not _is_right(_library):
-        _library.codespec_kernels_use(b"", original)
-        return 0, "", "they multiply wrongly here"
-    return original or 0, name, ""
+        return "", f"this processor has no {name or 'instructions for them'}"
+    if not _is_right(theirs):
+        _library.codespec_kernels_use(b"")
+        return "", "they multiply wrongly here"
+    return name, ""
 
 
 NAMES = _names()
 """The instruction sets that can be used here, the best first."""
 
-_ORIGINAL, NAME, WHY_NOT = _connect()
+NAME, WHY_NOT = _connect()
 """The instruction set that they use, as NAME; where llama.cpp multiplies "", and WHY_NOT."""
 
 
 def use(wanted: bool, name: str = NAME) -> None:
     """Multiply with them (one of NAMES) from now on, or as llama.cpp does; to compare."""
     if NAME:
-        _library.codespec_kernels_use(name.encode() if wanted else b"", _ORIGINAL)
+        _library.codespec_kernels_use(name.encode() if wanted else b"")
+
+
+def are_for(path: Path) -> bool:
+    """Whether a GGUF file has weights that they multiply if llama.cpp leaves them as they are
+    in the file: it copies some into an order of its own, and then asks nobody.
+
+    Not where it has experts: about their products nobody is asked, and its own order is faster.
+    """
+    backend: Any = llama_cpp.llama_cpp
+    theirs = backend._lib
+    if not NAME or theirs.ggml_cpu_has_amx_int8():  # whose order is another, much faster in prompts
+        return False
+
+    class Params(ctypes.Structure):
+        _fields_ = (("no_alloc", ctypes.c_bool), ("context", ctypes.c_void_p))
+
+    at, number = ctypes.c_void_p, ctypes.c_int64
+    file = _function(theirs, "gguf_init_from_file", at, ctypes.c_char_p, Params)(
+        os.fsencode(path), Params(True, None)
+    )
+    if not file:
+        return False
+    n_tensors = _function(theirs, "gguf_get_n_tensors", number, at)(file)
+    kind_of = _function(theirs, "gguf_get_tensor_type", ctypes.c_int, at, number)
+    sizes_of = _function(theirs, "gguf_get_tensor_ne", ctypes.POINTER(number), at, number)
+    kinds = {kind_of(file, i) for i in range(n_tensors)}
+    has_experts = any(sizes_of(file, i)[2] > 1 for i in range(n_tensors))
+    _function(theirs, "gguf_free", None, at)(file)
+    return not has_experts and any(kind in kinds and _takes(kind) for kind in _K_QUANTS)
 
 
 def n_products() -> int:
@@ -127,4 +234,4 @@ def n_products() -> int:
     return int(_library.codespec_kernels_count()) if NAME else 0
 
 
-__all__ = ["NAME", "NAMES", "WHY_NOT", "llama_cpp", "n_products", "use"]
+__all__ = ["NAME", "NAMES", "WHY_NOT", "are_for", "llama_cpp", "n_products", "use"]

@@ -164,6 +164,7 @@ def load_model(
     params.vocab_only = vocab_only
     if backend == "cpu" and not vocab_only:
         check_fits(path, path.stat().st_size)
+        params.use_extra_bufts = not kernels.are_for(path)
 
     def told(share: float, _user: object) -> bool:
         on_progress(share)

@@ -28,7 +28,8 @@ struct Kernels {
   using Kernel = void (*)(const Product&);
   const char* name;
   int min_rows;
-  Kernel q8_0;  // states are q8_0, too
+  Kernel q8_0 = nullptr;                                  // states are q8_0, too
+  Kernel q4_k = nullptr, q5_k = nullptr, q6_k = nullptr;  // states are q8_K
 };
 
 extern const Kernels kAvx512Vnni, kAvxVnni, kAvx2;

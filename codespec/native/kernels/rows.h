@@ -1,0 +1,95 @@
+// Sixteen rows of a matrix in the lanes of AVX-512 registers. As panels.h, to be included by files
+// of one instruction set each.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "product.h"
+
+namespace codespec {
+
+// avx512_vnni_k.cpp
+void multiply_q4_k(const Product&);
+void multiply_q5_k(const Product&);
+void multiply_q6_k(const Product&);
+
+namespace {
+
+constexpr int kLanes = 16;
+
+// Four dwords of four rows in each lane of 128 bits: dword t of all in register t.
+[[gnu::always_inline]] inline void transpose_lanes(const __m512i* in, __m512i* out) {
+  const __m512i low01 = _mm512_unpacklo_epi32(in[0], in[1]);
+  const __m512i low23 = _mm512_unpacklo_epi32(in[2], in[3]);
+  const __m512i high01 = _mm512_unpackhi_epi32(in[0], in[1]);
+  const __m512i high23 = _mm512_unpackhi_epi32(in[2], in[3]);
+  out[0] = _mm512_unpacklo_epi64(low01, low23);
+  out[1] = _mm512_unpackhi_epi64(low01, low23);
+  out[2] = _mm512_unpacklo_epi64(high01, high23);
+  out[3] = _mm512_unpackhi_epi64(high01, high23);
+}
+
+// Sixteen rows of 16 bytes: dword t of each in the lanes of register t, 0 to 3.
+[[gnu::always_inline]] inline void transpose16(const std::byte* rows, std::int64_t stride,
+                                               __m512i* out) {
+  const auto row = [&](int r) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows + r * stride));
+  };
+  __m512i quads[4];
+  for (int r = 0; r < 4; ++r) {
+    const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(row(r)), row(r + 4), 1);
+    const __m256i high =
+        _mm256_inserti128_si256(_mm256_castsi128_si256(row(r + 8)), row(r + 12), 1);
+    quads[r] = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+  }
+  transpose_lanes(quads, out);
+}
+
+// Sixteen rows of 32 bytes, registers 0 to 7.
+[[gnu::always_inline]] inline void transpose32(const std::byte* rows, std::int64_t stride,
+                                               __m512i* out) {
+  const auto row = [&](int r) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows + r * stride));
+  };
+  __m512i quads[8];
+  for (int half = 0; half < 2; ++half) {
+    __m512i pairs[4];
+    for (int r = 0; r < 4; ++r) {
+      pairs[r] =
+          _mm512_inserti64x4(_mm512_castsi256_si512(row(8 * half + r)), row(8 * half + r + 4), 1);
+    }
+    transpose_lanes(pairs, quads + 4 * half);
+  }
+  for (int t = 0; t < 4; ++t) {
+    out[t] = _mm512_shuffle_i32x4(quads[t], quads[4 + t], 0x88);      // lanes 0 and 2 of both
+    out[t + 4] = _mm512_shuffle_i32x4(quads[t], quads[4 + t], 0xdd);  // lanes 1 and 3
+  }
+}
+
+// The half-precision number in the lower half of each lane.
+[[gnu::always_inline]] inline __m512 halves(__m512i dwords) {
+  return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(dwords));
+}
+
+// The dword at the beginning of sixteen rows.
+[[gnu::always_inline]] inline __m512i gather(const std::byte* rows, std::int64_t stride) {
+  const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __m512i places = _mm512_mullo_epi32(lanes, _mm512_set1_epi32(static_cast<int>(stride)));
+  return _mm512_i32gather_epi32(places, rows, 1);
+}
+
+[[gnu::always_inline]] inline __m512i broadcast(const std::byte* dword) {
+  int value;
+  __builtin_memcpy(&value, dword, sizeof value);
+  return _mm512_set1_epi32(value);
+}
+
+inline void store_rows(float* out, __m512 sums, int skip) {
+  _mm512_mask_storeu_ps(out, static_cast<__mmask16>(0xffff << skip), sums);
+}
+
+}  // namespace
+}  // namespace codespec
