@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from codespec.backends.llama import openmp
 from codespec.native import KERNELS
 
 _Q8_0 = np.dtype([("scale", np.float16), ("numbers", np.int8, 32)])
@@ -145,7 +146,8 @@ def _place_of_weights(theirs: Any) -> int:
 
 _library = _load()
 
-import llama_cpp  # noqa: E402  # after the library
+with openmp.short_waits():
+    import llama_cpp  # after the library
 
 
 def _names() -> list[str]:
