@@ -7,7 +7,7 @@ namespace {
 // Two products of 16 bits in each lane: those of bytes overflow in AVX2. A byte of the weights goes
 // in the upper half of 16 bits, which takes one instruction; sums come out 256 times too large.
 struct Dot {
-  static constexpr int kColumns = 16, kGroup = 6;
+  static constexpr int kGroup = 6;
 
   struct State {
     float scale;

@@ -7,7 +7,7 @@ namespace {
 
 // ggml's block of 32 numbers: a scale in half precision, then as many signed bytes.
 struct Q8_0 {
-  static constexpr int kRows = kLanes, kColumns = 16, kBlockBytes = 34, kStateBytes = 34;
+  static constexpr int kRows = kLanes, kColumns = 17, kBlockBytes = 34, kStateBytes = 34;
   using Sums = __m512;
 
   // Bytes are moved up by 128, as one factor of the instruction is unsigned.
@@ -46,7 +46,7 @@ struct Q8_0 {
   [[gnu::always_inline]] static inline void multiply(const Weights& weights,
                                                      const std::byte* column, std::int64_t stride,
                                                      const State* states, __m512* sums) {
-#pragma GCC unroll 16
+#pragma GCC unroll 17
     for (int j = 0; j < N; ++j) {
       __m512i dot = _mm512_set1_epi32(states[j].bias);
 #pragma GCC unroll 8

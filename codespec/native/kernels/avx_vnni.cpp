@@ -5,7 +5,7 @@ namespace codespec {
 namespace {
 
 struct Dot {
-  static constexpr int kColumns = 16, kGroup = 8;
+  static constexpr int kGroup = 8;
 
   // bias takes back what moving the weights up adds.
   struct State {

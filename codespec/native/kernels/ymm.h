@@ -11,14 +11,13 @@ namespace {
 
 // ggml's block of 32 numbers: a scale in half precision, then as many signed bytes.
 //
-// `Dot` gives: kColumns; kOffset, by which bytes are moved up before (0 or -128, the same); State,
-// what is known of a column's block before, its `prepare` and `begin`, where a sum starts; Factor
-// and `factor`, four bytes of each row as they are multiplied; `add`, which adds the product with
-// dword t of a column; kScale, by which sums come out too large.
+// `Dot` gives: State, what is known of a column's block before, its `prepare`, and `begin`, where
+// its sum starts; `ready`, bytes of the weights as they are kept, and `factor`, as they are
+// multiplied; `add`, which adds the product with dword t of a column; kGroup, for the sums of how
+// many columns there are registers.
 template <class Dot>
 struct Q8_0 {
-  static constexpr int kRows = 8, kColumns = Dot::kColumns, kBlockBytes = 34, kStateBytes = 34;
-  static constexpr int kGroup = Dot::kGroup;
+  static constexpr int kRows = 8, kColumns = 17, kBlockBytes = 34, kStateBytes = 34;
   using Sums = __m256;
   using State = typename Dot::State;
 
@@ -37,31 +36,17 @@ struct Q8_0 {
     return out;
   }
 
-  // More columns than registers for their sums go in halves.
+  // More columns go in even groups.
   template <int N>
   [[gnu::always_inline]] static inline void multiply(const Weights& weights,
                                                      const std::byte* column, std::int64_t stride,
                                                      const State* states, __m256* sums) {
-    if constexpr (N > kGroup) {
-      constexpr int kHalf = N / 2;
-      multiply<kHalf>(weights, column, stride, states, sums);
-      multiply<N - kHalf>(weights, column + kHalf * stride, stride, states + kHalf, sums + kHalf);
-    } else {
-      __m256i dots[N];
-      for (int j = 0; j < N; ++j) dots[j] = Dot::begin(states[j]);
-#pragma GCC unroll 8
-      for (int t = 0; t < 8; ++t) {
-        const auto factor = Dot::factor(weights.bytes[t]);
-#pragma GCC unroll 16
-        for (int j = 0; j < N; ++j) {
-          dots[j] = Dot::add(dots[j], factor, column + j * stride + 2, states[j], t);
-        }
-      }
-#pragma GCC unroll 16
-      for (int j = 0; j < N; ++j) {
-        const __m256 scale = _mm256_mul_ps(weights.scales, _mm256_set1_ps(states[j].scale));
-        sums[j] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dots[j]), scale, sums[j]);
-      }
+    constexpr int kGroups = (N + Dot::kGroup - 1) / Dot::kGroup,
+                  kFirst = (N + kGroups - 1) / kGroups;
+    multiply_group<kFirst>(weights, column, stride, states, sums);
+    if constexpr (N > kFirst) {
+      multiply<N - kFirst>(weights, column + kFirst * stride, stride, states + kFirst,
+                           sums + kFirst);
     }
   }
 
@@ -71,6 +56,31 @@ struct Q8_0 {
   }
 
  private:
+  template <int N>
+  [[gnu::always_inline]] static inline void multiply_group(const Weights& weights,
+                                                           const std::byte* column,
+                                                           std::int64_t stride, const State* states,
+                                                           __m256* sums) {
+    __m256i dots[N];
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) dots[j] = Dot::begin(states[j]);
+#pragma GCC unroll 8
+    for (int t = 0; t < 8; ++t) {
+      const auto factor = Dot::factor(weights.bytes[t]);
+#pragma GCC unroll 8
+      for (int j = 0; j < N; ++j) {
+        dots[j] = Dot::add(dots[j], factor, column + j * stride + 2, states[j], t);
+        // In this order: column by column, the compiler would fetch all weights for each again.
+        asm("" : "+x"(dots[j]));
+      }
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+      const __m256 scale = _mm256_mul_ps(weights.scales, _mm256_set1_ps(states[j].scale));
+      sums[j] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dots[j]), scale, sums[j]);
+    }
+  }
+
   // Eight rows of 32 bytes: dword t of each in the lanes of register t.
   [[gnu::always_inline]] static inline void transpose(const std::byte* rows, std::int64_t stride,
                                                       __m256i* out) {
