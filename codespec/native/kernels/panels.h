@@ -19,7 +19,8 @@
 namespace codespec {
 namespace {
 
-constexpr std::int64_t kStates = 128;  // columns that one reading of the weights serves
+constexpr std::int64_t kAhead = 32768;  // bytes
+constexpr std::int64_t kStates = 128;   // columns that one reading of the weights serves
 
 // `Format` gives: Weights, kRows rows of one block, and `load`; State, what is known of a column's
 // block before, and `prepare`; `multiply<N>`, which adds a block's share to the sums of N columns.
@@ -107,6 +108,9 @@ class Panels {
   static void narrow_panel(const Product& p, std::int64_t first, std::int64_t last,
                            std::int64_t start, const State* states) {
     constexpr int kStep = kRows * Format::kBlockBytes;
+    // A processor foresees one stream better than one per row: the next tile, line by line, if the
+    // first cache has room for it. Long rows it does foresee; then always the same lines.
+    const std::int64_t step = kRows * p.weights_stride <= kAhead ? kStep : 0;
     const std::byte* columns = p.states + start * p.states_stride;
     for (std::int64_t tile = first; tile < last; ++tile) {
       const Place at = place(p, tile);
@@ -114,8 +118,7 @@ class Panels {
       const std::byte* next = rows + kRows * p.weights_stride;
       Sums sums[N]{};
       for (std::int64_t b = 0; b < p.n_blocks; ++b) {
-        // A processor foresees one stream better than one per row: the next tile, line by line.
-        for (int line = 0; line < kStep; line += 64) __builtin_prefetch(next + b * kStep + line);
+        for (int line = 0; line < kStep; line += 64) __builtin_prefetch(next + b * step + line);
         const Weights weights = Format::load(rows + b * Format::kBlockBytes, p.weights_stride);
         Format::template multiply<N>(weights, columns + b * Format::kStateBytes, p.states_stride,
                                      states + b * N, sums);
