@@ -3,11 +3,16 @@ installed its tests are skipped and say why."""
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
+
+from codespec.daemon.lock import holder
+from tests.e2e.conftest import wait_until_gone
 
 from .install import Unavailable
 
@@ -30,6 +35,20 @@ def installed(install: Callable[[], T]) -> T:
         return install()
     except Unavailable as e:
         pytest.skip(str(e))
+
+
+def daemon_pids(run: Path) -> list[int]:
+    """Of the daemons whose locks lie below this folder: one for each choice of settings."""
+    pids = map(holder, run.rglob("daemon-*.lock"))
+    return [pid for pid in pids if pid is not None]
+
+
+def end_daemons(run: Path) -> None:
+    """As `codespec daemon stop` does: a language server that is about to end would start one anew
+    that was killed."""
+    for pid in daemon_pids(run):
+        os.kill(pid, signal.SIGTERM)
+        wait_until_gone(pid)
 
 
 @pytest.fixture(scope="session")

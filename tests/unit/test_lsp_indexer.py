@@ -6,10 +6,12 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from codespec_lsp import indexer as indexer_module
 from codespec_lsp.indexer import Indexer, watch_command
@@ -55,9 +57,28 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
+Make = Callable[..., Indexer]
+
+
+@pytest_asyncio.fixture
+async def make(tmp_path: Path) -> AsyncIterator[Make]:
+    """Indexers that are closed after a test that fails, too: asyncio would cancel what starts a
+    child together with what that waits for, and then wait for ever."""
+    made: list[Indexer] = []
+
+    def indexer(script: str = CHILD, **options: Any) -> Indexer:
+        command = options.pop("command", lambda root: [sys.executable, "-c", script, root])
+        made.append(Indexer(tmp_path, command, **options))
+        return made[-1]
+
+    yield indexer
+    for one in made:
+        await one.close()
+
+
 @pytest.fixture
-def indexer(tmp_path: Path) -> Indexer:
-    return Indexer(tmp_path, lambda root: [sys.executable, "-c", CHILD, root], pause_s=0.001)
+def indexer(make: Make) -> Indexer:
+    return make(pause_s=0.001)
 
 
 async def test_one_child_for_a_folder(indexer: Indexer, root: Path, tmp_path: Path) -> None:
@@ -84,11 +105,11 @@ async def test_a_child_that_dies_is_started_again(indexer: Indexer, root: Path, 
 
 
 async def test_a_child_that_fails_again_and_again_is_given_up(
-    tmp_path: Path, root: Path, caplog: pytest.LogCaptureFixture
+    make: Make, root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     script = CHILD + "\nsys.exit(3)"
-    command = [sys.executable, "-c", script.replace("for line in sys.stdin:", "for line in ():")]
-    indexer = Indexer(tmp_path, lambda root: [*command, root], pause_s=0.0)
+    script = script.replace("for line in sys.stdin:", "for line in ():")
+    indexer = make(script, pause_s=0.0)
     indexer.watch(str(root))
     await until(lambda: not indexer._tasks)
     assert len(lines(root / "runs")) == indexer_module.MAX_FAILURES
@@ -99,9 +120,9 @@ async def test_a_child_that_fails_again_and_again_is_given_up(
 
 
 async def test_a_program_that_is_missing_does_no_harm(
-    tmp_path: Path, root: Path, caplog: pytest.LogCaptureFixture
+    make: Make, tmp_path: Path, root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    missing = Indexer(tmp_path, lambda _: [str(tmp_path / "missing")], pause_s=0.0)
+    missing = make(command=lambda _: [str(tmp_path / "missing")], pause_s=0.0)
     missing.watch(str(root))
     await until(lambda: not missing._tasks)
     assert "cannot index" in caplog.text
@@ -109,12 +130,12 @@ async def test_a_program_that_is_missing_does_no_harm(
 
 @pytest.mark.parametrize("stubborn", [False, True])
 async def test_the_child_ends_with_the_server_and_has_low_priority(
-    tmp_path: Path, root: Path, stubborn: bool, monkeypatch: pytest.MonkeyPatch
+    make: Make, root: Path, stubborn: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(indexer_module, "_PATIENCE_S", 0.2 if stubborn else TIMEOUT_S)
     deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: signal.pause()\n"
     script = CHILD.replace("for line", deaf + "for line") if stubborn else CHILD
-    indexer = Indexer(tmp_path, lambda root: [sys.executable, "-c", script, root])
+    indexer = make(script)
     indexer.watch(str(root))
     await until_runs(root, 1)
     pid = int(lines(root / "runs")[0].split()[0])
@@ -150,7 +171,7 @@ async def test_the_command_names_the_model_only_if_it_is_not_the_configured_one(
     assert watch_command("/p", "/m.gguf")[-2:] == ["--model", "/m.gguf"]
 
 
-async def test_progress_is_heard_and_nonsense_is_not(tmp_path: Path, root: Path) -> None:
+async def test_progress_is_heard_and_nonsense_is_not(make: Make, root: Path) -> None:
     child = """
 print("garbage", flush=True)
 print('{"n_files_done": 1}', flush=True)
@@ -159,11 +180,7 @@ print("x" * 100_000, flush=True)
 print('{"n_files_done": 3, "n_files": 3}', flush=True)
 """
     told: list[tuple[str, int, int]] = []
-    indexer = Indexer(
-        tmp_path,
-        lambda root: [sys.executable, "-c", child],
-        on_progress=lambda *progress: told.append(progress),
-    )
+    indexer = make(child, on_progress=lambda *progress: told.append(progress))
     indexer.watch(str(root))
     await until(lambda: len(told) == 3)
     assert told == [(str(root), 1, 3), (str(root), 3, 3), (str(root), 0, 0)]

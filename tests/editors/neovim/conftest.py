@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from codespec.daemon.lock import holder
-from tests.e2e.conftest import wait_until_gone
-from tests.editors.conftest import installed
+from tests.editors.conftest import daemon_pids, end_daemons, installed
 
 from .editor import Editor
 from .install import SUITES, Neovim, install
@@ -51,8 +47,7 @@ class Desk:
         }
 
     def daemon_pids(self) -> list[int]:
-        pids = map(holder, (self.path / "run").glob("daemon-*.lock"))
-        return [pid for pid in pids if pid is not None]
+        return daemon_pids(self.path / "run")
 
     def file(self, name: str, text: str) -> Path:
         path = self.workspace / name
@@ -68,9 +63,7 @@ def set_up(path: Path, cache: Path) -> Desk:
 
 
 def clear_up(desk: Desk) -> None:
-    for pid in desk.daemon_pids():
-        os.kill(pid, signal.SIGKILL)
-        wait_until_gone(pid)
+    end_daemons(desk.path / "run")
 
 
 @pytest.fixture(scope="session")

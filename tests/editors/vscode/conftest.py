@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from .. import chromium
-from ..conftest import installed
+from ..conftest import end_daemons, installed
 from . import install
 from .app import Code, Window, home_in, launch
 
@@ -45,7 +45,7 @@ def code(parts: Parts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cod
     (folder / "workspace").mkdir()
     yield code
     code.close()
-    code.codespec("daemon", "stop")
+    end_daemons(folder / "run")
 
 
 @pytest.fixture(scope="package")
