@@ -210,7 +210,9 @@ def are_for(path: Path) -> bool:
     """
     backend: Any = llama_cpp.llama_cpp
     theirs = backend._lib
-    if not NAME or theirs.ggml_cpu_has_amx_int8():  # whose order is another, much faster in prompts
+    ours = {kind for kind in _K_QUANTS if NAME and _takes(kind)}
+    # With AMX llama.cpp has another order, much faster in prompts.
+    if not ours or theirs.ggml_cpu_has_amx_int8():
         return False
 
     class Params(ctypes.Structure):
@@ -228,7 +230,7 @@ def are_for(path: Path) -> bool:
     kinds = {kind_of(file, i) for i in range(n_tensors)}
     has_experts = any(sizes_of(file, i)[2] > 1 for i in range(n_tensors))
     _function(theirs, "gguf_free", None, at)(file)
-    return not has_experts and any(kind in kinds and _takes(kind) for kind in _K_QUANTS)
+    return not has_experts and bool(kinds & ours)
 
 
 def n_products() -> int:
