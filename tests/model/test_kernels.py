@@ -34,7 +34,9 @@ FORMATS = {
     TYPES.Q4_K: ((0, 2), Q8_K),
     TYPES.Q5_K: ((0, 2), Q8_K),
     TYPES.Q6_K: ((208,), Q8_K),
+    TYPES.F16: ((0,), np.dtype(np.float16)),
 }
+STATES = {Q8_0: TYPES.Q8_0, Q8_K: TYPES.Q8_K, np.dtype(np.float16): TYPES.F16}
 if kernels.NAME:
     LIBRARY = ctypes.CDLL(str(KERNELS))
     LIBRARY.llamafile_sgemm.restype = LIBRARY.codespec_kernels_take.restype = ctypes.c_bool
@@ -67,6 +69,8 @@ def kind(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 def weights_of(kind: Any, rng: np.random.Generator, n: int, n_blocks: int) -> Any:
     """(n, bytes): any bytes, but for the scales."""
+    if kind == TYPES.F16:
+        return states_of(kind, rng, n, n_blocks).view(np.uint8)
     block = np.frombuffer(rng.bytes(n * n_blocks * gguf.GGML_QUANT_SIZES[kind][1]), np.uint8)
     blocks = block.reshape(n, n_blocks, -1).copy()
     for place in FORMATS[kind][0]:
@@ -76,6 +80,8 @@ def weights_of(kind: Any, rng: np.random.Generator, n: int, n_blocks: int) -> An
 
 
 def states_of(kind: Any, rng: np.random.Generator, n: int, n_blocks: int) -> Any:
+    if kind == TYPES.F16:
+        return rng.normal(size=(n, 7 * n_blocks)).astype(np.float16)
     out = np.zeros((n, n_blocks), FORMATS[kind][1])
     out["scale"] = rng.uniform(-0.02, 0.02, out.shape)
     out["numbers"] = rng.integers(-127, 128, out["numbers"].shape)
@@ -93,6 +99,8 @@ def plain_weights(kind: Any, weights: Any) -> Any:
 
 
 def plain_states(states: Any) -> Any:
+    if states.dtype == np.float16:
+        return states.astype(np.float64)
     scales = states["scale"][..., None].astype(np.float64)
     return (states["numbers"] * scales).reshape(len(states), -1)
 
@@ -108,7 +116,7 @@ def product(kind: Any, weights: Any, states: Any, n_threads: int = 1) -> Any:
             *(ctypes.c_void_p(weights.ctypes.data), ctypes.c_int64(n_blocks)),
             *(ctypes.c_void_p(states.ctypes.data), ctypes.c_int64(n_blocks)),
             *(ctypes.c_void_p(out.ctypes.data), ctypes.c_int64(out.shape[1])),
-            *(int(kind), int(TYPES.Q8_0 if states.dtype == Q8_0 else TYPES.Q8_K), 0),
+            *(int(kind), int(STATES[states.dtype]), 0),
         )
         assert done
     return out
@@ -133,7 +141,28 @@ def test_a_column_is_the_same_to_the_bit_in_any_company(kind: Any) -> None:
         assert (product(kind, weights, states[:n_columns], 2) == alone[:n_columns]).all()
 
 
+def test_what_lies_behind_a_row_of_half_precision_does_not_count(kind: Any) -> None:
+    if kind != TYPES.F16:
+        pytest.skip("of other kinds rows are whole blocks")
+    for length in (1, 15, 16, 17, 31, 33):
+        memory = np.full((17, 40), np.nan, np.float16)
+        memory[:, :length] = 1
+        row = np.ones((1, length), np.float16)
+        out = np.zeros((1, 17), np.float32)
+        assert LIBRARY.llamafile_sgemm(
+            (ctypes.c_int * 2)(0, 1),
+            *map(ctypes.c_int64, (17, 1, length)),
+            *(ctypes.c_void_p(memory.ctypes.data), ctypes.c_int64(40)),
+            *(ctypes.c_void_p(row.ctypes.data), ctypes.c_int64(length)),
+            *(ctypes.c_void_p(out.ctypes.data), ctypes.c_int64(17)),
+            *(1, 1, 0),
+        )
+        assert (out == length).all()
+
+
 def test_the_ends_of_the_range_do_not_overflow(kind: Any) -> None:
+    if kind == TYPES.F16:
+        pytest.skip("its sums are float32")
     for byte, number in itertools.product((0, 0x7F, 0x80, 0xFF), (-127, 127)):
         weights = np.full((16, 2 * gguf.GGML_QUANT_SIZES[kind][1]), byte, np.uint8)
         blocks = weights.reshape(16, 2, -1)
@@ -202,7 +231,37 @@ def k_quants(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return quantised
 
 
-@pytest.mark.skipif(kernels.NAME != "avx512-vnni", reason="K-quants need AVX-512 with VNNI")
+ALL_PRODUCTS = pytest.mark.skipif(
+    kernels.NAME != "avx512-vnni", reason="attention and K-quants need AVX-512 with VNNI"
+)
+
+
+@ALL_PRODUCTS
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_a_draft_is_verified_with_the_logits_of_plain_decoding_to_the_bit(n_threads: int) -> None:
+    model = load_model(bundled(BUNDLED_TARGET), n_gpu_layers=0)
+    target = LlamaTarget(model, n_ctx=1024, n_threads=n_threads)
+    rng = np.random.default_rng(7)
+    for n_context in (5, 130, 600):
+        tokens = rng.integers(10, 8000, n_context + 17, np.int32)
+        target.prefill(tokens[:n_context], lambda: False)
+        plain = []
+        for i in range(n_context, len(tokens)):
+            rows = target.decode(tokens[target.n_cached : i + 1], NO_DRAFT)
+            plain.append(rows.row(0).copy())
+            target.keep([])
+        for n_drafted in (1, 2, 4, 8, 16):
+            target.prefill(tokens[: n_context + 1], lambda: False)
+            draft = Draft.chain(tokens[n_context + 1 :][:n_drafted])
+            rows = target.decode(tokens[target.n_cached : n_context + 1], draft)
+            found = np.stack([rows.row(i) for i in range(n_drafted + 1)])
+            target.keep([])
+            assert (found == plain[: n_drafted + 1]).all()
+    target.close()
+    model.close()
+
+
+@ALL_PRODUCTS
 def test_a_model_of_k_quants_says_the_same_to_the_bit_in_passes_of_any_size(
     k_quants: Path,
 ) -> None:
@@ -221,12 +280,12 @@ def test_a_model_of_k_quants_says_the_same_to_the_bit_in_passes_of_any_size(
         return found
 
     before = kernels.n_products()
-    of_two = decoded(1)  # attention, which is llama.cpp's, differs in passes of one
+    of_one = decoded(0)
     n_products = kernels.n_products() - before
     assert n_products >= 7 * SHAPE.n_layers  # nothing was copied into another order
     try:
-        for n_drafted in (2, 3, 7, 8, 15, 16):
-            assert (decoded(n_drafted)[:2] == of_two).all()
+        for n_drafted in (1, 2, 3, 7, 8, 15, 16):
+            assert (decoded(n_drafted)[:1] == of_one).all()
         ours = decoded(16)
         kernels.use(False)
         target.prefill(tokens[:1], lambda: False)  # forget what was read with ours

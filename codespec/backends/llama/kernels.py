@@ -23,7 +23,7 @@ from codespec.backends.llama import openmp
 from codespec.native import KERNELS
 
 _Q8_0 = np.dtype([("scale", np.float16), ("numbers", np.int8, 32)])
-_TYPE_F32, _TYPE_Q8_0, _TYPE_Q6_K, _TYPE_Q8_K = 0, 8, 14, 15
+_TYPE_F32, _TYPE_F16, _TYPE_Q8_0, _TYPE_Q6_K, _TYPE_Q8_K = 0, 1, 8, 14, 15
 _K_QUANTS = {12: ("q4_K", 144), 13: ("q5_K", 176), _TYPE_Q6_K: ("q6_K", 210)}  # bytes of a block
 _Q8_K_BYTES = 292
 _TENSOR_BYTES = 256  # a ggml_tensor has more
@@ -80,6 +80,11 @@ def _is_right(theirs: Any) -> bool:
     expected = plain(states) @ plain(weights).T
     if not is_near(_product(weights, states, n_blocks, _TYPE_Q8_0, _TYPE_Q8_0), expected):
         return False
+    halves, others = (rng.normal(size=(n, 41)).astype(np.float16) for n in (n_rows, n_columns))
+    if _takes(_TYPE_F16):
+        expected = others.astype(np.float64) @ halves.astype(np.float64).T
+        if not is_near(_product(halves, others, 41, _TYPE_F16, _TYPE_F16), expected):
+            return False
     n_rows, n_columns = 17, 3
     states = np.zeros((n_columns, n_blocks * _Q8_K_BYTES), np.uint8)
     theirs.ggml_cpu_init()
@@ -196,6 +201,12 @@ NAME, WHY_NOT = _connect()
 """The instruction set that they use, as NAME; where llama.cpp multiplies "", and WHY_NOT."""
 
 
+ARE_EXACT: bool = bool(NAME) and _takes(_TYPE_F16)
+"""Whether a token's logits are the same to the bit in passes of any size, attention included. That
+holds for chains: the branch of a tree that is kept lies elsewhere in the KV cache than the same
+tokens would without it, and its sums are made in another order."""
+
+
 def use(wanted: bool, name: str = NAME) -> None:
     """Multiply with them (one of NAMES) from now on, or as llama.cpp does; to compare."""
     if NAME:
@@ -238,4 +249,4 @@ def n_products() -> int:
     return int(_library.codespec_kernels_count()) if NAME else 0
 
 
-__all__ = ["NAME", "NAMES", "WHY_NOT", "are_for", "llama_cpp", "n_products", "use"]
+__all__ = ["ARE_EXACT", "NAME", "NAMES", "WHY_NOT", "are_for", "llama_cpp", "n_products", "use"]

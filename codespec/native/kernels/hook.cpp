@@ -18,7 +18,7 @@
 namespace codespec {
 namespace {
 
-constexpr int kF32 = 0, kQ8_0 = 8, kQ4_K = 12, kQ5_K = 13, kQ6_K = 14, kQ8_K = 15;
+constexpr int kF32 = 0, kF16 = 1, kQ8_0 = 8, kQ4_K = 12, kQ5_K = 13, kQ6_K = 14, kQ8_K = 15;
 constexpr std::size_t kLine = 64;
 
 // Weights of a type by states of another: bytes of their blocks, and who multiplies them.
@@ -28,9 +28,8 @@ struct Kind {
   Kernels::Kernel Kernels::* kernel;
 };
 constexpr Kind kKinds[] = {
-    {kQ8_0, kQ8_0, 34, 34, &Kernels::q8_0},
-    {kQ4_K, kQ8_K, 144, 292, &Kernels::q4_k},
-    {kQ5_K, kQ8_K, 176, 292, &Kernels::q5_k},
+    {kF16, kF16, 2, 2, &Kernels::f16},        {kQ8_0, kQ8_0, 34, 34, &Kernels::q8_0},
+    {kQ4_K, kQ8_K, 144, 292, &Kernels::q4_k}, {kQ5_K, kQ8_K, 176, 292, &Kernels::q5_k},
     {kQ6_K, kQ8_K, 210, 292, &Kernels::q6_k},
 };
 

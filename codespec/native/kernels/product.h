@@ -30,6 +30,7 @@ struct Kernels {
   int min_rows;
   Kernel q8_0 = nullptr;                                  // states are q8_0, too
   Kernel q4_k = nullptr, q5_k = nullptr, q6_k = nullptr;  // states are q8_K
+  Kernel f16 = nullptr;                                   // states are f16, too
 };
 
 extern const Kernels kAvx512Vnni, kAvxVnni, kAvx2;

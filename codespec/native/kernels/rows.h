@@ -11,6 +11,9 @@
 
 namespace codespec {
 
+// avx512_f16.cpp
+void multiply_f16(const Product&);
+
 // avx512_vnni_k.cpp
 void multiply_q4_k(const Product&);
 void multiply_q5_k(const Product&);
