@@ -175,9 +175,15 @@ def _connect() -> tuple[str, str]:
         return "", _library
     # Looked up in llama.cpp's library and those it needs, so its functions are not ours.
     backend: Any = llama_cpp.llama_cpp
-    theirs = backend._lib
-    if not hasattr(theirs, "llamafile_sgemm"):
-        return "", "llama.cpp was built without llamafile_sgemm"
+    try:
+        return _connect_to(backend._lib)
+    except AttributeError as error:
+        _library.codespec_kernels_use(b"")
+        return "", f"llama.cpp was built in another way: {error}"
+
+
+def _connect_to(theirs: Any) -> tuple[str, str]:
+    """Raises: AttributeError where llama.cpp lacks a function."""
     tiled = getattr(theirs, "ggml_compute_forward_mul_mat_tiled", None)
     _library.codespec_kernels_connect(
         ctypes.cast(theirs.llamafile_sgemm, ctypes.c_void_p),
