@@ -62,7 +62,7 @@ def main() -> None:
 def stamp(dev: bool) -> dict[str, str]:
     """What the environment depends on; a difference in any value means work."""
     folder = ROOT / "codespec" / "native"
-    native = [*sorted(folder.glob("*.[ch]*")), folder / "CMakeLists.txt"]
+    native = [*sorted(folder.rglob("*.[ch]*")), folder / "CMakeLists.txt"]
     return {
         # The base, which is the same whether or not an environment is active.
         "python": f"{sys.base_prefix} {sys.version}",
