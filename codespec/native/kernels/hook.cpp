@@ -136,7 +136,7 @@ CODESPEC_API void codespec_kernels_use(const char* name) {
   }
 }
 
-// Products made by them, counted by thread.
+// Products made by them.
 CODESPEC_API std::int64_t codespec_kernels_count() { return codespec::n_products; }
 
 CODESPEC_API bool llamafile_sgemm(const codespec::ComputeParams* params, std::int64_t m,

@@ -1,12 +1,11 @@
-// How a product is cut up. For one instruction set a file includes this with `Isa` defined, so all
-// of it is local to that file: the linker must not merge what was compiled for different
-// processors.
+// How a product is cut up. Files of one instruction set each include this, so all of it is local to
+// them: the linker must not merge what was compiled for different processors.
 //
 // llama.cpp multiplies row by row, and for several columns column by column. Here as many rows as
 // a register has lanes go together: of a block, dword t of each row is in lane r of register t, so
 // a dword of a column, given to all lanes, is multiplied with all rows at once, sums stay in their
-// lanes, and what it takes to bring weights into that order is paid once for all columns. Passes
-// over one to some sixteen tokens then take the time that the weights take from memory.
+// lanes, and what it takes to bring weights into that order is paid once for all columns. So a few
+// tokens take little more than the weights take from memory.
 #pragma once
 
 #include <array>
