@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from codespec import __version__
-from codespec.config import ModelSettings, Settings, log_dir, runtime_dir
+from codespec.config import Settings, log_dir, runtime_dir
 from codespec.errors import DaemonError
 
 Transport: TypeAlias = Literal["unix", "tcp"]
@@ -99,10 +99,11 @@ def address_of(settings: Settings, transport: Transport | None = None) -> Addres
 
 def _identity(settings: Settings) -> str:
     """Hash of what an engine is built from; the rest may differ between clients of one daemon."""
-    model: ModelSettings = settings.model
     parts = (
-        model,
+        settings.model,
         settings.drafting,
+        settings.context,
+        settings.index.exclude,
         settings.completion.n_prefix_tokens,
         settings.completion.n_suffix_tokens,
     )

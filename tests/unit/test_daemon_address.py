@@ -46,6 +46,8 @@ def test_equal_settings_share_a_daemon() -> None:
         {"model": {"n_ctx": 512}},
         {"drafting": {"drafters": ["lookup"]}},
         {"completion": {"n_prefix_tokens": 100}},
+        {"context": {"buffers": "on"}},
+        {"index": {"exclude": ["gen/"]}},
     ],
 )
 def test_another_engine_is_another_daemon(sections: dict[str, dict[str, object]]) -> None:
