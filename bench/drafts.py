@@ -101,7 +101,7 @@ def run(
     n_threads = settings.model.n_threads or 1
     with opened(target, settings, n_threads) as (loaded, context):
         tokenizer = LlamaTokenizer(loaded)
-        places = Workspace(workspace, tokenizer, settings.index.max_file_bytes).places(n_places)
+        places = Workspace(workspace, tokenizer, settings.index).places(n_places)
         window = Window(settings.completion.n_prefix_tokens, settings.completion.n_suffix_tokens)
         here = measure(context)
         contest = Contest(context, here, tokenizer, places, window)

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from codespec.backends.llama import load_model
 from codespec.cli import main
-from codespec.config import Settings, load_settings
+from codespec.config import IndexSettings, Settings, load_settings
 from codespec.drafters import chain
 from codespec.drafters.model import ModelDrafter
 from codespec.engine.local import LocalEngine
@@ -224,9 +224,10 @@ def test_a_large_vocabulary_gets_a_small_draft_and_the_same_output(
 
 def test_what_rules_exclude_is_not_learned_from(workspace: Path) -> None:
     (workspace / ".gitignore").write_text("tool.py\n")
+    (workspace / "private.py").write_text("secret_plan = 'not to be learned'\n" * 200)
     loaded = load_model(Path(settings().model.target or _bundled()), vocab_only=True)
     words = jobs.LlamaTokenizer(loaded)
-    source = Workspace(workspace, words, 1_000_000)
+    source = Workspace(workspace, words, IndexSettings(exclude=("private.py",)))
     names = set(source.held_out)
     text = b"".join(words.decode(d) for d in source.documents)
     assert len(names) + len(source.documents) == 3

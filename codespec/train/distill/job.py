@@ -187,7 +187,7 @@ class Job:
         report("reading")
         with opened(self._target_path, self._settings, plan.n_threads) as (loaded, target):
             tokenizer = LlamaTokenizer(loaded)
-            source = Workspace(self._workspace, tokenizer, self._settings.index.max_file_bytes)
+            source = Workspace(self._workspace, tokenizer, self._settings.index)
             self._fit(_About(source.digest(), plan.seed, plan.from_text))
             teacher = Teacher(target)
             lessons = Lessons(self.work / "lessons")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from codespec.config import IndexSettings
 from codespec.context.fim import assemble, n_markers
 from codespec.errors import InputError
 from codespec.index import parse, text
@@ -42,13 +43,14 @@ class Workspace:
     Raises: InputError when there is too little.
     """
 
-    def __init__(self, root: Path, tokenizer: Tokenizer, max_file_bytes: int) -> None:
+    def __init__(self, root: Path, tokenizer: Tokenizer, settings: IndexSettings) -> None:
         self.root = os.path.realpath(root)
-        found = scan(IgnoreRules(self.root), max_file_bytes)
+        rules = IgnoreRules(self.root, exclude=settings.exclude)
+        found = scan(rules, settings.max_file_bytes)
         texts = {
             c.path: source
             for c in found.files
-            if (source := _read(self.root, c.path, max_file_bytes)) is not None
+            if (source := _read(self.root, c.path, settings.max_file_bytes)) is not None
         }
         code = [path for path in texts if language_of(path) != TEXT]
         names = sorted(code if len(code) > 1 else texts, key=_order)
