@@ -150,8 +150,8 @@ def test_choices_that_keep_completion_from_working_well(project, tmp_path, monke
 @pytest.mark.parametrize(
     ("says", "level", "words"),
     [
-        ("NVIM v0.12.1", "ok", "Neovim 0.12 has inline completion of its own"),
-        ("NVIM v0.10.4", "note", "Neovim 0.10 has no inline completion of its own"),
+        ("NVIM v0.10.4", "note", "Neovim 0.10 is there"),
+        ("NVIM v0.9.5", "warning", "Neovim 0.9 is too old"),
         ("something else", "warning", "does not tell its version"),
     ],
 )

@@ -24,7 +24,7 @@ from codespec.index.ignore import IGNORE_FILES
 from codespec.index.openfiles import OpenFileRules
 
 _PATIENCE_S = 10
-_MIN_NEOVIM = (0, 12)
+_MIN_NEOVIM = (0, 10)
 
 
 def build() -> Iterator[Finding]:
@@ -193,15 +193,15 @@ def _neovim(path: str) -> Finding:
     if (int(number[1]), int(number[2])) < _MIN_NEOVIM:
         return Finding(
             "editor",
-            "note",
-            f"Neovim {number[1]}.{number[2]} has no inline completion of its own",
-            "Use editor-plugins/neovim, or Neovim 0.12 and newer, see the README.",
+            "warning",
+            f"Neovim {number[1]}.{number[2]} is too old for our plug-in",
+            "Install Neovim 0.10 or newer.",
         )
     return Finding(
         "editor",
-        "ok",
-        f"Neovim {number[1]}.{number[2]} has inline completion of its own",
-        "Settings for it are in the README, under In an editor.",
+        "note",
+        f"Neovim {number[1]}.{number[2]} is there",
+        "Install the plug-in of editor-plugins/neovim, see its README.",
     )
 
 
