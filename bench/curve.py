@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -27,30 +28,32 @@ def run(
 ) -> list[Row]:
     """One row a context length: n_context, t1_ms, n, ratio, back_ms; where products of matrices are
     our own, before those another with llama.cpp's. Raises: ModelError."""
-    model = load_model(target_path(settings.model))
+    # A curve is measured in the first half of the cache.
+    n_ctx, n_threads = 2 * max(n_contexts), settings.model.n_threads
+    whose = ("llama.cpp", kernels.NAME) if kernels.NAME else ("llama.cpp",)
     rows: list[Row] = []
-    try:
-        # A curve is measured in the first half of the cache.
-        target = LlamaTarget(model, n_ctx=2 * max(n_contexts), n_threads=settings.model.n_threads)
-        whose = ("llama.cpp", kernels.NAME) if kernels.NAME else ("llama.cpp",)
-        for name, n_context in itertools.product(whose, n_contexts):
-            progress(n_context)
-            kernels.use(name == kernels.NAME)
-            curve = measure(target, n_context, n_repeats, budget_s=20.0)
-            rows.append(
-                {
-                    "model": model.info.name,
-                    "backend": model.info.backend,
-                    "kernels": name,
-                    "n_threads": target.n_threads,
-                    "n_context": n_context,
-                    **as_ratios(curve),
-                    "back_ms": round(curve.back_ms, 4),
-                }
-            )
-    finally:
-        kernels.use(True)
-        model.close()
+    with (
+        closing(load_model(target_path(settings.model))) as model,
+        closing(LlamaTarget(model, n_ctx=n_ctx, n_threads=n_threads)) as target,
+    ):
+        try:
+            for name, n_context in itertools.product(whose, n_contexts):
+                progress(n_context)
+                kernels.use(name == kernels.NAME)
+                curve = measure(target, n_context, n_repeats, budget_s=20.0)
+                rows.append(
+                    {
+                        "model": model.info.name,
+                        "backend": model.info.backend,
+                        "kernels": name,
+                        "n_threads": target.n_threads,
+                        "n_context": n_context,
+                        **as_ratios(curve),
+                        "back_ms": round(curve.back_ms, 4),
+                    }
+                )
+        finally:
+            kernels.use(True)
     return rows
 
 

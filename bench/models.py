@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -94,11 +95,10 @@ def run(
 
 def _read(path: Path, texts: list[str], settings: Settings, progress: Progress) -> Row:
     """What needs the model's own law: bits per byte, time of a pass."""
-    model = load_model(path, n_gpu_layers=settings.model.n_gpu_layers)
-    try:
+    with closing(load_model(path, n_gpu_layers=settings.model.n_gpu_layers)) as model:
         n_ctx = min(2 * N_CHUNK, model.info.n_ctx or 2 * N_CHUNK)
-        target = LlamaTarget(model, n_ctx=n_ctx, n_threads=settings.model.n_threads)
-        try:
+        n_threads = settings.model.n_threads
+        with closing(LlamaTarget(model, n_ctx=n_ctx, n_threads=n_threads)) as target:
             tokenizer = LlamaTokenizer(model)
             nats, n_bytes = 0.0, 0
             for done, text in enumerate(texts):
@@ -113,10 +113,6 @@ def _read(path: Path, texts: list[str], settings: Settings, progress: Progress) 
                 "n_bytes": n_bytes,
                 "tok_per_s": 1e3 / measure(target).points[1],
             }
-        finally:
-            target.close()
-    finally:
-        model.close()
 
 
 def cost(target: TargetModel, tokens: Tokens) -> float:

@@ -10,6 +10,7 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,11 +88,12 @@ class Plan:
 
     def _curves(self, name: str, file: Path) -> list[Row]:
         """Chains at every context, trees at the first."""
-        model = load_model(file)
         rows: list[Row] = []
-        try:
-            n_threads = load_settings().model.n_threads
-            target = LlamaTarget(model, n_ctx=2 * max(self.contexts), n_threads=n_threads)
+        n_ctx, n_threads = 2 * max(self.contexts), load_settings().model.n_threads
+        with (
+            closing(load_model(file)) as model,
+            closing(LlamaTarget(model, n_ctx=n_ctx, n_threads=n_threads)) as target,
+        ):
             for n_context in self.contexts:
                 curve = measure(target, n_context, n_repeats=15, budget_s=20.0)
                 (self.folder / f"{name}.curve.json").write_text(json.dumps(as_ratios(curve)))
@@ -100,8 +102,6 @@ class Plan:
             for n_leaves in TREE_LEAVES:
                 ratios = tree_ratios(target, n_context, n_leaves)
                 rows.append(_row(name, model, f"tree of {n_leaves} leaves", n_context, ratios))
-        finally:
-            model.close()
         return rows
 
     def _replay(self, repository: str, curve: str) -> list[Row]:

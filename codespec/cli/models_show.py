@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,7 @@ def describe(path: Path, settings: Settings, *, measure: bool) -> dict[str, Any]
 
     Raises: ModelError when the file cannot be loaded.
     """
-    model = load_model(path, n_gpu_layers=settings.model.n_gpu_layers)
-    try:
+    with closing(load_model(path, n_gpu_layers=settings.model.n_gpu_layers)) as model:
         info = model.info
         n_ctx = settings.model.window(info.n_ctx)
         fim, texts = info.fim, model.token_texts()
@@ -39,14 +39,10 @@ def describe(path: Path, settings: Settings, *, measure: bool) -> dict[str, Any]
             "tok_per_s": None,
         }
         if measure:
-            target = LlamaTarget(model, n_ctx=n_ctx, n_threads=settings.model.n_threads)
-            try:
+            n_threads = settings.model.n_threads
+            with closing(LlamaTarget(model, n_ctx=n_ctx, n_threads=n_threads)) as target:
                 facts["tok_per_s"] = round(1e3 / measure_curve(target).points[1], 1)
-            finally:
-                target.close()
         return facts
-    finally:
-        model.close()
 
 
 def in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:

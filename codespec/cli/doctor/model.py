@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from statistics import median
 
@@ -125,16 +126,11 @@ def _measured(settings: Settings) -> Iterator[Finding]:
 
 def measure_speed(settings: Settings) -> tuple[Speed, str]:
     """(speed, backend). Takes some seconds with a large model. Raises: ModelError."""
-    model = load_model(target_path(settings.model), n_gpu_layers=settings.model.n_gpu_layers)
-    try:
+    chosen = settings.model
+    with closing(load_model(target_path(chosen), n_gpu_layers=chosen.n_gpu_layers)) as model:
         n_ctx = min(1024, model.info.n_ctx or 1024)
-        target = LlamaTarget(model, n_ctx=n_ctx, n_threads=settings.model.n_threads)
-        try:
+        with closing(LlamaTarget(model, n_ctx=n_ctx, n_threads=chosen.n_threads)) as target:
             return _speed_of(target, model), model.backend
-        finally:
-            target.close()
-    finally:
-        model.close()
 
 
 def _speed_of(target: LlamaTarget, model: LoadedModel) -> Speed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -163,16 +163,10 @@ def opened(
     path: Path, settings: Settings, n_threads: int
 ) -> Generator[tuple[LoadedModel, LlamaTarget], None, None]:
     """A model and a context of it, of N_CTX tokens where it has so many. Raises: ModelError."""
-    loaded = load_model(path, n_gpu_layers=settings.model.n_gpu_layers)
-    try:
+    with closing(load_model(path, n_gpu_layers=settings.model.n_gpu_layers)) as loaded:
         n_ctx = min(N_CTX, loaded.info.n_ctx or N_CTX)
-        context = LlamaTarget(loaded, n_ctx=n_ctx, n_threads=n_threads)
-        try:
+        with closing(LlamaTarget(loaded, n_ctx=n_ctx, n_threads=n_threads)) as context:
             yield loaded, context
-        finally:
-            context.close()
-    finally:
-        loaded.close()
 
 
 @contextmanager
