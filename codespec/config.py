@@ -39,7 +39,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     n_ctx: int = 0
     """Context window in tokens; 0: 2048 or what the model was trained with, if less."""
     n_threads: int = 0
-    """CPU threads; 0: one per core, at most 8."""
+    """CPU threads; 0: at most one per core and 8, fewer while others keep the cores busy."""
     kv_type: Literal["f16", "q8_0"] = "f16"
     """Keys and values in the cache; q8_0 halves it and costs some accuracy and speed."""
     max_saved_kv_bytes: int = 268_435_456
@@ -201,7 +201,10 @@ def _resolve(
             if section not in _SECTIONS:
                 raise _unknown(origin, section, list(_SECTIONS))
             if not isinstance(values, Mapping):
-                raise ConfigError(f"{origin}: {section} must be a table of settings")
+                raise ConfigError(
+                    f"{origin}: {section} must be a table of settings",
+                    f"Write its keys below a line [{section}].",
+                )
             known = [f.name for f in msgspec.structs.fields(_SECTIONS[section])]
             for key, value in values.items():
                 if key not in known:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-# Closing brackets and quotes, then what ends or opens a statement, the end of a comment.
 _COMMENT = ("#", "//", "/*", "* ", "--", "<!--")
+# Closing brackets and quotes, then what ends or opens a statement, the end of a comment.
 _END_OF_LINE = re.compile(r"[\s)\]}>\"'`]*[\s:;,{]*(?:\*/|-->)?\s*")
 
 

@@ -34,7 +34,8 @@ class Policy:
                       as hung.
     load_s:           how long a worker may take to load its model.
     max_load_deaths:  deaths in a row while loading after which it is not tried again.
-    backoff_s:        pause after a worker that died without an answer; doubles each time.
+    backoff_s:        pause after a worker that died without an answer; doubles each time, up to
+                      `max_backoff_s`.
     close_s:          how long a worker may take to end when asked to.
     """
 

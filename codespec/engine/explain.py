@@ -171,7 +171,7 @@ def _pass(seen: _Seen, finder: _Finder, tokenizer: Tokenizer) -> Pass:
     spans: list[Span] = []
     for source, nodes in by_source.items():
         followed = [n for n in nodes if n in accepted]
-        # The longest path of the source's nodes stands for what it meant, where none was accepted.
+        # Where none was accepted, the first node stands for what the source meant.
         tokens = seen.draft.tokens[followed or nodes[:1]]
         start = seen.verdict.path.index(followed[0]) if followed else 0
         said = [*seen.before.tolist(), *seen.verdict.emitted[:start]]

@@ -9,10 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, cast
 
-from codespec.backends.llama import (
-    GrammarMask,
-    LlamaTokenizer,
-)
+from codespec.backends.llama import GrammarMask, LlamaTokenizer
 from codespec.config import Settings
 from codespec.context.build import Window, build_context
 from codespec.context.healing import HealingMask, Vocabulary
@@ -53,8 +50,6 @@ T = TypeVar("T")
 
 class LocalEngine:
     """`Engine` over a GGUF file. Loads its models at once; one thread only.
-
-    repository: gives the index of a workspace folder; default: the one in the cache folder.
 
     Raises: ModelError, ConfigError.
     """

@@ -2,7 +2,8 @@
 cursor, and a document that parses where it did before.
 
 Of the variants of a text, longest first, the first that all judges take is taken. They are the
-parser where the language has one, and the balance of brackets elsewhere.
+grammar where the language has one, for Python its own parser as well, and the balance of brackets
+elsewhere; what the lines below close; and that nothing after the cursor is said again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from codespec.engine.postprocess.below import wanted_openers
 from codespec.engine.postprocess.grammar import follows_grammar
 from codespec.engine.postprocess.place import Place, indentation
 from codespec.engine.postprocess.python import is_python
-from codespec.engine.postprocess.scan import scan
+from codespec.engine.postprocess.scan import CLOSER_OF, scan
 from codespec.engine.postprocess.trim import without_suffix
 
 MAX_VARIANTS = 24
@@ -114,7 +115,7 @@ def _closed(text: str, place: Place) -> Iterator[str]:
     for bracket, at in reversed(found.open):
         line = (before + text)[: at + 1].rsplit("\n", 1)[-1]
         lead = line[: len(line) - len(line.lstrip())]
-        closed += f"\n{lead}{'}' if bracket == '{' else ')' if bracket == '(' else ']'}"
+        closed += f"\n{lead}{CLOSER_OF[bracket]}"
         yield closed
 
 
