@@ -44,7 +44,6 @@ class Place:
     line: int
     prefix: str
     suffix: str
-    original: str
 
 
 def main() -> None:
@@ -110,7 +109,6 @@ def cut_out(root: Path) -> list[Place]:
                 at + 1,
                 "".join(lines[:at]) + indent,
                 "\n" + "".join(lines[at + n_lines :]),
-                "".join(lines[at : at + n_lines]).strip(),
             )
         )
     return places

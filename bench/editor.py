@@ -257,12 +257,12 @@ def own_folders(*, with_cache: bool) -> Generator[Path]:
             if curves.is_file():
                 shutil.copyfile(curves, cache / curves.name)
             folders["CODESPEC_CACHE_DIR"] = str(cache)
-        with _environment(folders):
+        with environment(folders):
             yield folder
 
 
 @contextlib.contextmanager
-def _environment(values: dict[str, str]) -> Generator[None]:
+def environment(values: dict[str, str]) -> Generator[None]:
     """Of this process and its children, for a while."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)

@@ -202,7 +202,7 @@ def _retype(
 
 def _take(editor: Editor, waiting: tuple[int, float], times: dict[str, list[float]]) -> None:
     reply = editor.wait(waiting[0])
-    _note(times, "", (reply.at - waiting[1]) * 1e3, reply.trace)
+    _note(times, (reply.at - waiting[1]) * 1e3, reply.trace)
 
 
 def _supersede(
@@ -221,7 +221,7 @@ def _supersede(
     return version + 2
 
 
-def _note(times: dict[str, list[float]], kind: str, ms: float, trace: str) -> None:
+def _note(times: dict[str, list[float]], ms: float, trace: str) -> None:
     engine = ENGINE_MS.search(trace)
     if "no suggestion" in trace or "suggestions," not in trace:
         where = "by the model" if engine is not None else "without the model"
@@ -229,7 +229,7 @@ def _note(times: dict[str, list[float]], kind: str, ms: float, trace: str) -> No
     elif engine is None:
         times.setdefault("typed through", []).append(ms)
     else:
-        kind = kind or "suggestion by the model"
+        kind = "suggestion by the model"
         engine_ms, model_ms = map(float, engine.groups())
         times.setdefault(kind, []).append(ms)
         times.setdefault(f"{kind}, beside the engine", []).append(ms - engine_ms)

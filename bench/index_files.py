@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,8 @@ from codespec.index.trees import Trees
 from codespec.index.update import apply_changes
 from codespec.index.words import WordEncoder
 from codespec.types import Tokenizer
+
+from .editor import environment
 
 SOURCE_BYTES = 24_000_000
 SWITCHED_FILES = 500
@@ -59,7 +59,7 @@ def measure_sources(
         def progress(p: BuildProgress) -> None:
             show(p.n_bytes_done, p.n_bytes)
 
-        with _cache(Path(temporary) / "cache"):
+        with environment({"CODESPEC_CACHE_DIR": str(Path(temporary) / "cache")}):
             begin = _cpu_s()
             encoder = WordEncoder(tokenizer)
             report = build_index(root, encoder, settings.index, progress, parsers=parsers)
@@ -174,15 +174,3 @@ def _cpu_s() -> float:
         taken = child.cpu_times()
         seconds += taken.user + taken.system
     return seconds
-
-
-@contextmanager
-def _cache(folder: Path) -> Generator[None]:
-    before = os.environ.get("CODESPEC_CACHE_DIR")
-    os.environ["CODESPEC_CACHE_DIR"] = str(folder)
-    try:
-        yield
-    finally:
-        del os.environ["CODESPEC_CACHE_DIR"]
-        if before is not None:
-            os.environ["CODESPEC_CACHE_DIR"] = before

@@ -9,6 +9,8 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import psutil
+
 from codespec import __version__
 from codespec.backends.llama.loader import BUILD, gpu_backend
 
@@ -24,7 +26,7 @@ def stamp() -> dict[str, str | int | float]:
     found: dict[str, str | int | float] = {
         "cpu": _cpu(),
         "n_cores": os.cpu_count() or 1,
-        "memory_gib": round(_memory_bytes() / 2**30, 1),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "gpu": gpu,
         "driver": driver.partition("\n")[0],
         "backend": gpu_backend(),
@@ -82,13 +84,6 @@ def peak_bytes() -> int:
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if platform.system() == "Darwin" else peak * 1024
-
-
-def _memory_bytes() -> int:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return 0
 
 
 def _proc(file: str, key: str) -> str:

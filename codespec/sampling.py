@@ -11,7 +11,7 @@ seed gives the same output whatever was drafted, by construction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -138,7 +138,3 @@ class Sampler:
             masked[allowed] = x[allowed]
             x = masked
         return x
-
-
-Uniform = Callable[[int, int], float]
-"""(position, stream) -> number in [0, 1)."""

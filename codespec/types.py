@@ -7,7 +7,7 @@ and validation. Arrays are C-contiguous numpy arrays; `Tokens` is int32 of shape
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Literal, Protocol, TypeAlias
@@ -356,6 +356,3 @@ class Drafter(Protocol):
         """The outcome of a pass; drafters whose proposal was not used learn from it, too.
         `emitted` is the whole output so far, the verdict's tokens included."""
         ...
-
-
-JsonDict: TypeAlias = Mapping[str, object]

@@ -22,12 +22,10 @@ from codespec.cli import model_settings, print_json
 from codespec.config import load_settings
 from codespec.errors import ConfigError, InputError
 from codespec.models.drafts import DraftRecord
-from codespec.processes import module_command
+from codespec.processes import NICENESS, module_command
 
 if TYPE_CHECKING:
     from codespec.train.distill.job import Job, Plan, Report
-
-_NICENESS = 10
 
 
 @click.command()
@@ -139,7 +137,7 @@ def _run(job: Job, plan: Plan, as_json: bool) -> None:
     from codespec.train.distill.job import StoppedError
 
     if hasattr(os, "nice"):
-        os.nice(_NICENESS)
+        os.nice(NICENESS)
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[detail]}")
     console = Console(stderr=True)
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:

@@ -9,7 +9,6 @@ import socket
 import time
 from collections.abc import Callable
 from itertools import count
-from types import TracebackType
 
 from codespec import __version__
 from codespec.config import Settings
@@ -57,17 +56,11 @@ class Connection:
         except BaseException:
             self.close()
             raise
-        self.daemon_pid = welcome.pid
 
     def __enter__(self) -> Connection:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -140,12 +133,7 @@ class DaemonEngine:
     def __enter__(self) -> DaemonEngine:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def complete(
@@ -161,8 +149,7 @@ class DaemonEngine:
         """
         body = payload.pack(request)
         for _ in range(2):  # a daemon that ended since the last call is only noticed by sending
-            connection = self._connection or connect_or_start(self._address, self._settings)
-            self._connection = connection
+            connection = self._connected()
             message = wire.Complete(
                 id=connection.new_id(),
                 request=body,
@@ -219,9 +206,13 @@ class DaemonEngine:
 
     def status(self) -> wire.StatusReport:
         """Raises: DaemonError."""
-        connection = self._connection or connect_or_start(self._address, self._settings)
-        self._connection = connection
+        connection = self._connected()
         return connection.ask(wire.Status(id=connection.new_id()))
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            self._connection = connect_or_start(self._address, self._settings)
+        return self._connection
 
     def close(self) -> None:
         """Closes the connection; the daemon stays."""

@@ -15,7 +15,7 @@ from codespec.config import Settings
 from codespec.daemon import wire
 from codespec.daemon.address import Address, Transport, address_of, resolved
 from codespec.daemon.client import Connection, connect_or_start, try_connect
-from codespec.daemon.lock import FileLock, holder
+from codespec.daemon.lock import holder, is_free
 from codespec.daemon.logs import last_lines
 from codespec.errors import DaemonError
 
@@ -51,7 +51,7 @@ def stop(settings: Settings, *, transport: Transport | None = None) -> bool:
     Raises: DaemonError when even that fails.
     """
     address = address_of(settings, transport)
-    if _is_gone(address):
+    if is_free(address.lock):
         return False
     with contextlib.suppress(OSError, DaemonError):
         connection = try_connect(address, _STOP_S)
@@ -119,15 +119,8 @@ def _settled(connection: Connection) -> wire.StatusReport:
 
 def _wait_gone(address: Address) -> bool:
     give_up_at = time.monotonic() + _STOP_S
-    while not _is_gone(address):
+    while not is_free(address.lock):
         if time.monotonic() > give_up_at:
             return False
         time.sleep(_POLL_S)
     return True
-
-
-def _is_gone(address: Address) -> bool:
-    lock = FileLock(address.lock)
-    free = lock.acquire()
-    lock.release()
-    return free

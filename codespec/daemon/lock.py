@@ -64,11 +64,17 @@ class FileLock:
             self._fd = None
 
 
+def is_free(path: Path) -> bool:
+    """Whether nobody holds the lock. Raises: DaemonError, as `FileLock.acquire`."""
+    lock = FileLock(path)
+    free = lock.acquire()
+    lock.release()
+    return free
+
+
 def holder(path: Path) -> int | None:
     """Process id of who holds the lock and signed it; None where it is free."""
-    lock = FileLock(path)
-    if lock.acquire():
-        lock.release()
+    if is_free(path):
         return None
     try:
         return int(path.read_bytes())

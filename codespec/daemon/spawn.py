@@ -5,13 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from types import TracebackType
 
 import msgspec
 
 from codespec.config import Settings
 from codespec.daemon.address import Address, resolved
-from codespec.daemon.lock import FileLock
+from codespec.daemon.lock import FileLock, is_free
 from codespec.daemon.logs import last_lines
 from codespec.errors import DaemonError
 
@@ -40,12 +39,7 @@ class Starter:
     def __enter__(self) -> Starter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lock.release()
 
     def step(self) -> float:
@@ -59,7 +53,7 @@ class Starter:
             if self._lock.acquire():
                 self._spawn()
                 self._spawned_s = time.monotonic()
-        elif now - self._spawned_s > _TAKEOFF_S and self._is_dead():
+        elif now - self._spawned_s > _TAKEOFF_S and is_free(self._address.lock):
             raise self._error("the daemon ended while starting")
         if now - self._begun_s > _TIMEOUT_S:
             raise self._error(f"the daemon did not start within {_TIMEOUT_S:g} s")
@@ -89,12 +83,6 @@ class Starter:
                     )  # fmt: skip
         except (OSError, subprocess.SubprocessError) as e:
             raise DaemonError(f"cannot start the daemon: {e}", "Install codespec again.") from None
-
-    def _is_dead(self) -> bool:
-        lock = FileLock(self._address.lock)
-        free = lock.acquire()
-        lock.release()
-        return free
 
     def _error(self, message: str) -> DaemonError:
         lines = last_lines(self._address.log, 5)

@@ -172,9 +172,7 @@ class Gatherer:
         for likeness, path, window in scored:
             if len(taken) == _MAX_WINDOWS:
                 return
-            if any(
-                path == p and window.first <= w.last and w.first <= window.last for p, w in taken
-            ):
+            if any(path == p and window.overlaps(w) for p, w in taken):
                 continue
             taken.append((path, window))
             why = f"lines {window.first}-{window.last}: {likeness:.0%} of the names are the same"

@@ -152,13 +152,8 @@ class _Build:
         if manifest is None or manifest.rules != rules:
             return empty, False
         check.settle_marks(self.store, manifest.segments)
-        sound = tuple(s for s in manifest.segments if self._is_sound(s))
-        keys = {c.key for s in sound for c in s.contents} | {""}
-        files = tuple(f for f in manifest.files if f.key in keys)
-        intact = len(sound) == len(manifest.segments)
-        return Manifest(
-            manifest.root, manifest.tokenizer_hash, rules, manifest.scanned_ns, sound, files
-        ), intact
+        sound = [s for s in manifest.segments if self._is_sound(s)]
+        return manifest.of_segments(sound), len(sound) == len(manifest.segments)
 
     def _is_sound(self, entry: SegmentEntry) -> bool:
         try:

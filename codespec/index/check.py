@@ -11,10 +11,8 @@ import contextlib
 from collections.abc import Collection
 from dataclasses import dataclass
 
-import msgspec
-
 from codespec.errors import IndexCorruptError
-from codespec.index.store import Manifest, SegmentEntry, Store
+from codespec.index.store import SegmentEntry, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +83,8 @@ def discard(store: Store, damages: Collection[Damage]) -> None:
             manifest = None
             store.manifest_path.unlink(missing_ok=True)
         if manifest is not None:
-            store.write_manifest(_without(manifest, names))
+            kept = [s for s in manifest.segments if s.name not in names]
+            store.write_manifest(manifest.of_segments(kept))
         for name in names:
             _remove(store, name)
 
@@ -95,10 +94,3 @@ def _remove(store: Store, name: str) -> None:
     with contextlib.suppress(OSError):
         store.segment_path(name).unlink()
     store.unmark(name)
-
-
-def _without(manifest: Manifest, names: Collection[str]) -> Manifest:
-    segments = tuple(s for s in manifest.segments if s.name not in names)
-    keys = {c.key for s in segments for c in s.contents} | {""}
-    files = tuple(f for f in manifest.files if f.key in keys)
-    return msgspec.structs.replace(manifest, segments=segments, files=files)

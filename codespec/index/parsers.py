@@ -15,7 +15,6 @@ import signal
 import struct
 import subprocess
 import sys
-from types import TracebackType
 from typing import BinaryIO
 
 import msgspec
@@ -52,12 +51,7 @@ class Parsers:
     def __enter__(self) -> Parsers:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def select(self, path: str, text: bytes) -> Selection:

@@ -89,6 +89,12 @@ class Manifest(msgspec.Struct, frozen=True):
     segments: tuple[SegmentEntry, ...] = ()
     files: tuple[FileEntry, ...] = ()
 
+    def of_segments(self, segments: Sequence[SegmentEntry]) -> Manifest:
+        """With these of its segments, and without the files whose text is in none of them."""
+        keys = {c.key for s in segments for c in s.contents} | {""}
+        files = tuple(f for f in self.files if f.key in keys)
+        return msgspec.structs.replace(self, segments=tuple(segments), files=files)
+
 
 class _Envelope(msgspec.Struct, frozen=True):
     version: int

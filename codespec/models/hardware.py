@@ -19,42 +19,35 @@ class Hardware:
 
     n_cores: int
     memory_bytes: int
-    gpu: str
     gpu_bytes: int
     is_apple_silicon: bool
 
 
 def found() -> Hardware:
     """Cost: a process where NVIDIA's tool is installed."""
-    gpu, gpu_bytes = _nvidia()
     return Hardware(
         n_cores=os.cpu_count() or 1,
         memory_bytes=psutil.virtual_memory().total,
-        gpu=gpu,
-        gpu_bytes=gpu_bytes,
+        gpu_bytes=_nvidia_bytes(),
         is_apple_silicon=platform.system() == "Darwin" and platform.machine() == "arm64",
     )
 
 
-def _nvidia() -> tuple[str, int]:
+def _nvidia_bytes() -> int:
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        return "", 0
-    command = [tool, "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]
+        return 0
+    command = [tool, "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
         )
     except (OSError, subprocess.SubprocessError):
-        return "", 0
+        return 0
     return largest(done.stdout)
 
 
-def largest(listing: str) -> tuple[str, int]:
-    """(name, bytes) of the largest GPU in lines of "name, MiB"; ("", 0) where there is none."""
-    best = "", 0
-    for line in listing.splitlines():
-        name, _, size = line.rpartition(",")
-        if size.strip().isdigit() and (n_bytes := int(size) << 20) > best[1]:
-            best = name.strip(), n_bytes
-    return best
+def largest(listing: str) -> int:
+    """Bytes of the largest GPU in lines of MiB; 0 where there is none."""
+    sizes = (line.strip() for line in listing.splitlines())
+    return max((int(size) << 20 for size in sizes if size.isdigit()), default=0)

@@ -176,7 +176,7 @@ def load_model(
     handle = lib.llama_model_load_from_file(os.fsencode(path), params)
     if not handle:
         raise ModelError(
-            f"{path}: llama.cpp cannot load this model{_cause()}",
+            f"{path}: llama.cpp cannot load this model{last_cause()}",
             "The file may be incomplete or of a newer format: download it again, or try another.",
         )
     return LoadedModel(handle, path, backend)
@@ -199,7 +199,8 @@ def _check_file(path: Path) -> None:
         raise ModelError(f"{path}: {what}", "codespec reads GGUF models; convert or download one.")
 
 
-def _cause() -> str:
+def last_cause() -> str:
+    """Why llama.cpp's last call failed, in its own words, as ": ..." or ""."""
     words = (
         "error",
         "fail",
@@ -212,11 +213,6 @@ def _cause() -> str:
     )
     lines = [s for s in _last_lines if any(w in s.lower() for w in words)]
     return f": {lines[0]}" if lines else ""
-
-
-def last_cause() -> str:
-    """Why llama.cpp's last call failed, in its own words, as ": ..." or ""."""
-    return _cause()
 
 
 def gpu_backend() -> str:

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from codespec.engine.postprocess.place import Place, indentation
-from codespec.engine.postprocess.scan import CLOSER_OF, scan
+from codespec.engine.postprocess.scan import OPENER_OF, scan
 
 _MAX_OWN = 3
-_OPENER_OF = {closer: opener for opener, closer in CLOSER_OF.items()}
 
 
 def wanted_openers(place: Place) -> tuple[str, str] | None:
@@ -66,7 +65,7 @@ def _closing(lines: list[str], indent: int, language: str) -> str:
             if found.inside or not found.extra:
                 break
             if not found.open:
-                return "".join(_OPENER_OF[text[at]] for at in reversed(found.extra))
+                return "".join(OPENER_OF[text[at]] for at in reversed(found.extra))
     return ""
 
 

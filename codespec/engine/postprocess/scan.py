@@ -33,7 +33,7 @@ _TOKENS = {
     "java": (_SLASHES, r'"""(?s:\\.|.)*?(?:"""|\Z)', _DOUBLE, _CHARACTER),
 }
 CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
-_OPENER_OF = {v: k for k, v in CLOSER_OF.items()}
+OPENER_OF = {v: k for k, v in CLOSER_OF.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ def scan(text: str, language: str) -> Scan:
         if token in CLOSER_OF:
             stack.append((token, m.start()))
             code.append(token)
-        elif token in _OPENER_OF:
-            if stack and stack[-1][0] == _OPENER_OF[token]:
+        elif token in OPENER_OF:
+            if stack and stack[-1][0] == OPENER_OF[token]:
                 stack.pop()
             else:
                 extra.append(m.start())

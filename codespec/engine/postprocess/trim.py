@@ -16,7 +16,6 @@ _INVISIBLE = re.compile(
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_WORD = re.compile(r"\w")
 _IN_LINE_LOOP = re.compile(r"(?P<unit>[^\n]{1,40}?)(?P=unit){4,}(?P<tail>[^\n]{0,40})\Z")
 MAX_CYCLE = 8
 """Lines of a loop that is recognised as one."""
@@ -27,9 +26,8 @@ def without_invisible(text: str) -> str:
 
 
 def without_loops(text: str, line_prefix: str, *, finished: bool) -> str:
-    """Once what a model says again and again: a line that comes three times in a row, or
-    several that come twice, and, where the
-    text was cut off, the end of a line that repeats itself."""
+    """Once what a model says again and again: a line that comes three times in a row, or several
+    that come twice, and, where the text was cut off, the end of a line that repeats itself."""
     lines = text.split("\n")
     whole = [line_prefix + lines[0], *lines[1:]]
     for i in range(len(lines)):
@@ -95,17 +93,17 @@ def _without_tail(line: str, rest: str) -> str:
     wanted = "".join(rest.split())
     for at in range(len(line)):
         tail = "".join(line[at:].split())
-        if tail and not line[at].isspace() and wanted.startswith(tail):
-            # A single word's end may be like another's beginning by chance.
-            if tail == wanted or (_WORD.search(tail) and not _WORD.search(tail[:1])):
-                return line[:at]
-            if tail == wanted[: len(tail)] and len(tail) >= 4 and not _inside_word(line, at):
-                return line[:at]
+        if line[at].isspace() or not wanted.startswith(tail):
+            continue
+        # A single word's end may be like another's beginning by chance.
+        is_more = has_words(tail) and not has_words(tail[:1])
+        if tail == wanted or is_more or (len(tail) >= 4 and not _inside_word(line, at)):
+            return line[:at]
     return line
 
 
 def _inside_word(line: str, at: int) -> bool:
-    return at > 0 and bool(_WORD.match(line[at - 1])) and bool(_WORD.match(line[at]))
+    return at > 0 and has_words(line[at - 1]) and has_words(line[at])
 
 
 def _squeezed(line: str) -> tuple[int, str]:
@@ -125,7 +123,7 @@ def _reindented(line: str, unit: str) -> str:
     body = line.lstrip(" \t")
     lead = line[: len(line) - len(body)]
     if unit == "\t":
-        if "    " not in lead and "  " not in lead:
+        if "  " not in lead:
             return line
         width = indentation(lead + "x")
         return "\t" * (width // 4) + " " * (width % 4) + body
