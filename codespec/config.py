@@ -43,7 +43,9 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     kv_type: Literal["f16", "q8_0"] = "f16"
     """Keys and values in the cache; q8_0 halves it and costs some accuracy and speed."""
     max_saved_kv_bytes: int = 268_435_456
-    """Memory for the caches of documents that others took the place of; 0: none are kept."""
+    """Memory for the caches of documents that others took the place of, 0: none are kept; and of
+    answers that are left off for others, which are kept in any case (at most two that can wait, and
+    what interrupted them)."""
     n_gpu_layers: int = -1
     """Layers on the GPU where there is one; -1: all."""
 

@@ -31,6 +31,9 @@ class Checkpoint:
 class Checkpoints:
     """The states used last, in at most `max_bytes`. In memory only: nothing is ever written out.
 
+    States that are held count, too, and others make room for them. They themselves never go, as
+    what waits for them could not go on unchanged: where they alone take more, nothing else is kept.
+
     can_truncate: whether a restored state can be cut back, so that any common prefix is of use;
         else only states of which every token is wanted.
     """
@@ -39,6 +42,7 @@ class Checkpoints:
         self._max_bytes = max_bytes
         self._can_truncate = can_truncate
         self._kept: list[Checkpoint] = []  # least recently used first
+        self._held: list[Checkpoint] = []
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -48,7 +52,7 @@ class Checkpoints:
 
     @property
     def n_bytes(self) -> int:
-        return sum(c.n_bytes for c in self._kept)
+        return sum(c.n_bytes for c in (*self._kept, *self._held))
 
     def find(self, tokens: Tokens) -> tuple[int, Checkpoint | None]:
         """(how many of `tokens` it saves, the state that saves most), (0, None) without any."""
@@ -73,10 +77,24 @@ class Checkpoints:
         budget."""
         added = Checkpoint(tokens.copy(), state)
         self._kept = [c for c in self._kept if not self._is_superfluous(c.tokens, tokens)]
-        if added.n_bytes > self._max_bytes:
-            return
-        self._kept.append(added)
-        while self.n_bytes > self._max_bytes:
+        if added.n_bytes + sum(c.n_bytes for c in self._held) <= self._max_bytes:
+            self._kept.append(added)
+            self._make_room()
+
+    def hold(self, tokens: Tokens, state: State) -> Checkpoint:
+        """Keep a state until `let_go`, for whoever asks; `find` does not know it."""
+        held = Checkpoint(tokens.copy(), state)
+        self._held.append(held)
+        self._make_room()
+        return held
+
+    def let_go(self, held: Checkpoint) -> None:
+        """No effect on one that was let go."""
+        if held in self._held:
+            self._held.remove(held)
+
+    def _make_room(self) -> None:
+        while self._kept and self.n_bytes > self._max_bytes:
             self._kept.pop(0)
 
     def _is_superfluous(self, old: Tokens, new: Tokens) -> bool:

@@ -236,8 +236,11 @@ class LocalEngine:
             except StopIteration as end:
                 return cast(T, end.value)
             held, paused_s, busy_s = self._target.hold(), self._clock(), self._models.busy_s
-            yield
-            self._target.take_back(held)
+            try:
+                yield
+                self._target.take_back(held)
+            finally:  # it may have been forgotten
+                self._target.let_go(held)
             trace.paused_ms += (self._clock() - paused_s) * 1e3
             trace.model_ms -= (self._models.busy_s - busy_s) * 1e3  # of others
 

@@ -246,6 +246,31 @@ def test_what_is_held_comes_back_to_the_last_digit(make, mamba, texts, options):
         np.testing.assert_array_equal(go_on(first[n : n + 1]), row)
 
 
+def test_what_is_held_counts_towards_the_budget(make, texts):
+    """Of two documents' states one goes when a third is held; all that is held stays."""
+    n_bytes = make().hold().n_bytes
+    target = make(max_saved_bytes=0)
+    logits(target, texts[0])
+    one = target.hold().n_bytes
+    assert one > 50 * n_bytes
+    target = make(max_saved_bytes=int(2.5 * one))
+    for tokens in texts:
+        logits(target, tokens)
+    assert len(target._saved) == 2
+    held = target.hold()
+    assert [c.tokens.tolist() for c in target._saved] == [texts[1].tolist()]
+    for tokens in texts[:2]:  # they are put aside in turn, in what is left
+        logits(target, tokens)
+        assert target._saved.n_bytes <= 2.5 * one
+    also_held = [target.hold(), target.hold()]
+    assert len(target._saved) == 0
+    target.take_back(held)
+    assert target.cached.tolist() == texts[2].tolist()
+    for state in (held, *also_held):
+        target.let_go(state)
+    assert target._saved.n_bytes == 0
+
+
 def test_an_empty_cache_can_be_held(make, texts):
     target = make()
     held = target.hold()

@@ -48,17 +48,49 @@ def test_a_later_state_of_a_document_replaces_the_earlier():
     assert [len(c.tokens) for c in saved] == [92]
 
 
+def test_what_is_held_stays_and_others_make_room():
+    saved = Checkpoints(1000, can_truncate=True)
+    saved.add(tokens(1), state(400))
+    saved.add(tokens(2), state(400))
+    held = saved.hold(tokens(3), state(500, fill=3))
+    assert [c.tokens[0] for c in saved] == [2]
+    assert saved.n_bytes == 404 + 504
+    assert saved.find(tokens(3))[1] is None
+    saved.add(tokens(4), state(600))  # no room beside it: what is kept is kept
+    assert [c.tokens[0] for c in saved] == [2]
+    large = saved.hold(tokens(5), state(2000))
+    assert len(saved) == 0
+    assert (held.state[0], saved.n_bytes) == (3, 504 + 2004)
+    for _ in range(2):
+        saved.let_go(large)
+        saved.let_go(held)
+    assert saved.n_bytes == 0
+    saved.add(tokens(4), state(600))
+    assert len(saved) == 1
+
+
 budgets = st.integers(0, 2000)
-texts = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=12), max_size=30)
+steps = st.tuples(
+    st.sampled_from(["add", "hold", "let go"]),
+    st.lists(st.integers(0, 3), min_size=1, max_size=12),
+)
 
 
-@given(budgets, texts, st.booleans())
-def test_the_budget_holds(budget, added, can_truncate):
+@given(budgets, st.lists(steps, max_size=30), st.booleans())
+def test_the_budget_holds(budget, taken, can_truncate):
     saved = Checkpoints(budget, can_truncate=can_truncate)
-    for ids in added:
-        saved.add(tokens(*ids), state(20 * len(ids)))
-        assert saved.n_bytes <= budget
-        n, found = saved.find(tokens(*ids))
-        assert n == (common_prefix(found.tokens, tokens(*ids)) if found else 0)
-        if saved and len(tokens(*ids)) * 24 <= budget:
-            assert n == len(ids)  # the newest is never the one to go
+    held = []
+    for step, ids in taken:
+        if step == "hold":
+            held.append(saved.hold(tokens(*ids), state(20 * len(ids))))
+        elif step == "let go" and held:
+            saved.let_go(held.pop(len(ids) % len(held)))
+        n_held = sum(one.n_bytes for one in held)
+        assert saved.n_bytes <= max(budget, n_held)
+        if step == "add":
+            saved.add(tokens(*ids), state(20 * len(ids)))
+            assert saved.n_bytes <= max(budget, n_held)
+            n, found = saved.find(tokens(*ids))
+            assert n == (common_prefix(found.tokens, tokens(*ids)) if found else 0)
+            if saved and len(ids) * 24 + n_held <= budget:
+                assert n == len(ids)  # the newest is never the one to go

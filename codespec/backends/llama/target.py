@@ -56,7 +56,8 @@ class LlamaTarget:
     n_ctx:   size of the KV cache in tokens.
     n_batch: most tokens of one pass; also how long a prefill runs between cancellation checks.
     kv_type: of keys and values. Quantised values need flash attention, see below.
-    max_saved_bytes: for the states of documents that others took the place of.
+    max_saved_bytes: for the states of documents that others took the place of, and of generations
+        that are left off (`hold`), which stay even where they take more.
 
     Raises: ModelError when the context does not fit into memory.
     """
@@ -206,8 +207,8 @@ class LlamaTarget:
             self._saved.add(self._kv.tokens, state)
 
     def hold(self) -> Checkpoint:
-        """What the cache holds, for `take_back`; it counts towards no budget."""
-        held = Checkpoint(self._kv.tokens.copy(), self._state())
+        """What the cache holds, for `take_back`; in memory until `let_go`."""
+        held = self._saved.hold(self._kv.tokens, self._state())
         self._is_held = True
         return held
 
@@ -216,6 +217,10 @@ class LlamaTarget:
         if self._can_truncate:
             self._put_aside()
         self._restore(held)
+
+    def let_go(self, held: Checkpoint) -> None:
+        """It will not be taken back any more."""
+        self._saved.let_go(held)
 
     def _state(self) -> State:
         """Empty where llama.cpp cannot say it."""
