@@ -107,9 +107,15 @@ class Librarian(Protocol):
 class Prefetcher(Protocol):
     """An engine that can get ready for a request."""
 
-    def prefetch(self, request: CompletionRequest, cancelled: Callable[[], bool] = ...) -> None:
+    def prefetching(
+        self,
+        request: CompletionRequest,
+        cancelled: Callable[[], bool] = ...,
+        paused: Paused = ...,
+    ) -> Generator[None, None, None]:
         """Do what a request at this place, or later in its line, would wait for before the first
-        token: read its prompt, its document, its index. May be cut short at any time."""
+        token: read its prompt, its document, its index. May be cut short at any time, and yields
+        soon after `paused` turns true."""
         ...
 
 

@@ -50,6 +50,14 @@ class ScriptedEngine:
             yield
         return Completion(f"paused {n_times} times", "stop")
 
+    def prefetching(
+        self,
+        request: CompletionRequest,
+        cancelled: Callable[[], bool] = lambda: False,
+        paused: Paused = lambda has_progressed: False,
+    ) -> Generator[None, None, None]:
+        yield from self.completing(request, cancelled, None, paused)
+
     def complete(
         self,
         request: CompletionRequest,

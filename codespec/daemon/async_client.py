@@ -129,8 +129,8 @@ class AsyncClient:
         self._send(wire.Closed(document=document))
 
     def prefetch(self, request: CompletionRequest, document: str) -> None:
-        """Have the engine get ready for such a request, while it has nothing else to do. Takes the
-        place of the one before. No effect where no daemon is connected."""
+        """Have the engine get ready for such a request, while nothing is asked for that is due
+        soon. Takes the place of the one before. No effect where no daemon is connected."""
         with contextlib.suppress(CodespecError):
             self._send(
                 wire.Complete(

@@ -4,8 +4,8 @@ Rules: one request runs at a time (one model): the one whose answer is due first
 deadline, or with a later one, counts as due `PATIENCE_S` after it came or last had a turn of
 `TURN_S`. So it is interrupted by whatever is asked for while somebody types, but never for longer
 than that, and such requests take turns among themselves. A newer request for the same document of
-the same client takes the older one's place, waiting or running. Prefetches run when nothing else
-waits, and end when something does.
+the same client takes the older one's place, waiting or running. Prefetches can wait, too, and
+take turns with what can; beside what cannot, none begins or goes on: one at work ends.
 
 Source: Abeni and Buttazzo 1998, "Integrating multimedia applications in hard real-time systems"
 (the constant bandwidth server: earliest deadline first, the deadline renewed with the budget).
@@ -36,7 +36,7 @@ class Job:
     due:      when the client wants an answer, whatever it is; None: it waits.
     linger_s: how long it may go on after that while no other job waits.
     stream:   the client wants to know what there is so far.
-    prefetch: gives way to every job that is not one itself.
+    prefetch: nobody waits for it. Left off, it keeps nothing: what it read is a cache.
     answered: the client has its answer; a running job may still hold the worker.
     pausing:  running, and asked to leave off; "at once": in a hurry.
     paused:   waiting, and begun.
@@ -71,12 +71,16 @@ class Job:
 
     def new_turn(self, now: float) -> None:
         patient = now + PATIENCE_S
-        self.order = patient if self.due is None else min(self.due, patient)
+        self.order = patient if self.due is None or self.prefetch else min(self.due, patient)
         self.turn_s = 0.0
 
     @property
     def can_wait(self) -> bool:
-        return self.due is None or self.order < self.due
+        return self.prefetch or self.due is None or self.order < self.due
+
+    @property
+    def keeps_cache(self) -> bool:
+        return self.paused and not self.prefetch
 
 
 class Scheduler:
@@ -127,18 +131,28 @@ class Scheduler:
         self._waiting.pop(job.number, None)
 
     def must_yield(self, now: float) -> bool:
-        """Whether the running job is to give way to one that waits: to end, if it `lingers` or is
-        a prefetch, and else to be paused."""
+        """Whether the running job is to give way to one that waits: see `must_end`, else to be
+        paused."""
         job, other = self.running, self._next()
-        if job is None or other is None or other.prefetch:
+        if job is None or other is None:
             return False
-        if job.prefetch or job.lingers:
+        if self.must_end:
             return True
+        if other.prefetch and not job.can_wait:
+            return False
         job.turn_s += now - self._since
         self._since = now
         if job.turn_s >= TURN_S:
             job.new_turn(now)
         return other.order < job.order
+
+    @property
+    def must_end(self) -> bool:
+        """Whether the running job is of less use than what the next one loses by waiting."""
+        job, other = self.running, self._next()
+        if job is None or other is None:
+            return False
+        return (job.lingers and not other.prefetch) or (job.prefetch and not other.can_wait)
 
     @property
     def in_a_hurry(self) -> bool:
@@ -157,8 +171,7 @@ class Scheduler:
         if job is not None:
             del self._waiting[job.number]
             self.running, self._since = job, now
-            others = self._waiting.values()
-            job.is_owed = job.can_wait and not all(j.can_wait or j.prefetch for j in others)
+            job.is_owed = job.can_wait and not all(j.can_wait for j in self._waiting.values())
         return job
 
     def pause(self, now: float, *, progressed: bool) -> None:
@@ -178,7 +191,9 @@ class Scheduler:
         return job
 
     def _next(self) -> Job | None:
-        waiting = self._waiting.values()
-        if sum(job.paused for job in waiting) >= MAX_PAUSED:
-            waiting = [job for job in waiting if job.paused or not job.can_wait]
-        return min(waiting, key=lambda j: (j.prefetch, j.order, j.number), default=None)
+        waiting = self.waiting
+        if sum(job.keeps_cache for job in waiting) >= MAX_PAUSED:
+            waiting = [j for j in waiting if j.paused or j.prefetch or not j.can_wait]
+        if not all(job.can_wait for job in waiting):
+            waiting = [job for job in waiting if not job.prefetch]
+        return min(waiting, key=lambda j: (j.order, j.number), default=None)

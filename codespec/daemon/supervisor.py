@@ -157,7 +157,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         running = self._scheduler.running
         if running is not None and not running.answered and self._scheduler.must_yield(loop.time()):
-            if running.prefetch or running.lingers:
+            if self._scheduler.must_end:
                 self._give_up(running, "deadline", "another request needs the model")
             else:
                 self._pause(running)

@@ -68,8 +68,9 @@ class Complete(Message, frozen=True):
     """`id` is chosen by the sender and unique on its connection. A later request for the same
     `document` takes this one's place; "" never does. `deadline_ms`, from receipt; 0: none.
     `linger_ms`: how long to go on after that, if nobody else waits for the model. `stream`: send
-    `Partial` on the way. `prefetch`: only get ready for such a request, while nobody else needs
-    the model; a later one of this client takes its place. `request` is a `CompletionRequest`."""
+    `Partial` on the way. `prefetch`: only get ready for such a request, while none that is due
+    soon needs the model; a later one of this client takes its place. `request` is a
+    `CompletionRequest`."""
 
     id: int
     request: msgspec.Raw

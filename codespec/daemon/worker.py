@@ -211,7 +211,7 @@ def _answer(
         request = dataclasses.replace(request, deadline_ms=message.deadline_ms)
         if message.prefetch:
             if isinstance(engine, Prefetcher):
-                engine.prefetch(request, task.cancelled.is_set)
+                yield from engine.prefetching(request, task.cancelled.is_set, task.paused)
             completion = payload.empty(request, "empty", "")
         elif task.cancelled.is_set():
             completion = payload.empty(request, "cancelled", "cancelled before it began")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from codespec.context.healing import HealingMask, Vocabulary
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.lookup import Repository
+from codespec.engine.ahead import read_in_turns
 from codespec.engine.candidates import Branch, OtherFirstToken, decode_side_by_side
 from codespec.engine.completer import Completer, Limits, Stop, Turns, in_one_turn
 from codespec.engine.documents import OpenDocuments
@@ -35,7 +35,6 @@ from codespec.native import MAX_DEPTH
 from codespec.requests import Completion, CompletionRequest, OnProgress, Paused
 from codespec.sampling import Sampler, TokenMask
 from codespec.types import (
-    CancelledError,
     Context,
     Drafter,
     ModelInfo,
@@ -327,17 +326,20 @@ class LocalEngine:
 
         return ends
 
-    def prefetch(
-        self, request: CompletionRequest, cancelled: Callable[[], bool] = lambda: False
-    ) -> None:
+    def prefetching(
+        self,
+        request: CompletionRequest,
+        cancelled: Callable[[], bool] = lambda: False,
+        paused: Paused = lambda has_progressed: False,
+    ) -> Turns[None]:
+        """See `requests.Prefetcher`."""
         if self._documents.why_excluded(request):
             return
         context = self._prepare(request).context
         if len(context.prompt):
             # Lookups open the index and read the text around the place.
             self.chain(request.workspace, request.drafters).begin(context)
-            with contextlib.suppress(CancelledError):
-                self._target.read_ahead(context.prompt, cancelled)
+            yield from read_in_turns(self._target, context.prompt, cancelled, paused)
 
     def idle(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
         """Do one piece of work that is due but that no request waits for: a pass at most. True

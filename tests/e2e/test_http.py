@@ -219,6 +219,35 @@ def test_an_editor_does_not_wait_for_a_long_answer_which_stays_the_same(front, h
         assert editor.status().n_respawns == 0
 
 
+def test_a_prompt_is_read_ahead_beside_a_long_answer_which_stays_the_same(front) -> None:
+    long = {"input_prefix": PATTERN, "n_predict": 1200}
+    expected = front.ask("/infill", long)[1]["content"]
+    ended = threading.Event()
+
+    def ask_long() -> str:
+        try:
+            return front.ask("/infill", long)[1]["content"]
+        finally:
+            ended.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        for n in range(1, 20):
+            asking = pool.submit(ask_long)
+            # Another file each time, and no promise says when it is read, so wait ever longer.
+            lines = "".join(f"def g{n}_{i}(x):\n    return x - {i}\n\n\n" for i in range(40))
+            body = {"input_prefix": lines, "n_predict": 0}
+            assert front.ask("/infill", body)[0] == 200
+            ended.wait(0.1 * n)
+            is_beside = not ended.is_set()
+            timings = front.ask("/infill", {**body, "n_predict": 1})[1]["timings"]
+            assert asking.result() == expected
+            ended.clear()
+            if is_beside and timings["cache_n"] > 0.9 * (timings["cache_n"] + timings["prompt_n"]):
+                break
+        else:
+            pytest.fail("no prompt was read before the long answer's end")
+
+
 def test_sampling_is_as_asked(front) -> None:
     body = {"prompt": PREFIX, "max_tokens": 24, "temperature": 1.5}
     assert front.text(**body, seed=5) == front.text(**body, seed=5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sysconfig
 from dataclasses import replace
 from pathlib import Path
@@ -138,6 +139,7 @@ def test_what_is_left_off_can_be_cancelled_or_forgotten(engine):
     work = engine.completing(first, paused=lambda _: True)
     next(work)
     work.close()
+    assert not engine.target._saved._held
     assert [engine.complete(request).text for request in (first, other)] == expected
 
 
@@ -157,6 +159,7 @@ def test_several_take_turns(engine):
                 found[i] = end.value.text
                 del works[i]
     assert [found[i] for i in range(3)] == expected
+    assert not engine.target._saved._held
 
 
 def test_every_turn_that_is_not_cut_short_gets_somewhere(engine):
@@ -179,3 +182,56 @@ def test_every_turn_that_is_not_cut_short_gets_somewhere(engine):
             found = end.value
     assert found.text == expected.text
     assert found.trace.n_target_passes <= n_turns <= found.trace.n_target_passes + 3
+
+
+@pytest.fixture
+def small_parts(engine, monkeypatch):
+    monkeypatch.setattr(engine.target, "_n_read", 80)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_what_is_read_ahead_goes_on_in_turns(engine):
+    long, place = (replace(place, max_tokens=30, verbatim=True) for place in places(2))
+    expected = [engine.complete(request).text for request in (long, place)]
+    for max_bytes, is_read in ((1 << 28, True), (0, False)):
+        engine.target.prefill(np.array([1, 1], np.int32), lambda: False)
+        engine.target._saved = Checkpoints(max_bytes, can_truncate=True)
+        n_prompt = len(engine.context(place).prompt)
+        work = engine.completing(long, paused=after_passes(engine, 2))
+        next(work)
+        reading, n_turns = engine.prefetching(place, paused=lambda moved: moved), 0
+        for _ in reading:
+            n_turns += 1
+            assert engine.target.n_cached < n_prompt - 1
+            with contextlib.suppress(StopIteration):
+                next(work)
+        assert n_turns >= 1  # without room for what was read it ends, rather than begin anew
+        assert (engine.target.n_cached == n_prompt - 1) == is_read
+        found = engine.complete(place)
+        assert found.text == expected[1]
+        if is_read:
+            assert found.trace.n_prompt_cached == n_prompt - 1
+        assert finish(work).text == expected[0]
+
+
+def finish(work):
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_reading_ahead_can_be_cancelled_and_forgotten(engine):
+    place = next(places(1))
+    engine.target.prefill(np.array([1, 1], np.int32), lambda: False)
+    engine.target._saved = Checkpoints(1 << 28, can_truncate=True)
+    is_cancelled = False
+    reading = engine.prefetching(place, lambda: is_cancelled, lambda moved: moved)
+    next(reading)
+    is_cancelled = True
+    assert next(reading, "ended") == "ended"
+    reading = engine.prefetching(place, paused=lambda _: True)
+    next(reading)
+    reading.close()

@@ -115,36 +115,44 @@ def test_requests_are_found_by_client_and_id() -> None:
     assert order(scheduler) == [7]
 
 
-def prefetch(request_id: int, document: str = "") -> Job:
-    return Job(1, request_id, document, msgspec.Raw(b""), 0.0, None, prefetch=True)
+def prefetch(request_id: int, document: str = "", *, client: int = 1, arrived: float = 0.0) -> Job:
+    due = arrived + PATIENCE_S
+    return Job(client, request_id, document, msgspec.Raw(b""), arrived, due, prefetch=True)
 
 
-def test_prefetches_wait_for_everything_else() -> None:
+def test_prefetches_wait_for_what_is_due_soon_however_long() -> None:
     scheduler = Scheduler()
     scheduler.add(prefetch(1))
-    scheduler.add(job(2, arrived=5.0))
-    assert order(scheduler) == [2, 1]
+    scheduler.add(job(2, arrived=0.99 * PATIENCE_S, due=PATIENCE_S + 0.4))
+    scheduler.add(job(3, client=2, arrived=0.5))
+    assert order(scheduler) == [2, 1, 3]
 
 
-def test_a_prefetch_gives_way_to_requests_and_not_to_prefetches() -> None:
+def test_a_prefetch_ends_for_what_is_due_soon_alone() -> None:
     scheduler = Scheduler()
     scheduler.add(prefetch(1, "a"))
     scheduler.start(0.0)
     assert not scheduler.must_yield(0.0)
     assert [old.request_id for old in scheduler.add(prefetch(2, "b"))] == [1]
     assert not scheduler.must_yield(0.0)
-    scheduler.add(job(3, document="c"))
+    scheduler.add(job(3, client=2))
+    assert not scheduler.must_yield(0.9 * TURN_S)
+    assert scheduler.must_yield(1.1 * TURN_S)
+    assert not scheduler.must_end  # but left off: its turn is over
+    scheduler.add(job(4, document="c", due=0.4))
     assert scheduler.must_yield(0.0)
+    assert scheduler.must_end
 
 
 def test_a_prefetch_ends_no_request_for_its_document() -> None:
     scheduler = Scheduler()
-    scheduler.add(job(1, document="a"))
+    scheduler.add(job(1, document="a", due=3.0))
     running = scheduler.start(0.0)
     assert running is not None
-    running.lingers = True
     assert scheduler.add(prefetch(2, "a")) == []
-    assert not scheduler.must_yield(0.0)
+    assert not scheduler.must_yield(2.0)
+    running.lingers = True
+    assert not scheduler.must_yield(3.0)
     assert [old.request_id for old in scheduler.add(job(3, document="a"))] == [1]
 
 
@@ -160,7 +168,12 @@ class Simulation:
         """Ids in the order of their turns."""
 
     def add(self, request_id: int, takes_s: float, due: float | None = None) -> Job:
-        added = job(request_id, client=request_id, arrived=self.now, due=due)
+        return self.take(job(request_id, client=request_id, arrived=self.now, due=due), takes_s)
+
+    def prefetch(self, request_id: int, takes_s: float) -> Job:
+        return self.take(prefetch(request_id, client=request_id, arrived=self.now), takes_s)
+
+    def take(self, added: Job, takes_s: float) -> Job:
         self.scheduler.add(added)
         self.left_s[added] = takes_s
         return added
@@ -170,7 +183,10 @@ class Simulation:
         while self.now < end:
             every_step()
             if self.scheduler.must_yield(self.now):
-                self.scheduler.pause(self.now, progressed=True)
+                if self.scheduler.must_end:
+                    self.scheduler.finish()
+                else:
+                    self.scheduler.pause(self.now, progressed=True)
             started = self.scheduler.start(self.now)
             if started is not None:
                 started.paused = False
@@ -222,6 +238,41 @@ def test_a_short_one_does_not_wait_for_the_end_of_a_long_one() -> None:
     simulation.add(2, 0.1)
     simulation.run(1.0)
     assert simulation.ended_at[2] <= 30.0 + TURN_S + 0.11
+
+
+def test_a_prefetch_takes_turns_with_long_ones() -> None:
+    simulation = Simulation()
+    for request_id in range(1, 4):
+        simulation.add(request_id, 60.0)
+    simulation.run(5.0)
+    simulation.prefetch(8, 0.1)
+    simulation.run(3 * TURN_S + 0.11)
+    assert 8 in simulation.ended_at
+    long = simulation.prefetch(9, 3.0)
+    simulation.run(4.0)
+    # Of three: the last of the long ones is not begun.
+    assert 1.3 - TURN_S <= 3.0 - simulation.left_s[long] <= 1.3 + TURN_S
+
+
+def test_prefetches_make_nobody_wait_who_is_due_soon() -> None:
+    """Not even one that has waited long, beside a long generation."""
+    simulation = Simulation()
+    simulation.add(1, 60.0)
+    numbers = count(10)
+
+    def prefetch_again() -> None:
+        if not any(job.prefetch for job in simulation.scheduler.jobs):
+            simulation.prefetch(next(numbers) + 1000, 3.0)
+
+    for _ in range(40):
+        simulation.run(0.47, prefetch_again)
+        request_id, asked_at = next(numbers), simulation.now
+        simulation.add(request_id, 0.03, asked_at + 0.4)
+        simulation.run(0.05, prefetch_again)
+        # The long one, too long without a turn, may have one first; prefetches never.
+        assert simulation.ended_at.get(request_id, asked_at + 0.05) <= asked_at + 0.05
+    asked = [n for n in simulation.ended_at if 10 <= n < 1000]
+    assert len(asked) >= 38
 
 
 def test_many_share_a_few_at_a_time_in_their_order() -> None:

@@ -61,6 +61,7 @@ class Harness:
         path: str = "",
         deadline_ms: float = 0.0,
         partials: list[str] | None = None,
+        prefetch: bool = False,
     ) -> asyncio.Future[wire.Completed | wire.Failed]:
         self._n_ids += 1
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -70,6 +71,7 @@ class Harness:
             document=document,
             deadline_ms=deadline_ms,
             stream=partials is not None,
+            prefetch=prefetch,
         )
 
         def take(said: wire.Completed | wire.Partial | wire.Failed) -> None:
@@ -280,6 +282,42 @@ async def test_two_that_can_wait_take_turns(start: Start) -> None:
         assert second.done() or harness.jobs == [(2, False)]
         harness.supervisor.cancel(2, 2)
         await completion(second)
+
+
+async def test_a_prefetch_takes_turns_with_what_can_wait(start: Start) -> None:
+    async with start() as harness:
+        await harness.until("ready")
+        patient = harness.post("until paused 2")
+        prefetch = harness.post("until paused 1", client=2, prefetch=True)
+        await completion(prefetch)
+        assert not patient.done()
+        harness.post("until paused 9", client=2, prefetch=True)
+        assert (await completion(patient)).text == "paused 2 times"
+        assert harness.supervisor.report(0).n_requests == 1
+
+
+@pytest.mark.parametrize("is_left_off", [False, True])
+async def test_a_prefetch_makes_nobody_wait_who_is_due_soon(
+    start: Start, is_left_off: bool
+) -> None:
+    async with start() as harness:
+        await harness.until("ready")
+        prefetch = harness.post("until paused 9", client=2, prefetch=True)
+        left_off: list[tuple[int, bool]] = []
+        if is_left_off:
+            harness.post("until paused 9")
+            await harness.until_jobs((1, True), (2, False))
+            left_off = [(1, True), (2, True)]
+        urgent = harness.post("until cancelled", deadline_ms=9000)
+        urgent_id = 2 + is_left_off
+        await harness.until_jobs(*left_off, (urgent_id, False))
+        assert prefetch.done() != is_left_off
+        newer = harness.post("newer", client=2, prefetch=True)
+        assert (await completion(prefetch)).text == ""
+        harness.supervisor.cancel(1, urgent_id)
+        await completion(urgent)
+        await completion(newer)
+        assert harness.supervisor.report(0).n_respawns == 0
 
 
 @pytest.mark.parametrize("how", ["cancel", "leave", "newer"])

@@ -1,0 +1,33 @@
+"""Reading a prompt before anybody asks for what follows it, in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from codespec.backends.llama import LlamaTarget
+from codespec.engine.completer import Turns
+from codespec.requests import Paused
+from codespec.types import CancelledError, Tokens
+
+
+def read_in_turns(
+    target: LlamaTarget, prompt: Tokens, cancelled: Callable[[], bool], paused: Paused
+) -> Turns[None]:
+    """What was read is in the cache, or among the states put aside: between two turns nothing else
+    is kept of it, and where that was forgotten, reading ends, as it would get nowhere."""
+    n_read, n_start = -1, -1  # cached when the last turn ended, and when this one began
+
+    def interrupted() -> bool:
+        nonlocal n_start
+        if n_start < 0:
+            n_start = target.n_cached
+        return cancelled() or paused(target.n_cached != n_start)
+
+    while True:
+        try:
+            return target.read_ahead(prompt, interrupted)
+        except CancelledError:
+            if cancelled() or target.n_cached <= n_read:
+                return None
+        n_read, n_start = target.n_cached, -1
+        yield
