@@ -1,6 +1,8 @@
 // Half-precision matrices with AVX-512: what attention multiplies, keys with queries and values
 // with weights. Rows are as short as a head or as long as the context, and next to each other in
-// memory, so they are taken as they are: four rows by up to six columns at once, in float32.
+// memory, so they are taken as they are, in float32: sixteen products of a row and a column at
+// once, of which each has a register for its sums. These are added up together, as a sum over the
+// lanes of one register takes as many instructions as all of a short row's products.
 #include <immintrin.h>
 
 #include <array>
@@ -11,7 +13,9 @@
 namespace codespec {
 namespace {
 
-constexpr int kTall = 4, kColumns = 6, kStep = 16;
+constexpr int kSums = 16, kStep = 16;
+constexpr int kShare = 8;    // rows that a thread takes at least
+constexpr int kColumns = 4;  // of a panel, at most
 constexpr int kLine = 32;    // half-precision numbers in a line of the cache
 constexpr int kWidened = 4;  // from more panels on, to make rows float32 once is repaid
 
@@ -31,60 +35,103 @@ struct Single {
   static __m512 load(const std::byte* p, __mmask16 some) { return _mm512_maskz_loadu_ps(some, p); }
 };
 
-// The sums of four registers, in the order of the registers.
-[[gnu::always_inline]] inline __m128 totals(const __m512* sums) {
-  const auto halved = [&](int r) {
-    const __m256 low = _mm512_castps512_ps256(sums[r]);
-    return _mm256_add_ps(low,
-                         _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(sums[r]), 1)));
-  };
-  const __m256 pairs = _mm256_hadd_ps(halved(0), halved(1)),
-               others = _mm256_hadd_ps(halved(2), halved(3));
-  const __m256 quads = _mm256_hadd_ps(pairs, others);
-  return _mm_add_ps(_mm256_castps256_ps128(quads), _mm256_extractf128_ps(quads, 1));
+// Where the register must be whose total comes out in lane i.
+constexpr int place_of(int i) {
+  constexpr int kLane[] = {0, 8, 4, 12}, kWithin[] = {0, 2, 1, 3};
+  return kLane[i / 4] + kWithin[i % 4];
 }
 
-struct Rows {
-  const std::byte* first;
-  std::int64_t stride;
-  int n;  // 1 to kTall
+// The totals of sixteen registers. Halves are added, then their halves, as far as single lanes;
+// the two of a pair go into one register.
+[[gnu::always_inline]] inline __m512 totals(const __m512* sums) {
+  __m512 eight[8], four[4], two[2];
+  for (int i = 0; i < 8; ++i) {
+    const __m512d a = _mm512_castps_pd(sums[i]), b = _mm512_castps_pd(sums[i + 8]);
+    eight[i] = _mm512_add_ps(_mm512_castpd_ps(_mm512_insertf64x4(a, _mm512_castpd512_pd256(b), 1)),
+                             _mm512_castpd_ps(_mm512_shuffle_f64x2(a, b, 0xee)));
+  }
+  for (int i = 0; i < 4; ++i) {
+    four[i] = _mm512_add_ps(_mm512_shuffle_f32x4(eight[i], eight[i + 4], 0x88),
+                            _mm512_shuffle_f32x4(eight[i], eight[i + 4], 0xdd));
+  }
+  for (int i = 0; i < 2; ++i) {
+    const __m512d a = _mm512_castps_pd(four[i]), b = _mm512_castps_pd(four[i + 2]);
+    two[i] = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)),
+                           _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+  }
+  return _mm512_add_ps(_mm512_shuffle_ps(two[0], two[1], 0x88),
+                       _mm512_shuffle_ps(two[0], two[1], 0xdd));
+}
+
+// As many rows by N columns as there are sums for. kLength: of all rows, 0 for any.
+template <int N, class Kind, int kLength>
+struct Tile {
+  static constexpr bool kIsLong = kLength == 0;
+  // Sixteen long rows a page apart, as values are, would put each other out of the cache.
+  static constexpr int kRows = N >= 3 ? 4 : N == 1 && !kIsLong ? kSums : 8;
+
+  // Columns are float32, `n` numbers each. What is wanted of the rows is written.
+  static void multiply(const std::byte* rows, std::int64_t stride, const float* columns,
+                       std::int64_t n, float* out, std::int64_t out_stride, __mmask16 wanted) {
+    const std::int64_t length = kIsLong ? n : kLength;
+    __m512 sums[kSums];
+#pragma GCC unroll 16
+    for (__m512& sum : sums) sum = _mm512_setzero_ps();  // GCC calls for a loop of stores else
+    const std::byte* fours[kRows / 4];
+    for (int i = 0; i < kRows / 4; ++i) fours[i] = rows + 4 * i * stride;
+    const auto row = [&](int r) { return fours[r / 4] + r % 4 * stride; };
+    const auto add = [&](int r, std::int64_t k, auto... some) {
+      const __m512 numbers = Kind::load(row(r) + k * Kind::kBytes, some...);
+#pragma GCC unroll 4
+      for (int j = 0; j < N; ++j) {
+        const __m512 column =
+            Single::load(reinterpret_cast<const std::byte*>(columns + j * length + k), some...);
+        __m512& sum = sums[place_of(j * kRows + r)];
+        sum = _mm512_fmadd_ps(numbers, column, sum);
+      }
+    };
+    // Rows without gaps are weights, from memory: the next tile is asked for, as in panels.h.
+    const std::int64_t ahead = stride == length * Kind::kBytes ? kRows * stride : 0;
+    // All of a line at once, lest it be gone from the cache when the other half's turn comes.
+    std::int64_t k = 0;
+    for (; k + kLine <= length; k += kLine) {
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        if constexpr (kIsLong) __builtin_prefetch(row(r) + k * Kind::kBytes + ahead);
+        add(r, k);
+        add(r, k + kStep);
+      }
+    }
+    if constexpr (kIsLong) {
+      for (; k < length; k += kStep) {
+        const std::int64_t left = length - k;
+        const auto some = static_cast<__mmask16>(left < kStep ? (1 << left) - 1 : 0xffff);
+#pragma GCC unroll 16
+        for (int r = 0; r < kRows; ++r) add(r, k, some);
+      }
+    }
+    store(totals(sums), out, out_stride, wanted, std::make_integer_sequence<int, N>{});
+  }
+
+ private:
+  template <int... J>
+  static void store(__m512 all, float* out, std::int64_t out_stride, __mmask16 wanted,
+                    std::integer_sequence<int, J...>) {
+    if constexpr (kRows == kSums) {
+      _mm512_mask_storeu_ps(out, wanted, all);
+    } else if constexpr (kRows == 8) {
+      const auto half = [&](auto which) {
+        return _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(all), which));
+      };
+      const auto some = static_cast<__mmask8>(wanted);
+      (_mm256_mask_storeu_ps(out + J * out_stride, some, half(std::integral_constant<int, J>{})),
+       ...);
+    } else {
+      const auto some = static_cast<__mmask8>(wanted);
+      (_mm_mask_storeu_ps(out + J * out_stride, some, _mm512_extractf32x4_ps(all, J)), ...);
+    }
+  }
 };
-
-// Columns are float32, `stride` numbers apart.
-template <int N, class Kind>
-void multiply(Rows rows, const float* columns, std::int64_t stride, std::int64_t length, float* out,
-              std::int64_t out_stride) {
-  __m512 sums[N][kTall]{};
-  const std::byte* row[kTall];
-  for (int r = 0; r < kTall; ++r) row[r] = rows.first + (r < rows.n ? r : 0) * rows.stride;
-  const std::int64_t whole = length / kStep * kStep;
-  for (std::int64_t k = 0; k < whole; k += kStep) {
-    if (k % kLine == 0) {  // the rows of the next tile, as panels.h does
-      for (int r = 0; r < kTall; ++r) {
-        __builtin_prefetch(row[r] + kTall * rows.stride + k * Kind::kBytes);
-      }
-    }
-    __m512 numbers[kTall];
-    for (int r = 0; r < kTall; ++r) numbers[r] = Kind::load(row[r] + k * Kind::kBytes);
-#pragma GCC unroll 6
-    for (int j = 0; j < N; ++j) {
-      const __m512 column = _mm512_loadu_ps(columns + j * stride + k);
-      for (int r = 0; r < kTall; ++r) sums[j][r] = _mm512_fmadd_ps(numbers[r], column, sums[j][r]);
-    }
-  }
-  if (whole < length) {
-    const auto some = static_cast<__mmask16>((1 << (length - whole)) - 1);
-    for (int j = 0; j < N; ++j) {
-      const __m512 column = _mm512_maskz_loadu_ps(some, columns + j * stride + whole);
-      for (int r = 0; r < kTall; ++r) {
-        sums[j][r] =
-            _mm512_fmadd_ps(Kind::load(row[r] + whole * Kind::kBytes, some), column, sums[j][r]);
-      }
-    }
-  }
-  const auto wanted = static_cast<__mmask8>((1 << rows.n) - 1);
-  for (int j = 0; j < N; ++j) _mm_mask_storeu_ps(out + j * out_stride, wanted, totals(sums[j]));
-}
 
 // As float32, one row or column after the other.
 void widen(const std::byte* from, std::int64_t stride, std::int64_t n, std::int64_t length,
@@ -100,39 +147,65 @@ void widen(const std::byte* from, std::int64_t stride, std::int64_t n, std::int6
   }
 }
 
-template <class Kind, int... N>
-constexpr auto all(std::integer_sequence<int, N...>) {
-  return std::array{&multiply<N + 1, Kind>...};
-}
-template <class Kind>
-constexpr auto kMultiply = all<Kind>(std::make_integer_sequence<int, kColumns>{});
-
 // What the columns may take as float32, in numbers, to stay in a core's cache.
 constexpr std::int64_t kCached = 1 << 16;
 
+// kSums rows by up to kColumns columns.
+using Multiply = void (*)(const std::byte* rows, std::int64_t stride, const float* columns,
+                          std::int64_t length, float* out, std::int64_t out_stride,
+                          __mmask16 wanted);
+
+template <int N, class Kind, int kLength>
+void multiply(const std::byte* rows, std::int64_t stride, const float* columns, std::int64_t length,
+              float* out, std::int64_t out_stride, __mmask16 wanted) {
+  using Tile = codespec::Tile<N, Kind, kLength>;
+  for (int r = 0; r < kSums; r += Tile::kRows) {
+    const auto some = static_cast<__mmask16>(wanted >> r & ((1 << Tile::kRows) - 1));
+    if (some != 0) {
+      Tile::multiply(rows + r * stride, stride, columns, length, out + r, out_stride, some);
+    }
+  }
+}
+
+// By the number of columns, less one.
+using Panels = std::array<Multiply, kColumns>;
+template <class Kind, int kLength>
+constexpr Panels kPanels{&multiply<1, Kind, kLength>, &multiply<2, Kind, kLength>,
+                         &multiply<3, Kind, kLength>, &multiply<4, Kind, kLength>};
+
+// Heads are nearly always that long, and a tile of theirs short.
+template <class Kind>
+const Panels& panels(std::int64_t length) {
+  return length == 64 ? kPanels<Kind, 64> : length == 128 ? kPanels<Kind, 128> : kPanels<Kind, 0>;
+}
+
+// Rows from `begin` to `end` by n columns.
 void multiply_some(const Product& p, std::int64_t start, std::int64_t n, std::int64_t begin,
                    std::int64_t end) {
   const std::int64_t length = p.n_blocks, n_panels = (n + kColumns - 1) / kColumns;
   const bool widens = n_panels > kWidened;
+  const Panels& panel = widens ? panels<Single>(length) : panels<Half>(length);
   auto* const numbers = reinterpret_cast<float*>(
-      scratch(sizeof(float) * static_cast<std::size_t>((n + kTall) * length)));
-  float* const columns = numbers + kTall * length;
+      scratch(sizeof(float) * static_cast<std::size_t>((n + kSums) * length)));
+  float* const columns = numbers + kSums * length;
   widen(p.states + start * p.states_stride, p.states_stride, n, length, columns);
-  for (std::int64_t tile = begin; tile < end; ++tile) {
-    const std::int64_t row = tile * kTall, left = p.n_rows - row;
-    Rows rows{p.weights + row * p.weights_stride, p.weights_stride,
-              static_cast<int>(left < kTall ? left : kTall)};
+  for (std::int64_t row = begin; row < end; row += kSums) {
+    // The last ones end with the matrix, and so may begin before `row`.
+    const std::int64_t first = row + kSums <= p.n_rows ? row : p.n_rows - kSums;
+    const std::int64_t stop = end - first < kSums ? end - first : kSums;
+    const auto wanted = static_cast<__mmask16>((1 << stop) - (1 << (row - first)));
+    const std::byte* rows = p.weights + first * p.weights_stride;
+    std::int64_t stride = p.weights_stride;
     if (widens) {
-      widen(rows.first, rows.stride, rows.n, length, numbers);
-      rows.first = reinterpret_cast<const std::byte*>(numbers);
-      rows.stride = length * Single::kBytes;
+      widen(rows, stride, kSums, length, numbers);
+      rows = reinterpret_cast<const std::byte*>(numbers);
+      stride = length * Single::kBytes;
     }
     for (std::int64_t i = 0; i < n_panels; ++i) {
-      const std::int64_t first = n * i / n_panels, last = n * (i + 1) / n_panels;
-      const auto width = static_cast<std::size_t>(last - first);
-      const auto multiply = (widens ? kMultiply<Single> : kMultiply<Half>)[width - 1];
-      float* const out = p.out + (start + first) * p.out_stride + row;
-      multiply(rows, columns + first * length, length, length, out, p.out_stride);
+      const std::int64_t left = n * i / n_panels, right = n * (i + 1) / n_panels;
+      panel[static_cast<std::size_t>(right - left - 1)](
+          rows, stride, columns + left * length, length,
+          p.out + (start + left) * p.out_stride + first, p.out_stride, wanted);
     }
   }
 }
@@ -140,10 +213,11 @@ void multiply_some(const Product& p, std::int64_t start, std::int64_t n, std::in
 }  // namespace
 
 void multiply_f16(const Product& p) {
-  const std::int64_t n_tiles = (p.n_rows + kTall - 1) / kTall;
-  const std::int64_t begin = n_tiles * p.thread / p.n_threads,
-                     end = n_tiles * (p.thread + 1) / p.n_threads;
-  if (begin == end) return;
+  const std::int64_t n_shares = (p.n_rows + kShare - 1) / kShare;
+  const std::int64_t begin = kShare * (n_shares * p.thread / p.n_threads),
+                     stop = kShare * (n_shares * (p.thread + 1) / p.n_threads),
+                     end = stop < p.n_rows ? stop : p.n_rows;
+  if (begin >= end) return;
   const std::int64_t at_once = kCached / p.n_blocks > kColumns ? kCached / p.n_blocks : kColumns;
   for (std::int64_t start = 0; start < p.n_columns; start += at_once) {
     const std::int64_t left = p.n_columns - start;

@@ -208,7 +208,7 @@ struct Q6 {
     __m512i scales[4];
     transpose16(block + 192, stride, scales);
     // Four bytes of each row are read: the block's last ones, for nothing may lie behind it.
-    const __m512 scale = halves(_mm512_srli_epi32(gather(block + 206, stride), 16));
+    const __m512 scale = halves(_mm512_srli_epi32(dwords(block + 206, stride), 16));
 #pragma GCC unroll 16
     for (int s = 0; s < kParts; ++s) {
       const __m512i up = _mm512_slli_epi32(scales[s / 4], static_cast<unsigned>(24 - 8 * (s % 4)));
@@ -221,7 +221,9 @@ struct Q6 {
   [[gnu::always_inline]] static inline void multiply(const Weights& weights,
                                                      const std::byte* column, std::int64_t stride,
                                                      const State* states, __m512* sums) {
-    __m512 block[N]{};
+    __m512 block[N];
+#pragma GCC unroll 16
+    for (int j = 0; j < N; ++j) block[j] = _mm512_setzero_ps();
 #pragma GCC unroll 1
     for (int s = 0; s < kParts; ++s) {
       const std::byte* numbers = column + kStateNumbers + 16 * s;

@@ -115,7 +115,8 @@ class Panels {
       const Place at = place(p, tile);
       const std::byte* rows = p.weights + at.row * p.weights_stride;
       const std::byte* next = rows + kRows * p.weights_stride;
-      Sums sums[N]{};
+      Sums sums[N];
+      clear<N>(sums);
       for (std::int64_t b = 0; b < p.n_blocks; ++b) {
         for (int line = 0; line < kStep; line += 64) __builtin_prefetch(next + b * step + line);
         const Weights weights = Format::load(rows + b * Format::kBlockBytes, p.weights_stride);
@@ -130,12 +131,20 @@ class Panels {
   static void panel(const Product& p, Place at, std::int64_t start, const Weights* weights,
                     const State* states) {
     const std::byte* columns = p.states + start * p.states_stride;
-    Sums sums[N]{};
+    Sums sums[N];
+    clear<N>(sums);
     for (std::int64_t b = 0; b < p.n_blocks; ++b) {
       Format::template multiply<N>(weights[b], columns + b * Format::kStateBytes, p.states_stride,
                                    states + b * N, sums);
     }
     store<N>(p, at, start, sums);
+  }
+
+  // One by one: GCC makes `{}` a loop over their memory.
+  template <int N>
+  [[gnu::always_inline]] static inline void clear(Sums* sums) {
+#pragma GCC unroll 17
+    for (int j = 0; j < N; ++j) sums[j] = Sums{};
   }
 
   template <int N>

@@ -23,6 +23,21 @@ namespace {
 
 constexpr int kLanes = 16;
 
+// Sixteen rows by four pointers: as many of them as rows would not fit into the registers.
+class SixteenRows {
+ public:
+  SixteenRows(const std::byte* first, std::int64_t stride)
+      : fours_{first, first + 4 * stride, first + 8 * stride, first + 12 * stride},
+        stride_(stride) {}
+  [[gnu::always_inline]] const std::byte* operator[](int r) const {
+    return fours_[r / 4] + r % 4 * stride_;
+  }
+
+ private:
+  const std::byte* fours_[4];
+  std::int64_t stride_;
+};
+
 // Four dwords of four rows in each lane of 128 bits: dword t of all in register t.
 [[gnu::always_inline]] inline void transpose_lanes(const __m512i* in, __m512i* out) {
   const __m512i low01 = _mm512_unpacklo_epi32(in[0], in[1]);
@@ -38,9 +53,8 @@ constexpr int kLanes = 16;
 // Sixteen rows of 16 bytes: dword t of each in the lanes of register t, 0 to 3.
 [[gnu::always_inline]] inline void transpose16(const std::byte* rows, std::int64_t stride,
                                                __m512i* out) {
-  const auto row = [&](int r) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows + r * stride));
-  };
+  const SixteenRows at(rows, stride);
+  const auto row = [&](int r) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at[r])); };
   __m512i quads[4];
   for (int r = 0; r < 4; ++r) {
     const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(row(r)), row(r + 4), 1);
@@ -54,8 +68,9 @@ constexpr int kLanes = 16;
 // Sixteen rows of 32 bytes, registers 0 to 7.
 [[gnu::always_inline]] inline void transpose32(const std::byte* rows, std::int64_t stride,
                                                __m512i* out) {
+  const SixteenRows at(rows, stride);
   const auto row = [&](int r) {
-    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows + r * stride));
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at[r]));
   };
   __m512i quads[8];
   for (int half = 0; half < 2; ++half) {
@@ -77,11 +92,24 @@ constexpr int kLanes = 16;
   return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(dwords));
 }
 
-// The dword at the beginning of sixteen rows.
-[[gnu::always_inline]] inline __m512i gather(const std::byte* rows, std::int64_t stride) {
-  const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  const __m512i places = _mm512_mullo_epi32(lanes, _mm512_set1_epi32(static_cast<int>(stride)));
-  return _mm512_i32gather_epi32(places, rows, 1);
+// The dword at the beginning of sixteen rows. No gather: it is slow on processors of AMD, and on
+// those of Intel that had to be guarded against its leaks.
+[[gnu::always_inline]] inline __m512i dwords(const std::byte* rows, std::int64_t stride) {
+  const SixteenRows at(rows, stride);
+  const auto dword = [&](int r) {
+    int value;
+    __builtin_memcpy(&value, at[r], sizeof value);
+    return value;
+  };
+  const auto four = [&](int r) {
+    __m128i out = _mm_cvtsi32_si128(dword(r));
+    out = _mm_insert_epi32(out, dword(r + 1), 1);
+    out = _mm_insert_epi32(out, dword(r + 2), 2);
+    return _mm_insert_epi32(out, dword(r + 3), 3);
+  };
+  const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(four(0)), four(4), 1);
+  const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(four(8)), four(12), 1);
+  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
 [[gnu::always_inline]] inline __m512i broadcast(const std::byte* dword) {
