@@ -165,6 +165,7 @@ class Context:
     right:  (s,) the document's own tokens after the cursor.
     healed: bytes that stand before the cursor but were held back from the prompt because they
             may be part of a longer token; the output must start with them.
+    document: what the document is known by where it has no path.
     snippets: what the prompt holds of other files.
     n_before, n_after: how many of the document's tokens the prompt holds.
     """
@@ -176,6 +177,7 @@ class Context:
     fim: bool = False
     path: str = ""
     workspace: str = ""
+    document: str = ""
     sampling: SamplingParams = SamplingParams()
     snippets: tuple[Snippet, ...] = ()
     n_before: int = 0

@@ -45,9 +45,10 @@ def build_context(
     window: Window,
     snippets: tuple[Snippet, ...] = (),
     shown: Tokens = NO_TOKENS,
+    document: str = "",
 ) -> Context:
-    """`left` and `right` are the document's tokens before and after the cursor; `shown` those of
-    `snippets`, which leave the window less room where the context is short."""
+    """`left` and `right` are the tokens before and after the cursor of what is known as `document`;
+    `shown` those of `snippets`, which leave the window less room where the context is short."""
     n_output = min(request.max_tokens, info.n_ctx // 2)
     if len(shown) > (info.n_ctx - n_output) // 2:
         snippets, shown = (), NO_TOKENS
@@ -69,6 +70,7 @@ def build_context(
         fim=fim,
         path=request.path,
         workspace=request.workspace,
+        document=document,
         sampling=request.sampling,
         snippets=snippets,
         n_before=n_before,

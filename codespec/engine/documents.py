@@ -7,19 +7,22 @@ import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from codespec.index.edits import RecentEdits
 from codespec.index.ignore import secret_in
 from codespec.index.live import LiveDocument
 from codespec.index.openfiles import Looks, OpenFileRules
 from codespec.index.scan import read_file
-from codespec.index.text import normalise
+from codespec.index.text import common_prefix, common_suffix, normalise
 from codespec.native import SuffixAutomaton
 from codespec.requests import CompletionRequest
 from codespec.types import Context, Source, Tokenizer, Tokens
 
 MAX_DOCUMENTS = 8
 """Whose tokens and automata are kept: switching between tabs should cost nothing."""
+MAX_UNTITLED = 4
+"""Of those without a path, apart: whoever sends many of them takes no editor's place."""
 MAX_WORKSPACES = 8
 
 _FileState = tuple[int, int, int] | None
@@ -54,6 +57,8 @@ class OpenDocuments:
         self._rules = OpenFileRules(exclude)
         self._looks: Looks = {}
         self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._untitled: OrderedDict[str, _Open] = OrderedDict()
+        self._numbers = count(1)
         self._edits: OrderedDict[str, RecentEdits] = OrderedDict()
 
     def why_excluded(self, request: CompletionRequest) -> str:
@@ -68,18 +73,36 @@ class OpenDocuments:
             self._forget(request.path)
         return why
 
-    def update(self, request: CompletionRequest) -> LiveDocument:
-        """The document as the request has it; the least recently used one goes."""
-        path = request.path
-        known = self._open.pop(path, None)
+    def name_of(self, request: CompletionRequest) -> str:
+        """What the request's document is known by: its path, or, without one, a name that no path
+        has. Several clients may send such, and no client says which is which: it is the one of the
+        last few of this workspace that begins and ends as this one for half its text at least, or
+        a new one."""
+        if request.path:
+            return request.path
+        text = request.prefix + request.suffix
+        most, name = 0.5, ""
+        for other, known in self._untitled.items():
+            if known.workspace == request.workspace:
+                likeness = _likeness(known.document.text, text)
+                if likeness >= most:
+                    most, name = likeness, other
+        return name or f"\0{next(self._numbers)}"
+
+    def update(self, request: CompletionRequest, name: str = "") -> LiveDocument:
+        """The document as the request has it; the least recently used one goes. name: see
+        `name_of`, where the caller has it already."""
+        path, name = request.path, name or self.name_of(request)
+        shelf, n_most = (self._open, MAX_DOCUMENTS) if path else (self._untitled, MAX_UNTITLED)
+        known = shelf.pop(name, None)
         if known is None or known.workspace != request.workspace:
             edits = self._edits_of(request.workspace) if path else None
             document = LiveDocument(self._tokenizer, self._cuts, edits, path)
             known = _Open(document, request.workspace, None)
         known.file = _file_state(path)
-        self._open[path] = known
-        if len(self._open) > MAX_DOCUMENTS:
-            self._open.popitem(last=False)
+        shelf[name] = known
+        if len(shelf) > n_most:
+            shelf.popitem(last=False)
         if known.document.update(request.prefix, request.suffix):
             known.secret = None
         return known.document
@@ -97,9 +120,9 @@ class OpenDocuments:
             edits.close(path) if saved else edits.forget(path)
         return not saved
 
-    def get(self, path: str) -> LiveDocument:
-        """The document of the last `update` for this path. Raises: KeyError."""
-        return self._open[path].document
+    def get(self, name: str) -> LiveDocument:
+        """The document of the last `update` under this name. Raises: KeyError."""
+        return (self._open.get(name) or self._untitled[name]).document
 
     def neighbours(self, context: Context) -> list[tuple[Source, SuffixAutomaton]]:
         """What else the workspace's user has in hand: recent edits, and other documents as they
@@ -156,7 +179,7 @@ class OpenDocuments:
         return [
             path
             for path, known in self._open.items()
-            if path and known.workspace == workspace and known.file == _file_state(path)
+            if known.workspace == workspace and known.file == _file_state(path)
         ]
 
     def _edits_of(self, workspace: str) -> RecentEdits:
@@ -170,6 +193,14 @@ class OpenDocuments:
         known = self._open.pop(path, None)
         if known is not None and known.workspace in self._edits:
             self._edits[known.workspace].forget(path)
+
+
+def _likeness(a: str, b: str) -> float:
+    """The share of the longer text that is the same at the beginning or at the end."""
+    n_longer, n_shorter = max(len(a), len(b)), min(len(a), len(b))
+    n_same = common_prefix(a, b)
+    n_same += common_suffix(a, b, n_shorter - n_same)
+    return n_same / n_longer if n_longer else 1.0
 
 
 def _holds(path: str, text: str) -> bool:

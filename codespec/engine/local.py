@@ -253,7 +253,8 @@ class LocalEngine:
     def _prepare(self, request: CompletionRequest) -> Generation:
         """Everything before the first pass: the prompt, and how much to suggest."""
         trace = Trace(model=self.info.name, backend=self.info.backend)
-        document = self._documents.update(request)
+        name = self._documents.name_of(request)
+        document = self._documents.update(request, name)
         snippets = self._gatherer.snippets(request)
         context = build_context(
             request,
@@ -264,6 +265,7 @@ class LocalEngine:
             self._window,
             snippets,
             self._gatherer.render(snippets, request),
+            name,
         )
         trace.n_snippets = len(context.snippets)
         started = self._clock()
@@ -273,7 +275,7 @@ class LocalEngine:
         if not is_verbatim:  # what follows is about shapes
             before = request.prefix.encode()
             whole = before + request.suffix.encode()
-            parsed = self._trees.update(request.path, request.language_id, whole, len(before))
+            parsed = self._trees.update(name, request.language_id, whole, len(before))
         language = parsed.language if parsed is not None else TEXT
         place = Place(request.prefix, request.suffix, language, parsed)
         shape = shape_at(place, multiline=request.multiline)

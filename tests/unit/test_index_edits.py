@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import ByteTokenizer
-from codespec.engine.documents import MAX_DOCUMENTS, OpenDocuments
+from codespec.engine.documents import MAX_DOCUMENTS, MAX_UNTITLED, OpenDocuments
 from codespec.index.edits import MAX_CHARS, MAX_TOKENS, RecentEdits
 from codespec.index.live import LiveDocument
 from codespec.index.openfiles import OpenFileRules
@@ -207,6 +207,42 @@ class Engine:
             if len(proposal):
                 found[source] = TOKENIZER.decode(proposal.tokens).decode()
         return found
+
+
+def test_clients_that_send_no_path_do_not_disturb_each_other(home: Path) -> None:
+    documents = OpenDocuments(TOKENIZER, safe_cuts(TOKENIZER))
+
+    def see(prefix: str, suffix: str = "", workspace: str = "") -> tuple[str, LiveDocument]:
+        request = CompletionRequest(prefix, suffix, workspace=workspace)
+        name = documents.name_of(request)
+        return name, documents.update(request, name)
+
+    texts = ["".join(f"line {i} of client {c}\n" for i in range(20)) for c in range(3)]
+    begun = [see(text[:200], text[200:]) for text in texts]
+    assert len({name for name, _ in begun}) == 3
+    for n in range(200, 300, 10):  # typed on, moved on, changed in the middle: in turns
+        for (name, document), text in zip(begun, texts, strict=True):
+            for prefix, suffix in [
+                (text[:n] + "typed", text[n:]),
+                (text[: n - 90], text[n - 90 :]),
+                (text[: n - 30], text[n:]),
+            ]:
+                assert see(prefix, suffix) == (name, document)
+                assert document.text == prefix + suffix
+                assert documents.get(name) is document
+    # Of another workspace, or another text: another document.
+    assert see(texts[0], workspace=str(home))[0] not in {name for name, _ in begun}
+    name, _ = see("something else\n" * 20)
+    assert name not in {name for name, _ in begun}
+    # They lend each other nothing, are a few, and take the place of none that has a path.
+    for path in ("", str(home / "a.py")):
+        assert not documents.neighbours(Context(TOKENIZER.encode(""), path=path, workspace=""))
+    known = documents.update(CompletionRequest("x", path=str(home / "a.py")))
+    for i in range(MAX_DOCUMENTS + MAX_UNTITLED):
+        see(f"{i} " * 50)
+    assert documents.get(str(home / "a.py")) is known
+    with pytest.raises(KeyError):
+        documents.get(name)
 
 
 def test_open_documents_draft_for_one_another(home: Path) -> None:
