@@ -1,8 +1,6 @@
 """A llama.cpp context as a `TargetModel`: one batch per verification, logits on the rows in play.
 
-A chain is verified in sequence 0. A tree takes one sequence id per leaf: a node belongs to the
-sequences of the leaves below it, and attention sees exactly its ancestors (the unified KV cache
-stores each node once). Copying a sequence in the unified cache copies no keys and values.
+Copying a sequence in the unified cache copies no keys and values.
 """
 
 from __future__ import annotations
@@ -15,21 +13,15 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from codespec.backends.checkpoints import Checkpoint, Checkpoints, State
 from codespec.backends.kv import CachedTokens
 from codespec.backends.llama import kernels
+from codespec.backends.llama.batch import MAIN, MAX_LEAVES, Batch
 from codespec.backends.llama.loader import LoadedModel, get_logits, last_cause, lib
 from codespec.errors import ModelError
-from codespec.native import Batch, Rows
-from codespec.tree import depths, leaf_sets
+from codespec.native import Rows
 from codespec.types import NO_DRAFT, CancelledError, Draft, ModelInfo, Tokens
-
-MAIN = 0
-"""Sequence id of the committed tokens."""
-
-MAX_LEAVES = 8
 
 # A pass over fewer tokens than this is too short to be worth interrupting, and calling back into
 # Python for every node of its graph would cost more than it could save.
@@ -114,19 +106,8 @@ class LlamaTarget:
         self._is_held = False  # all there is in the cache is kept elsewhere
         self._draft = NO_DRAFT
         self._leaf_nodes: list[int] = []
-        self._batch = lib.llama_batch_init(self._n_batch, 0, 1 + MAX_LEAVES)
-        view = np.ctypeslib.as_array
-        shape = (self._n_batch,)
-        self._token: npt.NDArray[np.int32] = view(self._batch.token, shape)
-        self._pos: npt.NDArray[np.int32] = view(self._batch.pos, shape)
-        self._n_seq: npt.NDArray[np.int32] = view(self._batch.n_seq_id, shape)
-        self._want: npt.NDArray[np.int8] = view(self._batch.logits, shape)
-        self._cells = Batch(self._token, self._pos, self._want)
-        self._n_seq[:] = 1
-        for i in range(self._n_batch):
-            self._batch.seq_id[i][0] = MAIN
+        self._batch = Batch(self._n_batch)
         self._n_forked = 0  # tokens of each branch after the committed ones
-        self._n_in_tree = 0  # cells of the batch that name other sequences than MAIN
         self._rows = Rows(np.zeros((0, self.info.n_vocab), np.float32))
         self._rows_at = 0
         self._cancelled: Callable[[], bool] | None = None
@@ -182,8 +163,8 @@ class LlamaTarget:
     def _read(self, part: Tokens, cancelled: Callable[[], bool]) -> None:
         if cancelled():
             raise CancelledError
-        self._fill(part, NO_DRAFT, want_last=False)
-        self._run(len(part), cancelled)
+        self._batch.lay(part, NO_DRAFT, len(self._kv), want_last=False)
+        self._run(cancelled)
         self._kv.append(part)
 
     def _recall(self, tokens: Tokens) -> None:
@@ -231,21 +212,21 @@ class LlamaTarget:
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         state = checkpoint.state
-        lib.llama_memory_seq_rm(self._memory, MAIN, -1, -1)
+        self._cut(0)
         pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
         done = lib.llama_state_seq_set_data(self._ctx, pointer, len(state), MAIN)
-        self._kv.truncate(0)
         if done:
             self._kv.append(checkpoint.tokens)
         else:
-            lib.llama_memory_seq_rm(self._memory, MAIN, -1, -1)
+            self._cut(0)
 
     def decode(self, tokens: Tokens, draft: Draft) -> Rows:
-        n, k = len(tokens), len(draft)
-        self._fill(tokens, draft, want_last=True)
+        self._leaf_nodes = self._batch.lay(tokens, draft, len(self._kv), want_last=True)
+        for s in range(len(self._leaf_nodes)):
+            lib.llama_memory_seq_cp(self._memory, MAIN, 1 + s, -1, -1)
         # The rest of a long prompt is as long a pass as any.
         late, self._late = self._late, None
-        self._run(n + k, late if n >= MIN_ABORTABLE else None)
+        self._run(late if len(tokens) >= MIN_ABORTABLE else None)
         self._kv.append(tokens)
         self._draft = draft
         return self._logits()
@@ -260,17 +241,8 @@ class LlamaTarget:
         self._n_forked = 0
 
     def decode_branches(self, branches: Sequence[int], tokens: Sequence[int]) -> Rows:
-        n = len(branches)
-        self._token[:n] = tokens
-        self._pos[:n] = len(self._kv) + self._n_forked
-        self._n_seq[: max(n, self._n_in_tree)] = 1
-        for i in range(n, self._n_in_tree):
-            self._batch.seq_id[i][0] = MAIN
-        for i, branch in enumerate(branches):
-            self._batch.seq_id[i][0] = 1 + branch
-        self._want[:n] = 1
-        self._n_in_tree = n
-        self._run(n, None)
+        self._batch.lay_branches(branches, tokens, len(self._kv) + self._n_forked)
+        self._run(None)
         self._n_forked += 1
         return self._logits()
 
@@ -320,45 +292,16 @@ class LlamaTarget:
             descendant = int(self._draft.parents[descendant])
         return descendant == node
 
-    def _fill(self, tokens: Tokens, draft: Draft, *, want_last: bool) -> None:
-        """Lay out a batch: committed tokens in the main sequence, then the draft's nodes."""
-        self._cells.lay(tokens, draft.tokens, len(self._kv), want_last)
-        if self._n_in_tree:
-            self._n_seq[: self._n_in_tree] = 1
-            for i in range(self._n_in_tree):
-                self._batch.seq_id[i][0] = MAIN
-            self._n_in_tree = 0
-        if len(draft) and not draft.is_chain:
-            self._fill_tree(len(tokens), draft)
-
-    def _fill_tree(self, n: int, draft: Draft) -> None:
-        """Positions and sequences of a tree after `n` committed tokens."""
-        k, seq_id = len(draft), self._batch.seq_id
-        self._n_in_tree = n + k
-        self._pos[n : n + k] = np.asarray(depths(draft), np.int32) + (len(self._kv) + n - 1)
-        self._leaf_nodes, below = leaf_sets(draft)
-        assert len(self._leaf_nodes) <= MAX_LEAVES, "cut the tree with `tree.limit_leaves` first"
-        n_leaves = len(self._leaf_nodes)
-        for s in range(n_leaves):
-            lib.llama_memory_seq_cp(self._memory, MAIN, 1 + s, -1, -1)
-        for i in range(n):
-            self._n_seq[i] = 1 + n_leaves
-            for s in range(n_leaves):
-                seq_id[i][1 + s] = 1 + s
-        for node, leaves_below in enumerate(below):
-            self._n_seq[n + node] = len(leaves_below)
-            for j, s in enumerate(leaves_below):
-                seq_id[n + node][j] = 1 + s
-
-    def _run(self, n_tokens: int, cancelled: Callable[[], bool] | None) -> None:
-        self._batch.n_tokens = n_tokens
+    def _run(self, cancelled: Callable[[], bool] | None) -> None:
+        batch = self._batch.raw
+        n_tokens = int(batch.n_tokens)
         self._is_held = False
         abortable = cancelled is not None and n_tokens >= MIN_ABORTABLE
         if abortable:
             self._cancelled = cancelled
             lib.llama_set_abort_callback(self._ctx, self._abort_callback, None)
         started = time.perf_counter()
-        code = int(lib.llama_decode(self._ctx, self._batch))
+        code = int(lib.llama_decode(self._ctx, batch))
         self.busy_s += time.perf_counter() - started
         if abortable:
             lib.llama_set_abort_callback(self._ctx, _NO_CALLBACK, None)
@@ -369,11 +312,7 @@ class LlamaTarget:
             for s in range(1, 1 + MAX_LEAVES):
                 lib.llama_memory_seq_rm(self._memory, s, -1, -1)
             self._leaf_nodes = []
-            if not self._can_truncate or not lib.llama_memory_seq_rm(
-                self._memory, MAIN, len(self._kv), -1
-            ):
-                lib.llama_memory_seq_rm(self._memory, MAIN, -1, -1)
-                self._kv.truncate(0)
+            self._cut(len(self._kv) if self._can_truncate else 0)
             if code == 2:
                 raise CancelledError
             raise ModelError(
@@ -386,12 +325,15 @@ class LlamaTarget:
 
     def _rewind(self, n: int) -> None:
         if n < len(self._kv):
-            if lib.llama_memory_seq_rm(self._memory, MAIN, n, -1):
-                self._kv.truncate(n)
-            else:
-                # Recurrent memories, and some others, cannot be cut: start again.
-                lib.llama_memory_seq_rm(self._memory, MAIN, -1, -1)
-                self._kv.truncate(0)
+            self._cut(n)
+
+    def _cut(self, n: int) -> None:
+        """Nothing stays in the cache but the first `n` committed tokens."""
+        if not lib.llama_memory_seq_rm(self._memory, MAIN, n, -1):
+            # Recurrent memories, and some others, cannot be cut: start again.
+            lib.llama_memory_seq_rm(self._memory, MAIN, -1, -1)
+            n = 0
+        self._kv.truncate(n)
 
     def set_threads(self, n_threads: int) -> None:
         """From the next pass on. Without flash attention logits do not depend on it."""
@@ -401,7 +343,7 @@ class LlamaTarget:
 
     def close(self) -> None:
         if self._ctx:
-            lib.llama_batch_free(self._batch)
+            self._batch.close()
             lib.llama_free(self._ctx)
             self._ctx = None
 
