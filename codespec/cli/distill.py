@@ -25,7 +25,8 @@ from codespec.models.drafts import DraftRecord
 from codespec.processes import NICENESS, module_command
 
 if TYPE_CHECKING:
-    from codespec.train.distill.job import Job, Plan, Report
+    from codespec.train.distill.job import Job, Report
+    from codespec.train.distill.stages import Plan
 
 
 @click.command()
@@ -98,7 +99,8 @@ def command(
         raise ConfigError(
             "distilling needs PyTorch, which is not installed", "pip install 'codespec[train]'"
         )
-    from codespec.train.distill.job import Job, Plan
+    from codespec.train.distill.job import Job
+    from codespec.train.distill.stages import Plan
 
     if not workspace.is_dir():
         raise InputError(f"{workspace}: no such folder", "Give the folder of a workspace.")
@@ -134,7 +136,7 @@ def command(
 
 
 def _run(job: Job, plan: Plan, as_json: bool) -> None:
-    from codespec.train.distill.job import StoppedError
+    from codespec.train.distill.stages import StoppedError
 
     if hasattr(os, "nice"):
         os.nice(NICENESS)

@@ -17,7 +17,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from codespec.backends.llama import load_model
+from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.cli import main
 from codespec.config import IndexSettings, Settings, load_settings
 from codespec.drafters import chain
@@ -26,10 +26,11 @@ from codespec.engine.local import LocalEngine
 from codespec.engine.models import Models
 from codespec.errors import InputError
 from codespec.models import drafts
+from codespec.models.registry import target_path
 from codespec.requests import CompletionRequest
 from codespec.train import export, tokenizer
-from codespec.train.distill import job as jobs
-from codespec.train.distill.job import Job, Plan, Report
+from codespec.train.distill.job import Job, Report
+from codespec.train.distill.stages import Plan, StoppedError
 from codespec.train.distill.workspace import Workspace
 from codespec.train.model import Llama, ModelConfig
 from tests import training
@@ -226,7 +227,7 @@ def test_what_rules_exclude_is_not_learned_from(workspace: Path) -> None:
     (workspace / ".gitignore").write_text("tool.py\n")
     (workspace / "private.py").write_text("secret_plan = 'not to be learned'\n" * 200)
     loaded = load_model(Path(settings().model.target or _bundled()), vocab_only=True)
-    words = jobs.LlamaTokenizer(loaded)
+    words = LlamaTokenizer(loaded)
     source = Workspace(workspace, words, IndexSettings(exclude=("private.py",)))
     names = set(source.held_out)
     text = b"".join(words.decode(d) for d in source.documents)
@@ -240,7 +241,7 @@ def test_what_rules_exclude_is_not_learned_from(workspace: Path) -> None:
 
 
 def _bundled() -> Path:
-    return jobs.target_path(Settings().model)
+    return target_path(Settings().model)
 
 
 def test_too_little_to_learn_from(tmp_path: Path) -> None:
@@ -285,12 +286,12 @@ def test_a_change_of_the_workspace_begins_anew(workspace: Path) -> None:
             args = ["distill", "--workspace", str(workspace), "--stop", "--json"]
             assert json.loads(CliRunner().invoke(main, args).stdout) == {"stopping": True}
 
-    with pytest.raises(jobs.StoppedError):
+    with pytest.raises(StoppedError):
         job.run(QUICK, stop_in_training)
     for name in ("decoder", "encoder"):  # one of them at least is not kept aside
         (workspace / f"{name}.py").write_text("def changed():\n    return 1\n" * 400)
     reports: list[Report] = []
-    with pytest.raises(jobs.StoppedError):
+    with pytest.raises(StoppedError):
         job.run(QUICK, lambda r: (reports.append(r), stop_in_training(r)))
     assert [r for r in reports if r.stage == "asking the target"]
     assert next(r.detail for r in reports if r.stage == "training").startswith("step 1,")
@@ -305,7 +306,7 @@ def test_stopped_while_it_measures(workspace: Path) -> None:
             assert job.ask_to_stop()
 
     for _ in range(2):
-        with pytest.raises(jobs.StoppedError):
+        with pytest.raises(StoppedError):
             job.run(QUICK, stop)
         assert job.status().stage == "stopped"
         assert len(list(job.folder.glob("draft-*.gguf"))) == 1

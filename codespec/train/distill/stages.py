@@ -1,0 +1,295 @@
+"""The stages of a distillation, from reading to the registered draft model.
+
+What is done is not done again: a job's folder holds `job.json` (what it is about), `lessons/` and
+`checkpoint.pt`. Lessons and checkpoint are written every CHECKPOINT_SECONDS: that is what a killed
+job loses at most.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import psutil
+import torch
+
+from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
+from codespec.config import Settings
+from codespec.context.build import Window
+from codespec.drafters.measure import measure
+from codespec.errors import InputError
+from codespec.models import drafts
+from codespec.models.drafts import DraftRecord, Measured
+from codespec.models.registry import draft_path
+from codespec.train import export
+from codespec.train.distill import vocabulary as vocabularies
+from codespec.train.distill.acceptance import N_DRAFT, Contest, contestants, opened
+from codespec.train.distill.lessons import Lessons, ask
+from codespec.train.distill.student import CHECKPOINT_SECONDS, Progress, Student
+from codespec.train.distill.teacher import Teacher
+from codespec.train.distill.vocabulary import DraftVocabulary
+from codespec.train.distill.workspace import Prompts, Workspace
+from codespec.train.model import Llama
+from codespec.train.train import Budget
+
+# Resident memory beside the target: torch and the libraries, a micro-batch's activations, and the
+# draft model with its optimisers and gradients for each thread.
+_BASE_BYTES = 700_000_000
+_BYTES_PER_LESSON_TOKEN = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much to ask of the target and how long to train. minutes: most for each of the two."""
+
+    n_tokens: int = 300_000
+    minutes: float = 15.0
+    tokens: int | None = None
+    n_places: int = 60
+    n_threads: int = 1
+    device: str = "cpu"
+    seed: int = 0
+    from_text: bool = False
+    checkpoint_s: float = CHECKPOINT_SECONDS
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(tokens=self.tokens) if self.tokens else Budget(minutes=self.minutes)
+
+
+Stage = Literal[
+    "reading", "asking the target", "training", "measuring", "done", "stopped", "failed"
+]
+Reporter = Callable[[Stage, float, str], None]
+"""Told the stage, how much of it is done, 0 to 1, and a line of detail."""
+
+
+class StoppedError(Exception):
+    """Somebody asked the job to stop; what it did is kept."""
+
+
+class _About(msgspec.Struct, frozen=True):
+    """What lessons and checkpoint are worth something for."""
+
+    text: str
+    seed: int
+    from_text: bool
+    version: int = 1
+
+
+class Distillation:
+    """Goes on where an earlier one in the same folder stopped. No other process is to work there.
+
+    folder: the draft's. work: the job's; it ends soon after a file `stop` appears in it.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        workspace: Path,
+        target: Path,
+        folder: Path,
+        work: Path,
+        plan: Plan,
+        report: Reporter,
+    ) -> None:
+        self._settings = settings
+        self._workspace = workspace
+        self._target_path = target
+        self._folder = folder
+        self._about = work / "job.json"
+        self._lessons = work / "lessons"
+        self._checkpoint = work / "checkpoint.pt"
+        self._stop = work / "stop"
+        self._plan = plan
+        self._report = report
+
+    def run(self) -> DraftRecord:
+        """Raises: StoppedError; InputError for a device that is not here, too little memory or a
+        workspace that holds too little; ModelError."""
+        plan = self._plan
+        _check_device(plan.device)
+        _check_memory(self._target_path, plan)
+        self._report("reading", 0.0, "")
+        with opened(self._target_path, self._settings, plan.n_threads) as (loaded, target):
+            tokenizer = LlamaTokenizer(loaded)
+            source = Workspace(self._workspace, tokenizer, self._settings.index)
+            self._forget_unless(_About(source.digest(), plan.seed, plan.from_text))
+            lessons = Lessons(self._lessons)
+            if not self._checkpoint.exists():  # its vocabulary was chosen from the lessons it had
+                self._gather(lessons, Teacher(target), Prompts(source, tokenizer, target.info))
+            vocabulary = vocabularies.choose(target.info, lessons.counts(target.info.n_vocab))
+            student = Student(
+                vocabulary,
+                _start(target.info.tokenizer_hash),
+                self._checkpoint,
+                device=plan.device,
+                n_threads=plan.n_threads,
+                seed=plan.seed,
+            )
+            self._train(student, lessons)
+            made = self._export(student.model, vocabulary, loaded)
+            before, after = self._measure(made, loaded, target, tokenizer, source)
+        record = DraftRecord(
+            file=made.name,
+            target=loaded.info.name,
+            target_path=str(self._target_path),
+            workspace=os.path.realpath(self._workspace),
+            n_params=student.model.config.n_params,
+            n_vocab=vocabulary.n_draft,
+            n_places=plan.n_places,
+            n_draft=N_DRAFT,
+            before=before,
+            after=after,
+            created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        )
+        write_json(self._folder / drafts.RECORD, record)
+        self._clean()
+        self._report("done", 1.0, "")
+        self._forget()
+        self._about.unlink(missing_ok=True)
+        return record
+
+    def _forget_unless(self, about: _About) -> None:
+        """Drops the work of a job about something else."""
+        try:
+            same = msgspec.json.decode(self._about.read_bytes(), type=_About) == about
+        except (OSError, msgspec.DecodeError):
+            same = False
+        if not same:
+            self._forget()
+            write_json(self._about, about)
+
+    def _forget(self) -> None:
+        if self._lessons.exists():
+            shutil.rmtree(self._lessons)
+        self._checkpoint.unlink(missing_ok=True)
+
+    def _gather(self, lessons: Lessons, teacher: Teacher, prompts: Prompts) -> None:
+        plan = self._plan
+        started = saved = time.monotonic()
+        answers = ask(teacher, prompts, plan.seed, len(lessons.taught), teacher.info.n_ctx)
+        n_tokens = lessons.n_tokens
+        while n_tokens < plan.n_tokens:
+            now = time.monotonic()
+            if lessons.taught and now - started > plan.minutes * 60:
+                break
+            if now - saved > plan.checkpoint_s:
+                saved = now
+                lessons.save()
+            if self._stop.exists():
+                break
+            which, taught = next(answers)
+            lessons.add(which, taught)
+            n_tokens += len(taught.tokens)
+            share = max(n_tokens / plan.n_tokens, (now - started) / (plan.minutes * 60))
+            self._report("asking the target", min(1.0, share), f"{n_tokens:,} tokens")
+        lessons.save()
+        self._end_if_asked()
+
+    def _train(self, student: Student, lessons: Lessons) -> None:
+        def on_step(progress: Progress, share: float) -> bool:
+            detail = f"step {progress.step}, loss {progress.loss:.3f}"
+            self._report("training", share, detail)
+            return self._stop.exists()
+
+        plan = self._plan
+        student.run(
+            lessons, plan.budget, on_step, from_text=plan.from_text, checkpoint_s=plan.checkpoint_s
+        )
+        self._end_if_asked()
+
+    def _export(self, model: Llama, vocabulary: DraftVocabulary, target: LoadedModel) -> Path:
+        """Named by its time, so that a running engine sees another file, not another content."""
+        self._clean()
+        path = self._folder / f"draft-{time.time_ns():x}.gguf"
+        texts = [] if vocabulary.ids is None else target.token_texts()
+        export.write_model(
+            path,
+            model.cpu(),
+            "q8_0",
+            "distilled draft",
+            lambda writer: vocabularies.add_to(
+                writer, vocabulary, self._target_path, texts, target.info
+            ),
+        )
+        return path
+
+    def _clean(self) -> None:
+        """Deletes draft models but the one that is registered."""
+        record = drafts.read(self._folder)
+        for old in self._folder.glob("draft-*.gguf"):
+            if record is None or old.name != record.file:
+                old.unlink(missing_ok=True)
+
+    def _measure(
+        self,
+        made: Path,
+        loaded: LoadedModel,
+        target: LlamaTarget,
+        tokenizer: LlamaTokenizer,
+        source: Workspace,
+    ) -> tuple[Measured | None, Measured]:
+        """(the draft used so far, the new one)."""
+
+        def on_place(done: int, total: int) -> None:
+            self._report("measuring", done / total, f"{done} of {total} places")
+            self._end_if_asked()
+
+        plan, completion = self._plan, self._settings.completion
+        window = Window(completion.n_prefix_tokens, completion.n_suffix_tokens)
+        places = source.places(plan.n_places, plan.seed)
+        contest = Contest(target, measure(target), tokenizer, places, window)
+        pair = draft_path(self._settings.model)
+        files = [made] if pair is None else [pair, made]
+        with contestants(files, loaded, self._settings, plan.n_threads) as those:
+            measured = contest.run(those, on_place)
+        return (measured[0] if pair else None), measured[-1]
+
+    def _end_if_asked(self) -> None:
+        if self._stop.exists():
+            self._report("stopped", 0.0, "")
+            raise StoppedError
+
+
+def write_json(path: Path, value: object) -> None:
+    """All of it or nothing."""
+    temporary = path.with_suffix(".tmp")
+    temporary.write_bytes(msgspec.json.encode(value))
+    os.replace(temporary, path)
+
+
+def _check_device(device: str) -> None:
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError(
+            "there is no CUDA device here that PyTorch can use",
+            "Train on the CPU: leave out --device.",
+        )
+
+
+def _check_memory(target: Path, plan: Plan) -> None:
+    need = _BASE_BYTES + int(1.2 * target.stat().st_size) + _BYTES_PER_LESSON_TOKEN * plan.n_tokens
+    free = psutil.virtual_memory().available
+    if need > free:
+        raise InputError(
+            f"distilling from {target.name} needs about {need / 1e9:.1f} GB of memory, "
+            f"{free / 1e9:.1f} GB are free",
+            "Close other programs, or take a smaller or more strongly quantised target.",
+        )
+
+
+def _start(tokenizer_hash: str) -> Llama | None:
+    """The bundled draft model where it has this tokenizer."""
+    pair = draft_path(Settings().model)
+    if pair is None:
+        return None
+    loaded = load_model(pair, vocab_only=True)
+    same = loaded.info.tokenizer_hash == tokenizer_hash
+    loaded.close()
+    return export.read_gguf(pair)[0].train() if same else None
