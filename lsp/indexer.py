@@ -17,7 +17,7 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE
 
 from codespec.config import IndexSettings
-from codespec.processes import NICENESS
+from codespec.processes import NICENESS, module_command
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ def watch_command(root: str, target: str = "") -> list[str]:
     which the child reads itself."""
     model = ["--model", target] if target else []
     watch = ["index", root, "--watch", "--in-process", "--quiet", "--progress"]
-    return [sys.executable, "-m", "codespec", *watch, *model]
+    return module_command("codespec", *watch, *model)
 
 
 def watch_environment(settings: IndexSettings) -> dict[str, str]:
@@ -44,15 +44,10 @@ def watch_environment(settings: IndexSettings) -> dict[str, str]:
 
 
 class Indexer:
-    """One child for each folder, started again when it dies. On one event loop.
-
-    folder: working folder of the children; with `-m`, Python imports from there first, so it must
-        not be a repository.
-    """
+    """One child for each folder, started again when it dies. On one event loop."""
 
     def __init__(
         self,
-        folder: Path,
         command: Callable[[str], list[str]] = watch_command,
         env: Mapping[str, str] | None = None,
         pause_s: float = _PAUSE_S,
@@ -60,7 +55,6 @@ class Indexer:
     ) -> None:
         """on_progress: told (folder, files done, files) while a build takes long, and at its
         end; (folder, 0, 0) when it ended otherwise."""
-        self._folder = folder
         self._command = command
         self._env = env
         self._pause_s = pause_s
@@ -114,7 +108,7 @@ class Indexer:
         try:
             child = await asyncio.create_subprocess_exec(
                 *self._command(root), stdin=PIPE, stdout=PIPE, stderr=DEVNULL,
-                cwd=self._folder, env=self._env, start_new_session=True,
+                env=self._env, start_new_session=True,
             )  # fmt: skip
         except OSError as e:
             log.warning("cannot index: %s", e.strerror)

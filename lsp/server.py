@@ -173,8 +173,6 @@ class Server(LanguageServer):
             self.looked_at(document, document.edited, "utf-32")
 
     async def _index(self, settings: Settings) -> None:
-        from codespec.config import runtime_dir
-
         from .indexer import Indexer, watch_command, watch_environment
 
         if self._indexed_with == (settings.index, settings.model):
@@ -186,7 +184,6 @@ class Server(LanguageServer):
         if settings.index.enabled:
             target = settings.model.target
             self.indexer = Indexer(
-                runtime_dir(),
                 lambda root: watch_command(root, target),
                 watch_environment(settings.index),
                 on_progress=self._index_progressed,

@@ -13,12 +13,12 @@ import logging
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from codespec.config import Settings
 from codespec.daemon import wire
-from codespec.daemon.process import WorkerProcess, worker_command
+from codespec.daemon.process import WorkerProcess
 from codespec.errors import DaemonError
+from codespec.processes import module_command
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class _End:
 
 
 class Keeper:
-    """Call everything from the loop that runs `run`. `folder`: working folder of the worker.
+    """Call everything from the loop that runs `run`.
 
     on_state:   every change of state.
     on_message: what a loaded worker sends.
@@ -70,7 +70,6 @@ class Keeper:
     def __init__(
         self,
         settings: Settings,
-        folder: Path,
         *,
         policy: Policy,
         command: Sequence[str] | None,
@@ -86,9 +85,8 @@ class Keeper:
         self.progress = 0.0
         """Share of the model that is loaded, while it loads."""
         self.n_spawns = 0
-        self._folder = folder
         self._policy = policy
-        self._command = list(command or worker_command())
+        self._command = list(command or module_command("codespec.daemon.worker"))
         self._on_state = on_state
         self._on_message = on_message
         self._on_down = on_down
@@ -151,7 +149,7 @@ class Keeper:
     async def _one_life(self) -> _End:
         self._killed_because = ""
         try:
-            worker = await WorkerProcess.spawn(self._command, self._folder)
+            worker = await WorkerProcess.spawn(self._command)
         except DaemonError as e:
             return _End(e.message, loaded=False, useful=False, failure=wire.failure(0, e))
         self._worker = worker

@@ -6,10 +6,8 @@ import asyncio
 import contextlib
 import logging
 import subprocess
-import sys
 from collections import deque
 from collections.abc import Sequence
-from pathlib import Path
 
 from codespec.daemon import wire
 from codespec.errors import DaemonError
@@ -18,10 +16,6 @@ log = logging.getLogger(__name__)
 
 _N_LAST_LINES = 20
 _MAX_LINE_CHARS = 400
-
-
-def worker_command() -> list[str]:
-    return [sys.executable, "-m", "codespec.daemon.worker"]
 
 
 class WorkerProcess:
@@ -39,19 +33,11 @@ class WorkerProcess:
         self._stderr_pump = asyncio.create_task(self._read_stderr())
 
     @classmethod
-    async def spawn(cls, command: Sequence[str], folder: Path) -> WorkerProcess:
-        """`folder`: the child's working folder; with `-m`, Python imports from there first, so
-        it must not be a repository.
-
-        Raises: DaemonError when the program cannot be started.
-        """
+    async def spawn(cls, command: Sequence[str]) -> WorkerProcess:
+        """Raises: DaemonError when the program cannot be started."""
         try:
             process = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd=folder,
+                *command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
         except OSError as e:
             raise DaemonError(

@@ -52,11 +52,7 @@ class Server:
         self._stop = asyncio.Event()
         self.listening = asyncio.Event()
         self.supervisor = Supervisor(
-            settings,
-            address.lock.parent,
-            command=command,
-            policy=policy,
-            on_state=self._tell_watchers,
+            settings, command=command, policy=policy, on_state=self._tell_watchers
         )
 
     def stop(self) -> None:

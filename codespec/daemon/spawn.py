@@ -13,6 +13,7 @@ from codespec.daemon.address import Address, resolved
 from codespec.daemon.lock import FileLock, is_free
 from codespec.daemon.logs import last_lines
 from codespec.errors import DaemonError
+from codespec.processes import module_command
 
 _POLL_S = 0.01
 _TIMEOUT_S = 30.0
@@ -61,13 +62,9 @@ class Starter:
 
     def _spawn(self) -> None:
         address = self._address
-        command = [
-            *(sys.executable, "-m", "codespec.daemon", "--detach"),
-            address.transport,
-            msgspec.json.encode(self._settings).decode(),
-        ]
-        # The working folder matters: with -m, Python imports from it first.
-        folder = address.lock.parent
+        settings = msgspec.json.encode(self._settings).decode()
+        command = module_command("codespec.daemon", "--detach", address.transport, settings)
+        folder = address.lock.parent  # not the caller's: that may go while the daemon runs
         try:
             with address.log.open("ab") as log:
                 if sys.platform == "win32":  # pragma: no cover

@@ -12,7 +12,6 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
@@ -33,7 +32,6 @@ class Supervisor:
     def __init__(
         self,
         settings: Settings,
-        folder: Path,
         *,
         command: Sequence[str] | None = None,
         policy: Policy | None = None,
@@ -42,7 +40,6 @@ class Supervisor:
         self._policy = policy or Policy()
         self._keeper = Keeper(
             settings,
-            folder,
             policy=self._policy,
             command=command,
             on_state=self._state_changed,

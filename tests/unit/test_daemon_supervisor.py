@@ -29,12 +29,12 @@ pytestmark = pytest.mark.asyncio
 
 
 class Harness:
-    def __init__(self, folder: Path, command: Sequence[str], policy: Policy) -> None:
+    def __init__(self, command: Sequence[str], policy: Policy) -> None:
         self.states: list[wire.StateChanged] = []
         self._changed = asyncio.Event()
         self._n_ids = 0
         self.supervisor = Supervisor(
-            Settings(), folder, command=command, policy=policy, on_state=self._on_state
+            Settings(), command=command, policy=policy, on_state=self._on_state
         )
 
     def _on_state(self, state: wire.StateChanged) -> None:
@@ -115,13 +115,13 @@ Start = Callable[..., Any]
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Start:
+def start() -> Start:
     @asynccontextmanager
     async def context(
         *how: str, policy: Policy = POLICY, command: Sequence[str] = ()
     ) -> AsyncIterator[Harness]:
         command = command or [sys.executable, scripted_worker.SCRIPT, *(how or ("ok",))]
-        harness = Harness(tmp_path, command, policy)
+        harness = Harness(command, policy)
         task = asyncio.create_task(harness.supervisor.run())
         try:
             yield harness

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from codespec.processes import module_command
 from codespec_lsp import indexer as indexer_module
 from codespec_lsp.indexer import Indexer, watch_command
 
@@ -22,7 +23,7 @@ CHILD = """
 import os, signal, sys
 root = sys.argv[1]
 with open(root + "/runs", "a") as runs:
-    runs.write(f"{os.getpid()} {os.getcwd()}\\n")
+    runs.write(f"{os.getpid()}\\n")
 for line in sys.stdin:
     with open(root + "/heard", "a") as heard:
         heard.write(line)
@@ -61,14 +62,14 @@ Make = Callable[..., Indexer]
 
 
 @pytest_asyncio.fixture
-async def make(tmp_path: Path) -> AsyncIterator[Make]:
+async def make() -> AsyncIterator[Make]:
     """Indexers that are closed after a test that fails, too: asyncio would cancel what starts a
     child together with what that waits for, and then wait for ever."""
     made: list[Indexer] = []
 
     def indexer(script: str = CHILD, **options: Any) -> Indexer:
         command = options.pop("command", lambda root: [sys.executable, "-c", script, root])
-        made.append(Indexer(tmp_path, command, **options))
+        made.append(Indexer(command, **options))
         return made[-1]
 
     yield indexer
@@ -81,7 +82,7 @@ def indexer(make: Make) -> Indexer:
     return make(pause_s=0.001)
 
 
-async def test_one_child_for_a_folder(indexer: Indexer, root: Path, tmp_path: Path) -> None:
+async def test_one_child_for_a_folder(indexer: Indexer, root: Path) -> None:
     indexer.watch(str(root))
     indexer.watch(str(root))
     await until_runs(root, 1)
@@ -90,8 +91,6 @@ async def test_one_child_for_a_folder(indexer: Indexer, root: Path, tmp_path: Pa
     await until(lambda: lines(root / "heard") == ["/a b/é.py"])
     await indexer.close()
     assert len(lines(root / "runs")) == 1
-    # With -m, Python would import from the working folder: never from the repository.
-    assert Path(lines(root / "runs")[0].partition(" ")[2]) == tmp_path
 
 
 @pytest.mark.parametrize("how", ["crash", "fail"])
@@ -138,7 +137,7 @@ async def test_the_child_ends_with_the_server_and_has_low_priority(
     indexer = make(script)
     indexer.watch(str(root))
     await until_runs(root, 1)
-    pid = int(lines(root / "runs")[0].split()[0])
+    pid = int(lines(root / "runs")[0])
     await until(lambda: os.getpriority(os.PRIO_PROCESS, pid) >= 10)  # set once it runs
     await indexer.close()
     with pytest.raises(ProcessLookupError):
@@ -148,7 +147,7 @@ async def test_the_child_ends_with_the_server_and_has_low_priority(
 async def test_a_closed_folder_is_watched_no_more(indexer: Indexer, root: Path) -> None:
     indexer.watch(str(root))
     await until_runs(root, 1)
-    pid = int(lines(root / "runs")[0].split()[0])
+    pid = int(lines(root / "runs")[0])
     await indexer.unwatch(str(root))
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -166,8 +165,7 @@ async def test_the_whole_disk_and_the_home_folder_are_no_projects(
 
 async def test_the_command_names_the_model_only_if_it_is_not_the_configured_one() -> None:
     watch = ["index", "/p", "--watch", "--in-process", "--quiet", "--progress"]
-    command = ["-m", "codespec", *watch]
-    assert watch_command("/p")[1:] == command
+    assert watch_command("/p") == module_command("codespec", *watch)
     assert watch_command("/p", "/m.gguf")[-2:] == ["--model", "/m.gguf"]
 
 
