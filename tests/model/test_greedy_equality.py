@@ -34,10 +34,14 @@ def engine(tmp_path_factory, model_options):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CODESPEC_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         engine = LocalEngine(model_options)
-        # As if wide passes cost little: many drafts, and trees.
-        engine.curve.become(CostCurve({1: 1.0, 33: 1.1}))
+        draft_much(engine)
         yield engine
         engine.close()
+
+
+def draft_much(engine):
+    """As if wide passes cost little: many drafts, and trees. Real passes will say otherwise."""
+    engine.curve.become(CostCurve({1: 1.0, 33: 1.1}))
 
 
 def positions():
@@ -82,6 +86,7 @@ def test_every_combination_of_drafters_gives_the_plain_output(engine):
 
 @pytest.mark.skipif(not kernels.ARE_EXACT, reason="logits differ in the last digits here")
 def test_sampling_with_lookup_drafts_gives_the_plain_output(engine):
+    draft_much(engine)
     n_drafted = 0
     for seed, (prefix, suffix, path) in enumerate(itertools.islice(positions(), 24)):
         request = CompletionRequest(
