@@ -46,6 +46,7 @@ def supervise(quiet: bool) -> int:
             return abs(code)
         if not quiet:
             click.echo("a file crashed the indexer; going on with care", err=True)
+    click.echo(f"gave up after {_MAX_CRASHES} crashes; the same command goes on", err=True)
     return 1
 
 
