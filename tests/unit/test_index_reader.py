@@ -124,13 +124,16 @@ def test_damage_inside_a_segment_never_crashes(workspace: Workspace) -> None:
     (path,) = workspace.store.folder.glob("*.seg")
     sound = path.read_bytes()
     rng = np.random.default_rng(0)
+    n_opened = 0
     for _ in range(50):
         damaged = bytearray(sound)
-        for at in rng.integers(0, len(sound), 20):
+        for at in rng.integers(0, len(sound), 2):
             damaged[at] = rng.integers(256)
         path.write_bytes(damaged)
         index = workspace.open()
         if index is not None:
+            n_opened += 1
             for context in ("name_1", " = value_", "\n"):
                 found = index.find(workspace.tokenizer.encode(context), 16)
                 index.locate(found)
+    assert 0 < n_opened < 50

@@ -51,6 +51,11 @@ async def until_runs(root: Path, n_runs: int) -> None:
     await until(lambda: len(lines(root / "runs")) >= n_runs)
 
 
+async def until_it_listens(indexer: Indexer, root: Path, n_runs: int) -> None:
+    await until_runs(root, n_runs)
+    await until(lambda: str(root) in indexer._children)  # which may be known later than it runs
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
@@ -85,7 +90,7 @@ def indexer(make: Make) -> Indexer:
 async def test_one_child_for_a_folder(indexer: Indexer, root: Path) -> None:
     indexer.watch(str(root))
     indexer.watch(str(root))
-    await until_runs(root, 1)
+    await until_it_listens(indexer, root, 1)
     indexer.watch(str(root))
     indexer.changed(str(root), "/a b/é.py")
     await until(lambda: lines(root / "heard") == ["/a b/é.py"])
@@ -97,7 +102,7 @@ async def test_one_child_for_a_folder(indexer: Indexer, root: Path) -> None:
 async def test_a_child_that_dies_is_started_again(indexer: Indexer, root: Path, how: str) -> None:
     indexer.watch(str(root))
     for n in (1, 2, 3):
-        await until_runs(root, n)
+        await until_it_listens(indexer, root, n)
         indexer.changed(str(root), how)
     await until_runs(root, 4)
     await indexer.close()
