@@ -77,7 +77,8 @@ class Library:
         self._read()
 
     def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        assert self._process is not None
+        if self._process is None:
+            raise ModelError("transformers ended")
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(question) + "\n")

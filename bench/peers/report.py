@@ -63,6 +63,6 @@ def _print_best(out: Console, rows: Sequence[Row]) -> None:
 
 def print_missing(missing: Sequence[Missing]) -> None:
     out = Console(stderr=True)
-    for why, hint in dict.fromkeys((peer.why, peer.hint) for peer in missing):
+    for how, why, hint in dict.fromkeys((peer.how, peer.why, peer.hint) for peer in missing):
         configs = ", ".join(peer.config for peer in missing if peer.why == why)
-        out.print(f"left out: {configs}: {why}. {hint}", markup=False, soft_wrap=True)
+        out.print(f"{how}: {configs}: {why}. {hint}".strip(), markup=False, soft_wrap=True)

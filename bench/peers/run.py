@@ -38,11 +38,12 @@ SERVER_BYTES = 100 << 20
 
 @dataclass
 class Missing:
-    """A peer that could not take part, and how to get it."""
+    """A peer that could not take part, or `ended early`, and how to get it."""
 
     config: str
     why: str
     hint: str
+    how: str = "left out"
 
 
 @dataclass
@@ -65,13 +66,19 @@ class Tally:
         ms, n = self.times.sum(axis=0).tolist()
         return 1e3 * n / ms if ms else 0.0
 
+    def first(self, n: int) -> Tally:
+        """What there was after so many requests."""
+        return Tally(self.runs[:n], self.predictable[:n])
+
 
 @dataclass
 class Comparison:
     """Runs the peers: each request goes through all of them before the next, `n_repeats` times, on
     the same number of threads: that of the settings, or one a core.
 
-    A peer that is not installed, or does not start, is left out and named in `missing`.
+    A peer that is not installed, or does not start, is left out and named in `missing`; one that
+    dies is named there, too, and counts as far as it came. `ended`: why not all requests were made,
+    "" where they were.
     """
 
     repo: Path
@@ -84,10 +91,14 @@ class Comparison:
     n_repeats: int = 3
     quick: bool = False
     missing: list[Missing] = field(default_factory=list[Missing])
+    ended: str = ""
 
     def run(self, progress: Callable[[int, int], None] = lambda i, n: None) -> list[Row]:
-        """Raises: InputError, ModelError."""
+        """Also of what was finished before an interrupt, if anything was.
+
+        Raises: InputError, ModelError."""
         self._tree: Tree | None = None
+        self._all: list[Peer] = []
         chosen = self.settings.model
         n_threads = chosen.n_threads or min(os.cpu_count() or 1, MAX_THREADS)
         model = msgspec.structs.replace(chosen, n_threads=n_threads)
@@ -96,7 +107,8 @@ class Comparison:
         started: list[Peer] = []
         try:
             engine.settle()
-            self._start(list(self._peers(engine)), started)
+            self._all = list(self._peers(engine))
+            self._start(self._all, started)
             wanted = list(
                 places(self.repo, engine.tokenizer, self.n_commits, self.glob, self.n_places)
             )
@@ -104,18 +116,20 @@ class Comparison:
                 raise InputError(f"{self.repo}: no edits", f'No commit adds to "{self.glob}".')
             tallies: dict[tuple[str, str], Tally] = {}
             # Nobody's first request counts: pages are touched, kernels chosen, clocks raised.
-            for peer in started:
-                peer.decode(self._job(engine, wanted[0]))
-            passes = PassTimer(engine.target)
-            for i, place in enumerate(wanted):
-                progress(i, len(wanted))
-                passes.round(i / len(wanted))
-                job = self._job(engine, place)
-                if len(job.context.prompt):
-                    # Nobody is always first after a pause, or always behind the same neighbour.
-                    # Both workloads of an edit go the same way.
-                    order = started if i // 2 % 2 == 0 else started[::-1]
-                    self._ask(order, job, place.workload, tallies)
+            for peer in list(started):
+                self._decode(peer, self._job(engine, wanted[0]), started)
+            passes, i = PassTimer(engine.target), 0
+            try:
+                for i, place in enumerate(wanted):
+                    progress(i, len(wanted))
+                    passes.round(i / len(wanted))
+                    job = self._job(engine, place)
+                    if len(job.context.prompt):
+                        self._ask(started, i // 2 % 2 == 1, job, place.workload, tallies)
+            except KeyboardInterrupt:
+                if not tallies:
+                    raise
+                self.ended = f"interrupted at request {i + 1} of {len(wanted)}"
             on = {
                 "model": engine.info.name,
                 "backend": engine.info.backend,
@@ -123,7 +137,7 @@ class Comparison:
             }
             return rows(tallies, passes.costs(), on)
         finally:
-            for peer in started:
+            for peer in self._all:
                 peer.close()
             engine.close()
 
@@ -148,21 +162,24 @@ class Comparison:
 
     def _ask(
         self,
-        peers: Sequence[Peer],
+        started: list[Peer],
+        backwards: bool,
         job: Job,
         workload: str,
         tallies: dict[tuple[str, str], Tally],
     ) -> None:
+        """backwards: nobody is always first after a pause, or always behind the same neighbour.
+        Both workloads of an edit go the same way."""
         # The first to decode at a place would pay for what the others find warm.
-        next(peer for peer in peers if peer.config == PLAIN).decode(job)
-        repeats: dict[str, list[Decoded]] = {peer.config: [] for peer in peers}
+        next(peer for peer in started if peer.config == PLAIN).decode(job)
+        repeats: dict[str, list[Decoded]] = {peer.config: [] for peer in started}
         for i in range(self.n_repeats):
-            for peer in peers if i % 2 == 0 else reversed(peers):
-                repeats[peer.config].append(peer.decode(job))
-        for peer in peers:
+            for peer in started[:: -1 if (i % 2 == 1) != backwards else 1]:
+                if (decoded := self._decode(peer, job, started)) is not None:
+                    repeats[peer.config].append(decoded)
+        predictable: dict[str, Run] = {}
+        for peer in started:
             runs = repeats[peer.config]
-            tally = tallies.setdefault((peer.config, workload), Tally())
-            tally.runs.append(runs)
             # Drafts differ between repeats, where a drafter learns: those of the one that counts.
             seen = sorted(runs, key=lambda d: d.ms)[len(runs) // 2].trace
             if seen is not None:
@@ -170,7 +187,24 @@ class Comparison:
                 # What a prediction knows of our own work is of another decoding.
                 other = peer.decode(job).trace
                 assert other is not None
-                tally.predictable.append(Run(seen.pass_width, n_context, own_ms(other)))
+                predictable[peer.config] = Run(seen.pass_width, n_context, own_ms(other))
+        for peer in started:  # an interrupt leaves all or nothing of a request
+            tally = tallies.setdefault((peer.config, workload), Tally())
+            tally.runs.append(repeats[peer.config])
+            if peer.config in predictable:
+                tally.predictable.append(predictable[peer.config])
+
+    def _decode(self, peer: Peer, job: Job, started: list[Peer]) -> Decoded | None:
+        """None where the peer dies, and leaves the others. Raises: ModelError where that is plain
+        decoding, without which there is nothing to compare with."""
+        try:
+            return peer.decode(job)
+        except ModelError as e:
+            if peer.config == PLAIN:
+                raise
+            started.remove(peer)
+            self.missing.append(Missing(peer.config, e.message, e.hint, "ended early"))
+            return None
 
     def _job(self, engine: LocalEngine, place: Place) -> Job:
         self._tree = place.tree
@@ -251,7 +285,7 @@ def rows(tallies: dict[tuple[str, str], Tally], costs: PassCosts, on: Row) -> li
                     "config": config,
                     "workload": workload,
                     **on,
-                    **_figures(mine[config], mine[PLAIN], costs),
+                    **_figures(mine[config], mine[PLAIN].first(len(mine[config].runs)), costs),
                     **({} if is_other(config) else _beside_best(mine[config], mine)),
                 }
             )
@@ -299,8 +333,11 @@ def is_other(config: str) -> bool:
 
 
 def _beside_best(mine: Tally, tallies: Mapping[str, Tally]) -> Row:
-    """Speed in units of the fastest other system's, and its 95 % interval; {} without any."""
+    """Speed in units of the fastest other system's, of those that answered as many requests, and
+    its 95 % interval; {} without any."""
+    n = len(mine.runs)
     others = [tally for config, tally in tallies.items() if is_other(config)]
+    others = [tally for tally in others if len(tally.runs) == n]
     best = max(others, key=lambda tally: tally.tok_per_s, default=None)
     if best is None or not best.tok_per_s:
         return {}

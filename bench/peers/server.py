@@ -5,6 +5,7 @@ Its figures are its own: the time it says that generation took, without HTTP and
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import shutil
@@ -161,8 +162,8 @@ class Server:
                 return json.load(answer)
         except urllib.error.HTTPError as e:
             raise ModelError(f"{self.config}: {e.read()[:200].decode('utf-8', 'replace')}") from e
-        except OSError as e:
-            raise ModelError(f"{self.config}: llama-server died ({e})") from e
+        except (OSError, http.client.HTTPException, ValueError) as e:
+            raise ModelError(f"{self.config}: llama-server died ({e or type(e).__name__})") from e
 
 
 def free_port() -> int:

@@ -4,21 +4,27 @@ its protocol, since building it takes minutes."""
 from __future__ import annotations
 
 import importlib.util
+import json
+import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import psutil
 import pytest
+from click.testing import CliRunner
 
+from bench import results
 from bench.peers import huggingface, report, run
 from bench.peers.base import Decoded, Job, MissingPeerError
 from bench.peers.run import Comparison
 from bench.peers.server import Server
 from codespec.backends.llama import kernels
+from codespec.cli.bench.peers import INTERRUPTED, command
 from codespec.config import Settings
 from codespec.engine.local import LocalEngine
 from codespec.errors import ModelError
@@ -49,7 +55,8 @@ def repo(tmp_path: Path) -> Path:
 
 # Answers as the server does: a fixed continuation, its own timings.
 SERVER = """
-    import http.server, json, sys
+    import http.server, json, os, signal, sys
+    n_asked = 0
     port = int(sys.argv[sys.argv.index("--port") + 1])
     if "--fail" in sys.argv or "ngram-mod" in sys.argv:
         sys.exit(3)
@@ -64,6 +71,12 @@ SERVER = """
         def do_GET(self):
             self.say({"status": "ok"})
         def do_POST(self):
+            global n_asked
+            n_asked += 1
+            if "ngram-map-k" in sys.argv and n_asked == int(os.environ.get("DIE_AT", 0)):
+                os._exit(1)
+            if "ngram-map-k" in sys.argv and n_asked == int(os.environ.get("INTERRUPT_AT", 0)):
+                os.kill(os.getppid(), signal.SIGINT)
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             n = asked["n_predict"]
             self.say({"tokens": asked["prompt"][:n], "timings": {
@@ -139,6 +152,53 @@ def test_what_is_not_installed_is_named_with_the_way_to_get_it(
     assert "pip install 'codespec[peers]'" in capsys.readouterr().err
     if "arctic suffix trie" not in {row["config"] for row in rows}:
         assert "pip install" in hints["arctic-inference is not installed"]
+
+
+# Two calls of a server decode: a warm-up, the first edit, the same place as fresh text.
+IN_THE_THIRD = "5"
+
+
+@pytest.mark.usefixtures("no_transformers")
+def test_a_peer_that_dies_counts_as_far_as_it_came(
+    repo: Path, server: Path, model_options: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIE_AT", IN_THE_THIRD)
+    comparison = Comparison(repo, model_options, str(server), n_places=2, n_repeats=1, quick=True)
+    rows = {(row["config"], row["workload"]): row for row in comparison.run()}
+    dying, others = "llama-server ngram-map-k", ("plain", "codespec", "llama-server ngram-simple")
+    assert rows[dying, "edits"]["n_requests"] == 1
+    assert (dying, "fresh") not in rows
+    for workload in ("edits", "fresh"):
+        assert [rows[config, workload]["n_requests"] for config in others] == [1, 1, 1]
+    assert rows["codespec", "edits"]["ratio_to_best_other"] > 0
+    died = [m for m in comparison.missing if "died" in m.why]
+    assert [(m.config, m.how) for m in died] == [(dying, "ended early")]
+    assert not comparison.ended
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Also where the tests run in the background, without a terminal's signals."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("no_transformers", "interruptible")
+def test_what_was_finished_before_an_interrupt_is_printed_and_kept(
+    repo: Path, server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERRUPT_AT", IN_THE_THIRD)
+    output = tmp_path / "rows.jsonl"
+    options = ["--quick", "--places", "7", "--json", "--output", str(output), "--threads", "1"]
+    done = CliRunner().invoke(command, [str(repo), "--llama-server", str(server), *options])
+    assert done.exit_code == INTERRUPTED, done.output
+    printed = [json.loads(line) for line in done.stdout.splitlines()]
+    assert printed == results.read(output)
+    assert {row["workload"] for row in printed} == {"edits"}
+    assert {row["n_requests"] for row in printed} == {1}
+    assert {"plain", "codespec"} < {row["config"] for row in printed}
+    assert "interrupted at request 2" in done.stderr
 
 
 # As native modules are: not to be loaded twice, and no read-only arrays.

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
 from codespec.cli import model_options, model_settings
 from codespec.cli.bench.results import deliver, result_options
 from codespec.config import load_settings
+
+INTERRUPTED = 130
+"""As shells say it of what SIGINT ended."""
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
@@ -27,7 +30,10 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     "--arctic", type=_FILE, metavar="FILE", help="ArcticInference's _C extension, if not installed."
 )
 @click.option("--commits", default=25, show_default=True, help="Last commits to take edits from.")
-@click.option("--places", default=40, show_default=True, help="Most edits.")
+@click.option(
+    "--places", "n_places", type=click.IntRange(1), metavar="N",
+    help="Most edits, each of them two requests.  [default: 40, with --quick 5]",
+)  # fmt: skip
 @click.option("--paths", default="*.py", show_default=True, metavar="GLOB", help="Files to edit.")
 @click.option("--repeats", default=3, show_default=True, type=click.IntRange(1), help="Medians of.")
 @click.option(
@@ -42,7 +48,7 @@ def command(
     llama_server: Path | None,
     arctic: Path | None,
     commits: int,
-    places: int,
+    n_places: int | None,
     paths: str,
     repeats: int,
     n_threads: int,
@@ -61,7 +67,7 @@ def command(
     draft model, its time what it says itself, without HTTP; transformers plain, with prompt lookup
     and with the draft model, on the weights unpacked to 32-bit floats. Each at its defaults and at
     settings that suit short drafts. "pred." is what follows from the cost of passes, timed between
-    the requests, and our own work.
+    the requests, and our own work. Interrupted (Ctrl-C), it tells of the requests that it finished.
     """
     from codespec_bench.peers import report  # pyright: ignore[reportMissingImports]
     from codespec_bench.peers.run import Comparison  # pyright: ignore[reportMissingImports]
@@ -76,16 +82,20 @@ def command(
         arctic,
         commits,
         paths,
-        min(places, 5) if quick else places,
+        n_places or (5 if quick else 40),
         1 if quick else repeats,
         quick,
     )
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("comparing", total=None)
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn(), TextColumn("requests"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting peers", total=None)
 
         def progress(i: int, n: int) -> None:
-            bar.update(task, completed=i, total=n)
+            bar.update(task, completed=i, total=n, description="comparing")
 
         rows = comparison.run(progress)
     deliver("peers", rows, as_json, output, report.print_rows)
     report.print_missing(comparison.missing)
+    if comparison.ended:
+        click.echo(f"{comparison.ended}: what was finished is above", err=True)
+        raise SystemExit(INTERRUPTED)
