@@ -15,7 +15,7 @@ import ctypes
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,6 @@ def _load() -> Any:
     library.codespec_kernels_name.argtypes = [ctypes.c_size_t]
     library.codespec_kernels_connect.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     library.codespec_kernels_use.argtypes = [ctypes.c_char_p]
-    library.codespec_kernels_take.restype = ctypes.c_bool
     library.codespec_kernels_count.restype = ctypes.c_int64
     library.llamafile_sgemm.restype = ctypes.c_bool
     library.llamafile_sgemm.argtypes = [
@@ -81,10 +80,9 @@ def _is_right(theirs: Any) -> bool:
     if not is_near(_product(weights, states, n_blocks, _TYPE_Q8_0, _TYPE_Q8_0), expected):
         return False
     halves, others = (rng.normal(size=(n, 41)).astype(np.float16) for n in (n_rows, n_columns))
-    if _takes(_TYPE_F16):
-        expected = others.astype(np.float64) @ halves.astype(np.float64).T
-        if not is_near(_product(halves, others, 41, _TYPE_F16, _TYPE_F16), expected):
-            return False
+    expected = others.astype(np.float64) @ halves.astype(np.float64).T
+    if not is_near(_product(halves, others, 41, _TYPE_F16, _TYPE_F16), expected):
+        return False
     n_rows, n_columns = 17, 3
     states = np.zeros((n_columns, n_blocks * _Q8_K_BYTES), np.uint8)
     theirs.ggml_cpu_init()
@@ -92,8 +90,6 @@ def _is_right(theirs: Any) -> bool:
         numbers = rng.normal(size=n_blocks * 256).astype(np.float32)
         theirs.quantize_row_q8_K(_address(numbers), _address(state), ctypes.c_int64(numbers.size))
     for kind, (name, n_bytes) in _K_QUANTS.items():
-        if not _takes(kind):
-            continue
         weights = rng.integers(0, 64, (n_rows, n_blocks * n_bytes), np.uint8)  # no scale is NaN
         expected = np.zeros((n_columns, n_rows), np.float32)
         for i, j in np.ndindex(expected.shape):
@@ -106,10 +102,6 @@ def _is_right(theirs: Any) -> bool:
         if not is_near(_product(weights, states, n_blocks, kind, _TYPE_Q8_K), expected):
             return False
     return True
-
-
-def _takes(kind: int) -> bool:
-    return bool(_library.codespec_kernels_take(kind))
 
 
 def _address(array: Any) -> ctypes.c_void_p:
@@ -207,30 +199,38 @@ NAME, WHY_NOT = _connect()
 """The instruction set that they use, as NAME; where llama.cpp multiplies "", and WHY_NOT."""
 
 
-ARE_EXACT: bool = bool(NAME) and _takes(_TYPE_F16)
-"""Whether a token's logits are the same to the bit in passes of any size, attention included. That
-holds for chains: the branch of a tree that is kept lies elsewhere in the KV cache than the same
-tokens would without it, and its sums are made in another order."""
-
-
 def use(wanted: bool, name: str = NAME) -> None:
     """Multiply with them (one of NAMES) from now on, or as llama.cpp does; to compare."""
     if NAME:
         _library.codespec_kernels_use(name.encode() if wanted else b"")
 
 
-def are_for(path: Path) -> bool:
-    """Whether a GGUF file has weights that they multiply if llama.cpp leaves them as they are
-    in the file: it copies some into an order of its own, and then asks nobody.
+class Share(NamedTuple):
+    """What of a model's products they make."""
 
-    Not where it has experts: about their products nobody is asked, and its own order is faster.
+    needs_order: bool
+    """Some only if llama.cpp leaves the weights as they are in the file: it copies some into an
+    order of its own, and then asks nobody."""
+    is_all: bool
+    """All, so that a token's logits are the same to the bit in passes of any size, attention
+    included. That holds for chains: the branch of a tree that is kept lies elsewhere in the KV
+    cache than the same tokens would without it, and its sums are made in another order."""
+
+
+NOTHING = Share(False, False)
+
+
+def share_in(path: Path) -> Share:
+    """Their share in the model of a GGUF file.
+
+    Nothing where it has experts: about their products nobody is asked, and llama.cpp's own order is
+    faster.
     """
     backend: Any = llama_cpp.llama_cpp
     theirs = backend._lib
-    ours = {kind for kind in _K_QUANTS if NAME and _takes(kind)}
     # With AMX llama.cpp has another order, much faster in prompts.
-    if not ours or theirs.ggml_cpu_has_amx_int8():
-        return False
+    if not NAME or theirs.ggml_cpu_has_amx_int8():
+        return NOTHING
 
     class Params(ctypes.Structure):
         _fields_ = (("no_alloc", ctypes.c_bool), ("context", ctypes.c_void_p))
@@ -240,14 +240,17 @@ def are_for(path: Path) -> bool:
         os.fsencode(path), Params(True, None)
     )
     if not file:
-        return False
+        return NOTHING
     n_tensors = _function(theirs, "gguf_get_n_tensors", number, at)(file)
     kind_of = _function(theirs, "gguf_get_tensor_type", ctypes.c_int, at, number)
     sizes_of = _function(theirs, "gguf_get_tensor_ne", ctypes.POINTER(number), at, number)
-    kinds = {kind_of(file, i) for i in range(n_tensors)}
-    has_experts = any(sizes_of(file, i)[2] > 1 for i in range(n_tensors))
+    sizes = [sizes_of(file, i) for i in range(n_tensors)]
+    kinds = {kind_of(file, i) for i in range(n_tensors) if sizes[i][1] > 1}
+    has_experts = any(size[2] > 1 for size in sizes)
     _function(theirs, "gguf_free", None, at)(file)
-    return not has_experts and bool(kinds & ours)
+    if has_experts:
+        return NOTHING
+    return Share(bool(kinds & {*_K_QUANTS}), kinds <= {_TYPE_F16, _TYPE_Q8_0, *_K_QUANTS})
 
 
 def n_products() -> int:
@@ -255,4 +258,14 @@ def n_products() -> int:
     return int(_library.codespec_kernels_count()) if NAME else 0
 
 
-__all__ = ["ARE_EXACT", "NAME", "NAMES", "WHY_NOT", "are_for", "llama_cpp", "n_products", "use"]
+__all__ = [
+    "NAME",
+    "NAMES",
+    "NOTHING",
+    "WHY_NOT",
+    "Share",
+    "llama_cpp",
+    "n_products",
+    "share_in",
+    "use",
+]

@@ -59,12 +59,16 @@ lib.llama_backend_init()
 class LoadedModel:
     """A GGUF file in memory, its vocabulary and what it says about itself."""
 
-    def __init__(self, handle: Any, path: Path, backend: str) -> None:
+    def __init__(
+        self, handle: Any, path: Path, backend: str, share: kernels.Share = kernels.NOTHING
+    ) -> None:
         self.handle = handle
         self.vocab = lib.llama_model_get_vocab(handle)
         self.n_vocab = int(lib.llama_vocab_n_tokens(self.vocab))
         self.path = path
         self.backend = backend
+        self.is_exact = share.is_all
+        """A token's logits are the same to the bit in passes of any size over chains."""
         self._info: ModelInfo | None = None
 
     def metadata(self, key: str) -> str:
@@ -162,9 +166,11 @@ def load_model(
     backend = gpu_backend()
     params.n_gpu_layers = (999 if n_gpu_layers < 0 else n_gpu_layers) if backend != "cpu" else 0
     params.vocab_only = vocab_only
+    share = kernels.NOTHING
     if backend == "cpu" and not vocab_only:
         check_fits(path, path.stat().st_size)
-        params.use_extra_bufts = not kernels.are_for(path)
+        share = kernels.share_in(path)
+        params.use_extra_bufts = not share.needs_order
 
     def told(share: float, _user: object) -> bool:
         on_progress(share)
@@ -179,7 +185,7 @@ def load_model(
             f"{path}: llama.cpp cannot load this model{last_cause()}",
             "The file may be incomplete or of a newer format: download it again, or try another.",
         )
-    return LoadedModel(handle, path, backend)
+    return LoadedModel(handle, path, backend, share)
 
 
 def _check_file(path: Path) -> None:

@@ -16,7 +16,6 @@ import numpy as np
 
 from codespec.backends.checkpoints import Checkpoint, Checkpoints, State
 from codespec.backends.kv import CachedTokens
-from codespec.backends.llama import kernels
 from codespec.backends.llama.batch import MAIN, MAX_LEAVES, Batch
 from codespec.backends.llama.loader import LoadedModel, get_logits, last_cause, lib
 from codespec.errors import ModelError
@@ -96,9 +95,10 @@ class LlamaTarget:
         self._can_truncate = not (recurrent or hybrid)
         self.max_draft = min(64, self._n_batch // 2) if self._can_truncate else 0
         self._saved = Checkpoints(max_saved_bytes, can_truncate=self._can_truncate)
+        self.is_exact: bool = model.is_exact and kv_type == "f16"
+        """A token's logits are the same to the bit in passes of any size over chains."""
         # Trees would be 1 to 3 % faster where passes over chains are exact.
-        is_exact = kernels.ARE_EXACT and model.backend == "cpu" and kv_type == "f16"
-        self.max_leaves = 1 if is_exact else MAX_LEAVES
+        self.max_leaves = 1 if self.is_exact else MAX_LEAVES
         self.n_threads = n_threads
         self.busy_s = 0.0
         """Time spent in passes up to now, seconds."""

@@ -1,5 +1,5 @@
 // Eight rows at once: AVX2 (Intel from Haswell, AMD from Zen).
-#include "ymm.h"
+#include "ymm_k.h"
 
 namespace codespec {
 namespace {
@@ -48,8 +48,52 @@ struct Dot {
   }
 };
 
+// Two products of bytes fit in 16 bits here, as one factor has fewer than eight, and so do a few of
+// their sums.
+struct Part {
+  static constexpr int kGroup = 6;
+
+  [[gnu::always_inline]] static inline __m256i scale(__m256i dwords, int i) {
+    return pair(dwords, i, i);
+  }
+
+  template <int N, int kDwords, int kMost>
+  [[gnu::always_inline]] static inline void add(const __m256i* weights, __m256i scale,
+                                                const std::byte* numbers, std::int64_t stride,
+                                                __m256i* blocks) {
+    constexpr int kFit = 32767 / (2 * 128 * kMost), kStep = kFit < kDwords ? kFit : kDwords;
+    static_assert(kDwords % kStep == 0);
+#pragma GCC unroll 8
+    for (int t = 0; t < kDwords; t += kStep) {
+      __m256i sums[N];
+#pragma GCC unroll 8
+      for (int u = t; u < t + kStep; ++u) {
+#pragma GCC unroll 8
+        for (int j = 0; j < N; ++j) {
+          const __m256i both = _mm256_maddubs_epi16(
+              weights[u], _mm256_set1_epi32(dword(numbers + j * stride + 4 * u)));
+          sums[j] = u == t ? both : _mm256_add_epi16(sums[j], both);
+          asm("" : "+x"(sums[j]));  // in this order, as in ymm.h
+        }
+      }
+#pragma GCC unroll 8
+      for (int j = 0; j < N; ++j) {
+        blocks[j] = _mm256_add_epi32(blocks[j], _mm256_madd_epi16(sums[j], scale));
+      }
+    }
+  }
+};
+
 }  // namespace
 
-constinit const Kernels kAvx2{"avx2", Q8_0<Dot>::kRows, Panels<Q8_0<Dot>>::multiply};
+constinit const Kernels kAvx2{
+    "avx2",
+    Q8_0<Dot>::kRows,
+    Panels<Q8_0<Dot>>::multiply,
+    Panels<Q45<Part, false>>::multiply,
+    Panels<Q45<Part, true>>::multiply,
+    Panels<Q6<Part>>::multiply,
+    multiply_f16_ymm,
+};
 
 }  // namespace codespec

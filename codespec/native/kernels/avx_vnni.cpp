@@ -1,5 +1,5 @@
 // Eight rows at once: AVX-VNNI (Intel from Alder Lake, AMD from Zen 5).
-#include "ymm.h"
+#include "ymm_k.h"
 
 namespace codespec {
 namespace {
@@ -38,8 +38,44 @@ struct Dot {
   }
 };
 
+struct Part {
+  static constexpr int kGroup = 6;
+
+  [[gnu::always_inline]] static inline __m256i scale(__m256i dwords, int i) {
+    return _mm256_srai_epi32(_mm256_slli_epi32(dwords, 24 - 8 * i), 24);
+  }
+
+  template <int N, int kDwords, int kMost>
+  [[gnu::always_inline]] static inline void add(const __m256i* weights, __m256i scale,
+                                                const std::byte* numbers, std::int64_t stride,
+                                                __m256i* blocks) {
+    __m256i sums[N]{};
+#pragma GCC unroll 8
+    for (int t = 0; t < kDwords; ++t) {
+#pragma GCC unroll 8
+      for (int j = 0; j < N; ++j) {
+        sums[j] = _mm256_dpbusd_avx_epi32(sums[j], weights[t],
+                                          _mm256_set1_epi32(dword(numbers + j * stride + 4 * t)));
+        asm("" : "+x"(sums[j]));  // in this order, as in ymm.h
+      }
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+      blocks[j] = _mm256_add_epi32(blocks[j], _mm256_mullo_epi32(sums[j], scale));
+    }
+  }
+};
+
 }  // namespace
 
-constinit const Kernels kAvxVnni{"avx-vnni", Q8_0<Dot>::kRows, Panels<Q8_0<Dot>>::multiply};
+constinit const Kernels kAvxVnni{
+    "avx-vnni",
+    Q8_0<Dot>::kRows,
+    Panels<Q8_0<Dot>>::multiply,
+    Panels<Q45<Part, false>>::multiply,
+    Panels<Q45<Part, true>>::multiply,
+    Panels<Q6<Part>>::multiply,
+    multiply_f16_ymm,
+};
 
 }  // namespace codespec

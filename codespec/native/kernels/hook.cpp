@@ -76,11 +76,11 @@ std::array<const Kernels*, 3> find() {
 
 const std::array<const Kernels*, 3> found = find();
 
-// Null where there is no such kernel.
+// Null where they multiply no such weights, or there are none.
 const Kind* kind_of(const Kernels* kernels, int type) {
   if (kernels == nullptr) return nullptr;
   for (const Kind& kind : kKinds) {
-    if (kind.type == type && kernels->*kind.kernel != nullptr) return &kind;
+    if (kind.type == type) return &kind;
   }
   return nullptr;
 }
@@ -121,11 +121,6 @@ CODESPEC_API void codespec_kernels_connect(codespec::Sgemm sgemm, codespec::Tile
   codespec::next = sgemm;
   codespec::next_tiled = tiled;
   codespec::source_place = place;
-}
-
-// Whether those in use take weights of that type.
-CODESPEC_API bool codespec_kernels_take(int type) {
-  return codespec::kind_of(codespec::in_use, type) != nullptr;
 }
 
 // From now on those of that name, or none.

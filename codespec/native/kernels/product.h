@@ -21,16 +21,15 @@ struct Product {
   std::int64_t out_stride;
 };
 
-// What one instruction set offers; null: nothing for weights of that kind. A result depends on the
-// row and the column alone, never on how many columns there are: a token gets the same logits, to
-// the bit, whatever is verified with it.
+// What one instruction set offers. A result depends on the row and the column alone, never on how
+// many columns there are: a token gets the same logits, to the bit, whatever is verified with it.
 struct Kernels {
   using Kernel = void (*)(const Product&);
   const char* name;
   int min_rows;
-  Kernel q8_0 = nullptr;                                  // states are q8_0, too
-  Kernel q4_k = nullptr, q5_k = nullptr, q6_k = nullptr;  // states are q8_K
-  Kernel f16 = nullptr;                                   // states are f16, too
+  Kernel q8_0;              // states are q8_0, too
+  Kernel q4_k, q5_k, q6_k;  // states are q8_K
+  Kernel f16;               // states are f16, too
 };
 
 extern const Kernels kAvx512Vnni, kAvxVnni, kAvx2;

@@ -7,7 +7,86 @@
 #include "panels.h"
 
 namespace codespec {
+
+// ymm_f16.cpp
+void multiply_f16_ymm(const Product&);
+
 namespace {
+
+[[gnu::always_inline]] inline int dword(const void* bytes) {
+  int out;
+  __builtin_memcpy(&out, bytes, sizeof out);
+  return out;
+}
+
+[[gnu::always_inline]] inline float half(const std::byte* bytes) {
+  std::uint16_t out;
+  __builtin_memcpy(&out, bytes, sizeof out);
+  return _cvtsh_ss(out);
+}
+
+// Eight rows of 16 bytes: dword t of each in the lanes of register t.
+[[gnu::always_inline]] inline void transpose16(const std::byte* rows, std::int64_t stride,
+                                               __m256i* out) {
+  const auto row = [&](int r) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows + r * stride));
+  };
+  __m256i pairs[4];
+#pragma GCC unroll 4
+  for (int r = 0; r < 4; ++r) {
+    pairs[r] = _mm256_inserti128_si256(_mm256_castsi128_si256(row(r)), row(r + 4), 1);
+  }
+  const __m256i low01 = _mm256_unpacklo_epi32(pairs[0], pairs[1]);
+  const __m256i low23 = _mm256_unpacklo_epi32(pairs[2], pairs[3]);
+  const __m256i high01 = _mm256_unpackhi_epi32(pairs[0], pairs[1]);
+  const __m256i high23 = _mm256_unpackhi_epi32(pairs[2], pairs[3]);
+  out[0] = _mm256_unpacklo_epi64(low01, low23);
+  out[1] = _mm256_unpackhi_epi64(low01, low23);
+  out[2] = _mm256_unpacklo_epi64(high01, high23);
+  out[3] = _mm256_unpackhi_epi64(high01, high23);
+}
+
+// Eight rows of 32 bytes, registers 0 to 7.
+[[gnu::always_inline]] inline void transpose32(const std::byte* rows, std::int64_t stride,
+                                               __m256i* out) {
+  transpose16(rows, stride, out);
+  transpose16(rows + 16, stride, out + 4);
+}
+
+// The half-precision number in the lower, or upper, half of the first dword of eight rows. No
+// gather, which is slow where its leaks are mended.
+template <bool kUpper = false>
+[[gnu::always_inline]] inline __m256 halves(const std::byte* rows, std::int64_t stride) {
+  const auto row = [&](int r) { return _mm_cvtsi32_si128(dword(rows + r * stride)); };
+  const __m128i first =
+      _mm_unpacklo_epi32(_mm_unpacklo_epi16(row(0), row(1)), _mm_unpacklo_epi16(row(2), row(3)));
+  const __m128i last =
+      _mm_unpacklo_epi32(_mm_unpacklo_epi16(row(4), row(5)), _mm_unpacklo_epi16(row(6), row(7)));
+  return _mm256_cvtph_ps(kUpper ? _mm_unpackhi_epi64(first, last)
+                                : _mm_unpacklo_epi64(first, last));
+}
+
+// Of a format: columns in even groups, as many at a time as there are registers for (kGroup).
+template <class Format>
+struct Groups {
+  template <int N, class Weights, class State>
+  [[gnu::always_inline]] static inline void multiply(const Weights& weights,
+                                                     const std::byte* column, std::int64_t stride,
+                                                     const State* states, __m256* sums) {
+    constexpr int kGroups = (N + Format::kGroup - 1) / Format::kGroup,
+                  kFirst = (N + kGroups - 1) / kGroups;
+    Format::template multiply_group<kFirst>(weights, column, stride, states, sums);
+    if constexpr (N > kFirst) {
+      multiply<N - kFirst>(weights, column + kFirst * stride, stride, states + kFirst,
+                           sums + kFirst);
+    }
+  }
+
+  static void store(float* out, __m256 sums, int skip) {
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    _mm256_maskstore_ps(out, _mm256_cmpgt_epi32(lanes, _mm256_set1_epi32(skip - 1)), sums);
+  }
+};
 
 // ggml's block of 32 numbers: a scale in half precision, then as many signed bytes.
 //
@@ -16,8 +95,9 @@ namespace {
 // multiplied; `add`, which adds the product with dword t of a column; kGroup, for the sums of how
 // many columns there are registers.
 template <class Dot>
-struct Q8_0 {
+struct Q8_0 : Groups<Q8_0<Dot>> {
   static constexpr int kRows = 8, kColumns = 17, kBlockBytes = 34, kStateBytes = 34;
+  static constexpr int kGroup = Dot::kGroup;
   using Sums = __m256;
   using State = typename Dot::State;
 
@@ -30,32 +110,12 @@ struct Q8_0 {
 
   [[gnu::always_inline]] static inline Weights load(const std::byte* block, std::int64_t stride) {
     Weights out;
-    transpose(block + 2, stride, out.bytes);
+    transpose32(block + 2, stride, out.bytes);
     for (__m256i& bytes : out.bytes) bytes = Dot::ready(bytes);
     out.scales = halves(block, stride);
     return out;
   }
 
-  // More columns go in even groups.
-  template <int N>
-  [[gnu::always_inline]] static inline void multiply(const Weights& weights,
-                                                     const std::byte* column, std::int64_t stride,
-                                                     const State* states, __m256* sums) {
-    constexpr int kGroups = (N + Dot::kGroup - 1) / Dot::kGroup,
-                  kFirst = (N + kGroups - 1) / kGroups;
-    multiply_group<kFirst>(weights, column, stride, states, sums);
-    if constexpr (N > kFirst) {
-      multiply<N - kFirst>(weights, column + kFirst * stride, stride, states + kFirst,
-                           sums + kFirst);
-    }
-  }
-
-  static void store(float* out, __m256 sums, int skip) {
-    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    _mm256_maskstore_ps(out, _mm256_cmpgt_epi32(lanes, _mm256_set1_epi32(skip - 1)), sums);
-  }
-
- private:
   template <int N>
   [[gnu::always_inline]] static inline void multiply_group(const Weights& weights,
                                                            const std::byte* column,
@@ -80,59 +140,7 @@ struct Q8_0 {
       sums[j] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dots[j]), scale, sums[j]);
     }
   }
-
-  // Eight rows of 32 bytes: dword t of each in the lanes of register t.
-  [[gnu::always_inline]] static inline void transpose(const std::byte* rows, std::int64_t stride,
-                                                      __m256i* out) {
-    const auto quarter = [&](int r, int half) {
-      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows + r * stride + 16 * half));
-    };
-#pragma GCC unroll 2
-    for (int half = 0; half < 2; ++half) {
-      __m256i pairs[4];
-#pragma GCC unroll 4
-      for (int r = 0; r < 4; ++r) {
-        pairs[r] = _mm256_inserti128_si256(_mm256_castsi128_si256(quarter(r, half)),
-                                           quarter(r + 4, half), 1);
-      }
-      const __m256i low01 = _mm256_unpacklo_epi32(pairs[0], pairs[1]);
-      const __m256i low23 = _mm256_unpacklo_epi32(pairs[2], pairs[3]);
-      const __m256i high01 = _mm256_unpackhi_epi32(pairs[0], pairs[1]);
-      const __m256i high23 = _mm256_unpackhi_epi32(pairs[2], pairs[3]);
-      out[4 * half + 0] = _mm256_unpacklo_epi64(low01, low23);
-      out[4 * half + 1] = _mm256_unpackhi_epi64(low01, low23);
-      out[4 * half + 2] = _mm256_unpacklo_epi64(high01, high23);
-      out[4 * half + 3] = _mm256_unpackhi_epi64(high01, high23);
-    }
-  }
-
-  // The half-precision number at the beginning of eight rows. No gather, which is slow where its
-  // leaks are mended.
-  [[gnu::always_inline]] static inline __m256 halves(const std::byte* rows, std::int64_t stride) {
-    const auto row = [&](int r) {
-      int dword;
-      __builtin_memcpy(&dword, rows + r * stride, sizeof dword);
-      return _mm_cvtsi32_si128(dword);
-    };
-    const __m128i first =
-        _mm_unpacklo_epi32(_mm_unpacklo_epi16(row(0), row(1)), _mm_unpacklo_epi16(row(2), row(3)));
-    const __m128i last =
-        _mm_unpacklo_epi32(_mm_unpacklo_epi16(row(4), row(5)), _mm_unpacklo_epi16(row(6), row(7)));
-    return _mm256_cvtph_ps(_mm_unpacklo_epi64(first, last));
-  }
 };
-
-[[gnu::always_inline]] inline int dword(const void* bytes) {
-  int out;
-  __builtin_memcpy(&out, bytes, sizeof out);
-  return out;
-}
-
-[[gnu::always_inline]] inline float half(const std::byte* bytes) {
-  std::uint16_t out;
-  __builtin_memcpy(&out, bytes, sizeof out);
-  return _cvtsh_ss(out);
-}
 
 }  // namespace
 }  // namespace codespec

@@ -1,0 +1,236 @@
+// ggml's K-quants, blocks of 256 numbers in parts with a small scale each, in registers of 256
+// bits. As ymm.h, to be included by files of one instruction set each.
+//
+// Weights are unsigned as they are stored, which is what one factor of the instructions must be. A
+// block's sum, its parts times their scales, is exact in 32 bits.
+#pragma once
+
+#include "ymm.h"
+
+namespace codespec {
+namespace {
+
+// A column's block: a float, the scale; 256 signed bytes; their sums by 16, in 16 bits.
+constexpr int kStateBytesK = 292, kStateNumbers = 4, kStateSums = 260;
+
+inline float scale_of(const std::byte* state) {
+  float scale;
+  __builtin_memcpy(&scale, state, sizeof scale);
+  return scale;
+}
+
+// Bytes `a` and `b` of each dword, with their signs, as two numbers of 16 bits.
+[[gnu::always_inline]] inline __m256i pair(__m256i dwords, int a, int b) {
+  const __m256i first =
+      _mm256_setr_epi32(0, 4 << 8 | 4 << 24, 8 << 8 | 8 << 24, 12 << 8 | 12 << 24, 0,
+                        4 << 8 | 4 << 24, 8 << 8 | 8 << 24, 12 << 8 | 12 << 24);
+  const __m256i places = _mm256_or_si256(first, _mm256_set1_epi32(a << 8 | b << 24 | 0x00800080));
+  return _mm256_srai_epi16(_mm256_shuffle_epi8(dwords, places), 8);
+}
+
+// The products of eight rows and a column, as many pairs of 16 bits of each.
+template <int kPairs>
+[[gnu::always_inline]] inline __m256i dot_pairs(const __m256i* weights, const void* numbers) {
+  __m256i sum = _mm256_setzero_si256();
+#pragma GCC unroll 8
+  for (int i = 0; i < kPairs; ++i) {
+    const __m256i both = _mm256_set1_epi32(dword(static_cast<const std::byte*>(numbers) + 4 * i));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(weights[i], both));
+  }
+  return sum;
+}
+
+// Of an instruction set `Part` gives: `scale`, byte i of each row as sums are multiplied with it;
+// `add<N, kDwords, kMost>`, which adds a part's share to the sums of N columns, no weight above
+// kMost; kGroup, for the sums of how many columns there are registers.
+
+// Two scales in half precision, for scales and offsets of eight parts of 32; those, of 6 bits, in
+// 12 bytes; with kHigh the fifth bits of all numbers in 32 bytes, a bit of each for every part;
+// then four bits of each, two parts in 32 bytes.
+template <class Part, bool kHigh>
+struct Q45 : Groups<Q45<Part, kHigh>> {
+  static constexpr int kRows = 8, kColumns = 17, kParts = 8, kGroup = Part::kGroup;
+  static constexpr int kBlockBytes = kHigh ? 176 : 144, kStateBytes = kStateBytesK;
+  using Sums = __m256;
+
+  struct Weights {
+    __m256i bytes[kParts][8];
+    __m256i scales[kParts];
+    __m256i offsets[kParts / 2];  // of two parts in 16 bits each
+    __m256 scale, offset;         // their scales, that of the offsets negative
+  };
+
+  struct State {
+    float scale;
+    std::int16_t sums[kParts];
+  };
+
+  static State prepare(const std::byte* block) {
+    State out{scale_of(block), {}};
+    std::int16_t sums[2 * kParts];
+    __builtin_memcpy(sums, block + kStateSums, sizeof sums);
+    for (int s = 0; s < kParts; ++s) {
+      out.sums[s] = static_cast<std::int16_t>(sums[2 * s] + sums[2 * s + 1]);
+    }
+    return out;
+  }
+
+  [[gnu::noinline]] static Weights load(const std::byte* block, std::int64_t stride) {
+    Weights out;
+    load_scales(block, stride, out);
+    const __m256i four = _mm256_set1_epi8(15);
+    [[maybe_unused]] __m256i high[8];
+    if constexpr (kHigh) transpose32(block + 16, stride, high);
+#pragma GCC unroll 8
+    for (int i = 0; i < kParts; ++i) {  // 16 bytes: half of two parts
+      const int first = i / 2 * 2, half = i % 2;
+      __m256i both[4];
+      transpose16(block + (kHigh ? 48 : 16) + 16 * i, stride, both);
+#pragma GCC unroll 4
+      for (int t = 0; t < 4; ++t) {
+        __m256i low = _mm256_and_si256(both[t], four);
+        __m256i up = _mm256_and_si256(_mm256_srli_epi16(both[t], 4), four);
+        if constexpr (kHigh) {
+          const auto fifth = [&](int s) {  // bit s moved to the fifth, of each byte
+            const __m256i bits = high[4 * half + t];
+            return _mm256_and_si256(
+                s < 4 ? _mm256_slli_epi16(bits, 4 - s) : _mm256_srli_epi16(bits, s - 4),
+                _mm256_set1_epi8(16));
+          };
+          low = _mm256_or_si256(low, fifth(first));
+          up = _mm256_or_si256(up, fifth(first + 1));
+        }
+        out.bytes[first][4 * half + t] = low;
+        out.bytes[first + 1][4 * half + t] = up;
+      }
+    }
+    return out;
+  }
+
+  template <int N>
+  [[gnu::noinline]] static void multiply_group(const Weights& weights, const std::byte* column,
+                                               std::int64_t stride, const State* states,
+                                               __m256* sums) {
+    __m256i blocks[N]{};
+#pragma GCC unroll 1
+    for (int s = 0; s < kParts; ++s) {
+      Part::template add<N, 8, kHigh ? 31 : 15>(weights.bytes[s], weights.scales[s],
+                                                column + kStateNumbers + 32 * s, stride, blocks);
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+      const __m256i offsets = dot_pairs<kParts / 2>(weights.offsets, states[j].sums);
+      const __m256 block =
+          _mm256_fmadd_ps(_mm256_cvtepi32_ps(offsets), weights.offset,
+                          _mm256_mul_ps(_mm256_cvtepi32_ps(blocks[j]), weights.scale));
+      sums[j] = _mm256_fmadd_ps(block, _mm256_set1_ps(states[j].scale), sums[j]);
+    }
+  }
+
+ private:
+  // Of the 12 bytes, the first four have in their lower six bits the scales of parts 0 to 3, the
+  // next four the offsets; the last four the lower four bits of both for parts 4 to 7, whose upper
+  // two are those left over in the first eight.
+  [[gnu::always_inline]] static inline void load_scales(const std::byte* block, std::int64_t stride,
+                                                        Weights& out) {
+    __m256i head[4];
+    transpose16(block, stride, head);
+    const __m256i six = _mm256_set1_epi8(63), four = _mm256_set1_epi8(15),
+                  two = _mm256_set1_epi8(48);
+    const auto upper = [&](__m256i low, __m256i rest) {
+      return _mm256_or_si256(_mm256_and_si256(low, four),
+                             _mm256_and_si256(_mm256_srli_epi16(rest, 2), two));
+    };
+    const __m256i scales[2] = {_mm256_and_si256(head[1], six), upper(head[3], head[1])};
+    const __m256i offsets[2] = {_mm256_and_si256(head[2], six),
+                                upper(_mm256_srli_epi16(head[3], 4), head[2])};
+    out.scale = halves(block, stride);
+    out.offset = _mm256_sub_ps(_mm256_setzero_ps(), halves<true>(block, stride));
+#pragma GCC unroll 8
+    for (int s = 0; s < kParts; ++s) out.scales[s] = Part::scale(scales[s / 4], s % 4);
+#pragma GCC unroll 4
+    for (int i = 0; i < kParts / 2; ++i) {
+      out.offsets[i] = pair(offsets[i / 2], i % 2 * 2, i % 2 * 2 + 1);
+    }
+  }
+};
+
+// Four bits of each number in 128 bytes, two more in 64, sixteen signed scales of parts of 16, and
+// their scale in half precision; all numbers are 32 too large. In each half of the block the lower
+// four bits of 32 bytes are the first numbers, of the next 32 the second, then come the upper ones.
+template <class Part>
+struct Q6 : Groups<Q6<Part>> {
+  static constexpr int kRows = 8, kColumns = 17, kParts = 16, kGroup = Part::kGroup;
+  static constexpr int kBlockBytes = 210, kStateBytes = kStateBytesK;
+  using Sums = __m256;
+
+  struct Weights {
+    __m256i bytes[kParts][4];
+    __m256i scales[kParts];
+    __m256i both[kParts / 2];  // scales of two parts in 16 bits each
+    __m256 scale;
+  };
+
+  struct State {
+    float scale;
+  };
+
+  static State prepare(const std::byte* block) { return {scale_of(block)}; }
+
+  [[gnu::noinline]] static Weights load(const std::byte* block, std::int64_t stride) {
+    Weights out;
+    const __m256i four = _mm256_set1_epi8(15), two = _mm256_set1_epi8(48);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {  // 16 bytes of each kind: a part of each of four quarters
+      const int half = i / 2, part = 8 * half + i % 2, place = 16 * (i % 2);
+      __m256i first[4], second[4], high[4];
+      transpose16(block + 64 * half + place, stride, first);
+      transpose16(block + 64 * half + 32 + place, stride, second);
+      transpose16(block + 128 + 32 * half + place, stride, high);
+#pragma GCC unroll 4
+      for (int t = 0; t < 4; ++t) {
+        const auto put = [&](int quarter, __m256i low, __m256i up) {
+          out.bytes[part + 2 * quarter][t] =
+              _mm256_or_si256(_mm256_and_si256(low, four), _mm256_and_si256(up, two));
+        };
+        put(0, first[t], _mm256_slli_epi16(high[t], 4));
+        put(1, second[t], _mm256_slli_epi16(high[t], 2));
+        put(2, _mm256_srli_epi16(first[t], 4), high[t]);
+        put(3, _mm256_srli_epi16(second[t], 4), _mm256_srli_epi16(high[t], 2));
+      }
+    }
+    __m256i scales[4];
+    transpose16(block + 192, stride, scales);
+#pragma GCC unroll 16
+    for (int s = 0; s < kParts; ++s) out.scales[s] = Part::scale(scales[s / 4], s % 4);
+#pragma GCC unroll 8
+    for (int i = 0; i < kParts / 2; ++i) {
+      out.both[i] = pair(scales[i / 2], i % 2 * 2, i % 2 * 2 + 1);
+    }
+    // Four bytes of each row are read: the block's last ones, for nothing may lie behind it.
+    out.scale = halves<true>(block + 206, stride);
+    return out;
+  }
+
+  template <int N>
+  [[gnu::noinline]] static void multiply_group(const Weights& weights, const std::byte* column,
+                                               std::int64_t stride, const State* states,
+                                               __m256* sums) {
+    __m256i blocks[N]{};
+#pragma GCC unroll 1
+    for (int s = 0; s < kParts; ++s) {
+      Part::template add<N, 4, 63>(weights.bytes[s], weights.scales[s],
+                                   column + kStateNumbers + 16 * s, stride, blocks);
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+      const __m256i much = dot_pairs<kParts / 2>(weights.both, column + j * stride + kStateSums);
+      const __m256i block = _mm256_sub_epi32(blocks[j], _mm256_slli_epi32(much, 5));
+      const __m256 scale = _mm256_mul_ps(weights.scale, _mm256_set1_ps(states[j].scale));
+      sums[j] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(block), scale, sums[j]);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace codespec
