@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from codespec.backends.llama import LlamaTokenizer, load_model
-from codespec.backends.llama.loader import lib
+from codespec.backends.llama import LlamaTokenizer, kernels, load_model
+from codespec.backends.llama.loader import gpu_backend, lib
 from codespec.cli import main
 from codespec.cli.doctor.model import Speed, measure_speed
 from codespec.config import IndexSettings, load_settings, origins
@@ -49,6 +49,9 @@ def test_a_sound_installation(project):
     assert list(dict.fromkeys(f["area"] for f in found)) == areas
     assert not [f for f in found if f["level"] == "error"]
     assert any("it can fill in the middle" in m for m in of(found, "model", "ok"))
+    all_ours = gpu_backend() == "cpu" and bool(kernels.NAME)
+    words = "all its products are our own" if all_ours else "but for ties"
+    assert any(words in m for m in of(found, "model", "ok"))
     assert any("ms a token of the prompt" in m for m in of(found, "model", "ok"))
     assert any("has no index" in m for m in of(found, "index", "note"))
     assert any("does not run" in m for m in of(found, "daemon", "note"))
@@ -82,6 +85,11 @@ def test_for_people(project):
     result = CliRunner().invoke(main, ["doctor", str(project), "--quick"])
     assert result.exit_code == 0
     assert "codespec index" in result.output
+
+
+def test_states_of_fewer_digits_are_not_ours(project, monkeypatch):
+    monkeypatch.setenv("CODESPEC_MODEL_KV_TYPE", "q8_0")
+    assert any("but for ties" in m for m in of(doctor(project, "--quick"), "model", "ok"))
 
 
 def test_a_model_that_is_none(project, tmp_path):

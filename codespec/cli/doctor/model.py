@@ -7,11 +7,19 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
 import numpy as np
 
-from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
+from codespec.backends.llama import (
+    LlamaTarget,
+    LlamaTokenizer,
+    LoadedModel,
+    kernels,
+    load_model,
+)
+from codespec.backends.llama.loader import gpu_backend
 from codespec.backends.llama.memory import check_fits
 from codespec.cli.doctor.findings import Finding
 from codespec.config import Settings
@@ -59,6 +67,7 @@ def check(settings: Settings, *, measure: bool) -> tuple[list[Finding], str]:
         Finding("model", "ok", f"{info.name}: {size}{info.file_bytes / 1e6:.0f} MB, {info.path}")
     )
     found += _kind(info.name, info.fim is not None)
+    found.append(Finding("model", "ok", _exactness(settings, path)))
     try:
         check_fits(path, info.file_bytes)
     except ModelError as e:
@@ -85,6 +94,13 @@ def _kind(name: str, fim: bool) -> Iterator[Finding]:
             "by its name it is made for conversation, which completes code worse",
             "Choose the base model of the same family.",
         )
+
+
+def _exactness(settings: Settings, path: Path) -> str:
+    ours = gpu_backend() == "cpu" and settings.model.kv_type == "f16"
+    if ours and kernels.share_in(path).is_all:
+        return "all its products are our own: with drafts it says what it says without"
+    return "with drafts it says what it says without, but for ties in the last digits"
 
 
 def _measured(settings: Settings) -> Iterator[Finding]:
