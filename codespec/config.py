@@ -216,7 +216,8 @@ def _resolve(
                 try:
                     msgspec.convert({key: value}, _SECTIONS[section], strict=False)
                 except msgspec.ValidationError as e:
-                    raise ConfigError(f"{origin}: {section}.{key} = {value!r}: {e}") from None
+                    why = str(e).partition(" - at ")[0]
+                    raise ConfigError(f"{origin}: {section}.{key} = {value!r}: {why}") from None
                 found[section, key] = (value, origin)
     return found
 

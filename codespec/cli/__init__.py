@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from codespec import __version__
-from codespec.errors import CodespecError
+from codespec.errors import CodespecError, InputError
 
 _COMMANDS = {
     "complete": "Complete code at a position of a file.",
@@ -94,7 +94,9 @@ def model_options(f: Callable[..., Any]) -> Callable[..., Any]:
         help='GGUF of the draft model; "none": no draft model.',
     )(f)
     return click.option(
-        "--model", metavar="FILE", help="GGUF of the target model (default: the bundled one)."
+        "--model",
+        metavar="FILE",
+        help="GGUF of the target model (default: that of the settings, or the bundled one).",
     )(f)
 
 
@@ -109,6 +111,13 @@ def model_settings(model: str | None, draft_model: str | None) -> dict[str, dict
     if draft_model is not None:
         values["draft"] = "" if draft_model == "none" else _in_full(draft_model)
     return {"model": values} if values else {}
+
+
+def check_folder(folder: Path) -> None:
+    """Raises: InputError."""
+    if not folder.is_dir():
+        why = "a file, not a folder" if folder.exists() else "no such folder"
+        raise InputError(f"{folder}: {why}", "Give the folder of a workspace.")
 
 
 def _in_full(file: str) -> str:

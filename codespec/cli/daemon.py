@@ -145,6 +145,10 @@ def _show(report: StatusReport, as_json: bool) -> None:
         click.echo(f"{report.state}{f': {report.reason}' if report.reason else ''}")
         if report.hint:
             click.echo(f"  {report.hint}")
+        if report.state == "failed":
+            click.echo(
+                "  The model of your settings: codespec daemon restart; another: start --model"
+            )
         if report.model:
             click.echo(f"model     {report.model} on {report.backend} ({report.model_path})")
         click.echo(f"daemon    {report.version}, process {report.pid}, up {report.uptime_s:.0f} s")

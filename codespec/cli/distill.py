@@ -18,9 +18,9 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from codespec.cli import model_settings, print_json
+from codespec.cli import check_folder, model_settings, print_json
 from codespec.config import load_settings
-from codespec.errors import ConfigError, InputError
+from codespec.errors import ConfigError
 from codespec.models.drafts import DraftRecord
 from codespec.processes import NICENESS, module_command
 
@@ -102,8 +102,7 @@ def command(
     from codespec.train.distill.job import Job
     from codespec.train.distill.stages import Plan
 
-    if not workspace.is_dir():
-        raise InputError(f"{workspace}: no such folder", "Give the folder of a workspace.")
+    check_folder(workspace)
     job = Job(load_settings(model_settings(target, None)), workspace)
     if ask == "stop":
         asked = job.ask_to_stop()

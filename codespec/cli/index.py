@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from codespec.cli import index_jobs, index_reports, model_options, model_settings
+from codespec.cli import check_folder, index_jobs, index_reports, model_options, model_settings
 from codespec.config import load_settings
-from codespec.errors import InputError
 
 
 @click.command()
@@ -51,8 +50,7 @@ def command(
         index_reports.print_pruned(settings.index.max_cache_bytes, as_json)
         return
     root = path or Path()
-    if not root.is_dir():
-        raise InputError(f"{root}: no such folder", "Give the folder of a workspace.")
+    check_folder(root)
     if symbols is not None:
         sys.exit(index_reports.print_symbols(root, symbols, as_json))
     if not in_process:

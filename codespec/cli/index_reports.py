@@ -41,14 +41,19 @@ def print_status(path: Path | None, as_json: bool) -> None:
     for s in found:
         click.echo(s.root or s.folder)
         click.echo(f"  {s.problem}" if s.problem else "  sound")
+        n_segments = _counted(s.n_segments, "segment", "segments")
         click.echo(
             f"  {s.n_files} files, {s.n_tokens:,} tokens, {s.n_bytes / 1e6:.1f} MB in "
-            f"{s.n_segments} segments, tokenizer {s.tokenizer[:12] or 'unknown'}"
+            f"{n_segments}, tokenizer {s.tokenizer[:12] or 'unknown'}"
         )
         changed = f"changed {_ago(s.age_s)}, " if s.root else ""
         click.echo(f"  {changed}used {_ago(s.unused_s)}")
     total = sum(s.n_bytes for s in found)
-    click.echo(f"{len(found)} indexes, {total / 1e6:.1f} MB")
+    click.echo(f"{_counted(len(found), 'index', 'indexes')}, {total / 1e6:.1f} MB")
+
+
+def _counted(n: int, one: str, many: str) -> str:
+    return f"{n} {one if n == 1 else many}"
 
 
 def print_pruned(max_bytes: int, as_json: bool) -> None:
@@ -93,7 +98,8 @@ def verify(path: Path, repair: bool, as_json: bool) -> bool:
         for d in damaged:
             click.echo(f"damaged: {d['file']}: {d['what']}")
         state = f"{len(damaged)} damaged" if damaged else "sound"
-        click.echo(f"{path}: {len(folders)} indexes, {n_segments} segments: {state}")
+        n_indexes = _counted(len(folders), "index", "indexes")
+        click.echo(f"{path}: {n_indexes}, {_counted(n_segments, 'segment', 'segments')}: {state}")
     return bool(damaged)
 
 

@@ -89,7 +89,8 @@ def read_keys(file: Path) -> tuple[str, ...]:
     try:
         lines = [line.strip() for line in file.read_text("utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as e:
-        raise ConfigError(f"cannot read the keys in {file}: {e}", hint) from None
+        why = e.strerror if isinstance(e, OSError) else "no text in UTF-8"
+        raise ConfigError(f"cannot read the keys in {file}: {why}", hint) from None
     keys = tuple(line for line in lines if line and not line.startswith("#"))
     if not keys or min(map(len, keys)) < _MIN_KEY_CHARS:
         raise ConfigError(f"{file} needs keys of {_MIN_KEY_CHARS} characters or more", hint)
@@ -110,6 +111,8 @@ def listen(host: str, port: int, access: Access) -> socket.socket:
         # answer's body waits for the acknowledgement of its head, 40 ms.
         return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, listener.detach())
     except OSError as e:
+        # What asyncio and socket add to it is the address again.
+        why = os.strerror(e.errno) if e.errno and e.errno > 0 else e.strerror
         raise ConfigError(
-            f"cannot listen on {host}, port {port}: {e.strerror}", "Choose another: --port N"
+            f"cannot listen on {host}, port {port}: {why}", "Choose another: --port N"
         ) from None

@@ -238,6 +238,8 @@ def test_mistaken_settings(tmp_path, repository):
     assert "max_token" in message
     assert 'Did you mean "completion.max_tokens"?' in message
     assert "CODESPEC_MODELS_TARGET" in error("index", repository, CODESPEC_MODELS_TARGET="x")
+    message = error("index", repository, CODESPEC_COMPLETION_MAX_TOKENS="x").splitlines()[0]
+    assert message.endswith("completion.max_tokens = 'x': Expected `int`, got `str`")
     assert "unknown drafter" in error("complete", place, "--drafters", "lokup")
 
 
@@ -253,5 +255,7 @@ def test_an_unwritable_cache_folder_is_named(tmp_path, repository):
 
 def test_index_of_nothing(tmp_path):
     assert "no such folder" in error("index", tmp_path / "none")
+    (tmp_path / "a.py").write_text("x = 1\n")
+    assert "a file, not a folder" in error("index", tmp_path / "a.py")
     (tmp_path / "empty").mkdir()
     assert json.loads(codespec("index", tmp_path / "empty", "--json")[0])["n_files"] == 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -267,6 +269,15 @@ def test_a_damaged_model_is_a_clear_failure(home: Home, tmp_path: Path) -> None:
     assert report.reason
     assert report.hint
     assert is_alive(report.pid)
+    done = subprocess.run(
+        [sys.executable, "-m", "codespec", "daemon", "start", "--model", str(cut)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert report.reason in done.stdout
+    assert "codespec daemon restart" in done.stdout
 
 
 def test_over_tcp_with_a_key(home: Home) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -117,9 +118,9 @@ def test_with_keys_one_of_them_is_needed(home) -> None:
     [
         (["--host", "0.0.0.0"], "a key is needed"),
         (["--host", "::"], "a key is needed"),
-        (["--key-file", "none"], "cannot read the keys"),
+        (["--key-file", "none"], f"the keys in none: {os.strerror(errno.ENOENT)}\n"),
         (["--key-file", "short"], "16 characters"),
-        (["--port", "taken"], "--port N"),
+        (["--port", "taken"], f": {os.strerror(errno.EADDRINUSE)}\n"),
     ],
 )
 def test_it_does_not_start(home, options, words) -> None:
