@@ -20,8 +20,25 @@ from .install import Neovim
 from .screen import GHOST_RGB, svg
 from .test_suggestions import CODE, OPEN, TAB
 
-ROWS, COLUMNS = 16, 72
+ROWS, COLUMNS = 19, 72
 GHOST = f"{GHOST_RGB:06x}"
+
+STACK = """\
+class Stack:
+    def __init__(self):
+        self.items = []
+
+    def push(self, item):
+        self.items.append(item)
+
+    def pop(self):
+        return self.items.pop()
+
+    def __len__(self):
+
+
+stack = Stack()
+"""
 
 
 class Terminal:
@@ -87,7 +104,6 @@ def test_in_a_terminal(terminal: Terminal, artifacts: Path) -> None:
     terminal.process.send(OPEN)
     terminal.wait(lambda: terminal.ghost)
     shown = terminal.lines
-    (artifacts / "neovim.svg").write_text(terminal.picture())
     (artifacts / "neovim.txt").write_text("\n".join(shown) + "\n")
     # The cursor stands before the ghost text, not behind it.
     assert (terminal.screen.cursor.y, terminal.screen.cursor.x) == (4, len("    with open("))
@@ -100,3 +116,17 @@ def test_in_a_terminal(terminal: Terminal, artifacts: Path) -> None:
     assert terminal.screen.cursor.x == len(shown[last])
     terminal.process.send("\x1b:qall!\r")
     terminal.process.expect(pexpect.EOF)
+
+
+def test_the_picture_in_the_documentation(newest: Neovim, desk: Desk, artifacts: Path) -> None:
+    """Made anew, for whoever looks at it and copies it to editor-plugins/neovim/doc."""
+    before = STACK.index("def __len__")
+    terminal = Terminal(newest, desk, str(desk.file("stack.py", STACK)))
+    try:
+        terminal.wait(lambda: "stack = Stack()" in terminal.lines)
+        terminal.process.send(f":{STACK[:before].count(chr(10)) + 1}\rA\r")
+        terminal.wait(lambda: terminal.ghost)
+        (artifacts / "neovim.svg").write_text(terminal.picture())
+    finally:
+        terminal.process.close(force=True)
+        wait_until_gone(terminal.process.pid)
