@@ -108,7 +108,8 @@ def print_model_rows(rows: list[dict[str, Any]]) -> None:
         "of the ideal",
     )
     for column in columns:
-        table.add_column(column, justify="right" if column else "left")
+        # The names of the ways are what two lines may differ in.
+        table.add_column(column, justify="right" if column else "left", no_wrap=not column)
     for row in rows:
         table.add_row(
             row["config"],
@@ -127,7 +128,8 @@ def print_rows(rows: list[dict[str, Any]]) -> None:
     table = Table(title=f"{first['n_hunks']} hunks, {first['n_tokens']} tokens, {first['curve']}")
     columns = ("", "tokens a pass", "drafted a pass", "speed-up", "of the ideal", "accepted")
     for column in columns:
-        table.add_column(column, justify="right" if column else "left")
+        # The names of the ways are what two lines may differ in.
+        table.add_column(column, justify="right" if column else "left", no_wrap=not column)
     for row in rows:
         share = row["accepted"] / row["n_drafted"] if row["n_drafted"] else 0.0
         table.add_row(

@@ -24,7 +24,7 @@ from codespec_bench.reference import (
     automaton_of,
 )
 from codespec_bench.replay import CONFIGS, Replay
-from codespec_bench.replay_report import load_curve, print_model_rows, run_model
+from codespec_bench.replay_report import load_curve, print_model_rows, print_rows, run_model
 
 TOKENIZER = ByteTokenizer()
 SHARED = """def shared(first, second):
@@ -196,3 +196,14 @@ def test_a_real_model_completes_the_edits(repository):
     assert by["codespec"]["equal_texts"] == 1.0
     assert by["codespec"]["accepted"] <= by["codespec"]["n_drafted"]
     print_model_rows(rows)
+
+
+def test_the_table_tells_all_ways_apart_on_a_narrow_terminal(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    figures = {"n_hunks": 2, "n_tokens": 171, "curve": "cpu-500m-q8", "mat": 12.06}
+    figures |= {"drafted_per_pass": 13.12, "speedup": 10.4, "share_of_ideal": 1.0}
+    names = [*CONFIGS, "ideal"]
+    print_rows([{"config": n, "accepted": 8, "n_drafted": 8, **figures} for n in names])
+    printed = capsys.readouterr().out.split()
+    assert "suffix-trie-tree" in names
+    assert all(name in printed for name in names)
