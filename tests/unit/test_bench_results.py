@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 
 from bench import compare, gate, results
 from codespec.cli import main
+from codespec.cli.bench.results import deliver
 from codespec.errors import InputError
 
 RUN = {"bench": "replay", "config": "codespec", "curve": "cpu", "n_hunks": 3, "mat": 2.0}
@@ -99,3 +101,18 @@ def test_the_gate_on_the_command_line(tmp_path: Path) -> None:
     failed = CliRunner().invoke(main, args)
     assert failed.exit_code == 1
     assert "replay codespec cpu n_hunks=3: mat 2 -> 1" in failed.output
+
+
+def test_a_file_that_cannot_be_written_is_named_before_anything_is_measured(tmp_path: Path) -> None:
+    file = tmp_path / "none" / "rows.jsonl"
+    done = CliRunner().invoke(main, ["bench", "hop", "--output", str(file)])
+    assert done.exit_code == 2
+    assert "cannot be written" in done.output
+
+
+def test_figures_that_cannot_be_kept_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InputError):
+        deliver("hop", [{"ms": 5.0}], True, tmp_path / "gone" / "rows.jsonl", print)
+    assert json.loads(capsys.readouterr().out)["ms"] == 5.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,20 @@ import click
 from codespec.cli import print_json
 
 
+def _can_be_written(_: click.Context, __: click.Parameter, file: Path | None) -> Path | None:
+    """Said at once, not after the measurements."""
+    if file is not None and not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise click.BadParameter(f"{file} cannot be written")
+    return file
+
+
 def result_options(f: Callable[..., Any]) -> Callable[..., Any]:
     """--json and --output, for every benchmark; as_json and output."""
     f = click.option(
         "--output",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
+        callback=_can_be_written,
         help="Also append the results to a file of JSON lines, for `bench compare` and `report`.",
     )(f)
     return click.option("--json", "as_json", is_flag=True, help="One line of JSON a result.")(f)
@@ -36,10 +45,10 @@ def deliver(
     from codespec_bench import results  # pyright: ignore[reportMissingImports]
 
     found: list[dict[str, Any]] = results.stamped(bench, rows)
+    if as_json:
+        for row in found:
+            print_json(row)
+    else:
+        show(found)
     if output is not None:
         results.append(output, found)
-    if not as_json:
-        show(found)
-        return
-    for row in found:
-        print_json(row)
