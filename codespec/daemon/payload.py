@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from codespec.daemon.wire import MAX_REQUEST_BYTES, WireError, too_large
+from codespec.daemon.wire import MAX_REQUEST_BYTES, WireError, decode, too_large
 from codespec.requests import Completion, CompletionRequest
 from codespec.types import Finish
 
@@ -32,18 +32,12 @@ def pack(value: CompletionRequest | Completion) -> msgspec.Raw:
 
 def unpack_request(raw: msgspec.Raw) -> CompletionRequest:
     """Raises: WireError."""
-    try:
-        return _request_decoder.decode(raw)
-    except (msgspec.DecodeError, ValueError) as e:
-        raise WireError(f"not a completion request: {_words(e)}") from None
+    return decode(raw, _request_decoder, "a completion request")
 
 
 def unpack_completion(raw: msgspec.Raw) -> Completion:
     """Raises: WireError."""
-    try:
-        return _completion_decoder.decode(raw)
-    except (msgspec.DecodeError, ValueError) as e:
-        raise WireError(f"not a completion: {_words(e)}") from None
+    return decode(raw, _completion_decoder, "a completion")
 
 
 def empty(request: CompletionRequest, finish: Finish, reason: str) -> Completion:
@@ -54,8 +48,3 @@ def empty(request: CompletionRequest, finish: Finish, reason: str) -> Completion
         request_id=request.request_id,
         reason=reason,
     )
-
-
-def _words(e: Exception) -> str:
-    # Messages of decoding errors name fields; those of others might quote text.
-    return str(e) if isinstance(e, msgspec.DecodeError) else type(e).__name__

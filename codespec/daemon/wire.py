@@ -251,14 +251,19 @@ def _body_length(header: bytes, max_bytes: int) -> int:
     return n_bytes
 
 
-def _decode(body: bytes, decoder: msgspec.msgpack.Decoder[T]) -> T:
+def decode(
+    body: bytes | msgspec.Raw,
+    decoder: msgspec.msgpack.Decoder[T],
+    what: str = "a message of this protocol",
+) -> T:
+    """Raises: WireError, which says that this is not `what`, and why."""
     try:
         return decoder.decode(body)
     # UnicodeDecodeError: a string that is not UTF-8; RecursionError: nesting without end.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         # The message of `e` names fields, types and at most an unknown tag, never text.
         detail = str(e) if isinstance(e, msgspec.DecodeError) else type(e).__name__
-        raise WireError(f"not a message of this protocol: {detail}") from None
+        raise WireError(f"not {what}: {detail}") from None
 
 
 async def read(
@@ -281,7 +286,7 @@ async def read(
         body = await stream.readexactly(n_bytes)
     except asyncio.IncompleteReadError:
         raise WireError("the connection ended within a frame") from None
-    return _decode(body, decoder)
+    return decode(body, decoder)
 
 
 def read_blocking(receive: Callable[[int], bytes], decoder: msgspec.msgpack.Decoder[T]) -> T | None:
@@ -293,7 +298,7 @@ def read_blocking(receive: Callable[[int], bytes], decoder: msgspec.msgpack.Deco
         n_bytes = _body_length(header, MAX_FRAME_BYTES)
         body = _receive_exactly(receive, n_bytes)
         if len(body) == n_bytes:
-            return _decode(body, decoder)
+            return decode(body, decoder)
     raise WireError("the connection ended within a frame")
 
 
