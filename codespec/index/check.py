@@ -56,18 +56,13 @@ def segment_damage(store: Store, entry: SegmentEntry) -> list[Damage]:
     return found
 
 
-def settle_marks(store: Store, entries: Collection[SegmentEntry]) -> list[Damage]:
-    """Look at the segments that readers found damage in. Needs the `writing` lock, as it takes
-    away damaged files and all marks. Returns: what is wrong."""
-    found: list[Damage] = []
+def settle_marks(store: Store, entries: Collection[SegmentEntry]) -> None:
+    """Look at the segments that readers found damage in, and take away damaged files and all
+    marks. Needs the `writing` lock."""
     for name in store.marked_damaged():
-        for entry in entries:
-            if entry.name == name:
-                found += segment_damage(store, entry)
-        if any(damage.segment == name for damage in found):
+        if any(segment_damage(store, entry) for entry in entries if entry.name == name):
             _remove(store, name)
         store.unmark(name)
-    return found
 
 
 def discard(store: Store, damages: Collection[Damage]) -> None:

@@ -72,7 +72,7 @@ local function server_changed()
   local said = client.status
   local is_ready = said ~= nil and not said.busy and said.kind == 'Normal'
   if is_ready and not was_ready then
-    vim.schedule(focus)
+      vim.schedule(focus)
     if own() then
       -- Text typed before had no answer.
       vim.schedule(inline.refresh)
@@ -132,7 +132,7 @@ function M.start(again)
     on('InsertEnter', function()
       -- The cursor takes its place only after this event.
       vim.schedule(inline.refresh)
-    vim.schedule(focus)
+      vim.schedule(focus)
     end)
     on({ 'InsertLeave', 'BufLeave', 'WinLeave' }, inline.leave)
   end
