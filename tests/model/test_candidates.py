@@ -11,20 +11,10 @@ import pytest
 from codespec.drafters.chain import DraftChain
 from codespec.engine.candidates import Branch, OtherFirstToken, decode_side_by_side
 from codespec.engine.completer import Completer, Limits
-from codespec.engine.local import LocalEngine
 from codespec.requests import CompletionRequest
 from codespec.sampling import Sampler
 
 N_PLACES, N_TOKENS = 12, 12
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory, model_options):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CODESPEC_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        engine = LocalEngine(model_options)
-        yield engine
-        engine.close()
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from codespec.backends.llama import GrammarMask, load_model
-from codespec.engine.local import LocalEngine
 from codespec.errors import InputError
 from codespec.models.registry import BUNDLED_TARGET, bundled
 from codespec.requests import CompletionRequest
@@ -19,15 +18,6 @@ root ::= "[" item (", " item){0,3} "]"
 item ::= [0-9]+ | "\"" [a-z]{1,6} "\""
 """
 MATCHES = re.compile(r'\[(\d+|"[a-z]{1,6}")(, (\d+|"[a-z]{1,6}")){0,3}\]')
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory, model_options):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CODESPEC_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        engine = LocalEngine(model_options)
-        yield engine
-        engine.close()
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])

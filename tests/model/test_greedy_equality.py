@@ -17,11 +17,10 @@ import pytest
 
 from codespec.backends.checkpoints import Checkpoints
 from codespec.backends.llama import kernels
-from codespec.drafters.cost import CostCurve
 from codespec.engine.local import LocalEngine
 from codespec.requests import CompletionRequest
 from codespec.types import NO_DRAFT, CancelledError, Draft, SamplingParams
-from tests.drafters import tree
+from tests.drafters import draft_much, tree
 
 N_POSITIONS = 200
 N_TOKENS = 24
@@ -40,11 +39,6 @@ def engine(request, tmp_path_factory, model_options):
         yield engine
         engine.close()
         kernels.use(True)
-
-
-def draft_much(engine):
-    """As if wide passes cost little: many drafts, and trees. Real passes will say otherwise."""
-    engine.curve.become(CostCurve({1: 1.0, 33: 1.1}))
 
 
 def positions():

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from codespec.backends.checkpoints import Checkpoints
-from codespec.drafters.cost import CostCurve
-from codespec.engine.local import LocalEngine
 from codespec.requests import CompletionRequest
 from codespec.types import SamplingParams
+from tests.drafters import draft_much
 
 FILES = ("argparse.py", "tarfile.py", "json/decoder.py", "statistics.py")
 LAWS = {
@@ -25,15 +24,10 @@ LAWS = {
 }
 
 
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory, model_options):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CODESPEC_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        engine = LocalEngine(model_options)
-        # As if wide passes cost little: many drafts, and trees.
-        engine.curve.become(CostCurve({1: 1.0, 33: 1.1}))
-        yield engine
-        engine.close()
+@pytest.fixture
+def engine(engine):
+    draft_much(engine)
+    return engine
 
 
 def places(n):
