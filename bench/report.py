@@ -102,30 +102,30 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
 
 
-def _grouped(rows: Sequence[Row], group: str, name: str, value: str) -> dict[str, dict[str, float]]:
+def _grouped(rows: Sequence[Row], group: str, value: str) -> dict[str, dict[str, float]]:
     out: dict[str, dict[str, float]] = {}
     for row in rows:
-        if value in row and name in row:
-            out.setdefault(str(row.get(group, "")), {})[str(row[name])] = float(row[value])
+        if value in row and "config" in row:
+            out.setdefault(str(row.get(group, "")), {})[str(row["config"])] = float(row[value])
     return out
 
 
 def _speed(rows: Sequence[Row]) -> Plots:
-    groups = _grouped(rows, "curve", "config", "speedup")
+    groups = _grouped(rows, "curve", "speedup")
     if groups:
         plot = plots.bars(groups, "speed in units of plain decoding", 1.0)
         yield "Each way of drafting, with the true text in place of a model", plot
 
 
 def _model_speed(rows: Sequence[Row]) -> Plots:
-    groups = _grouped(rows, "model", "config", "speedup")
+    groups = _grouped(rows, "model", "speedup")
     if groups:
         plot = plots.bars(groups, "speed in units of plain decoding", 1.0)
         yield "Whole completions by the model on the clock; the ideal is computed", plot
 
 
 def _peers(rows: Sequence[Row]) -> Plots:
-    groups = _grouped(rows, "workload", "config", "ratio_to_plain")
+    groups = _grouped(rows, "workload", "ratio_to_plain")
     if groups:
         plot = plots.bars(groups, "tokens a second in units of plain decoding", 1.0)
         yield "The same requests to the same model", plot
