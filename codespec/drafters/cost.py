@@ -1,7 +1,7 @@
 """What a pass over n tokens costs on this machine, and the width that pays best.
 
-A pass is not free in n: on a CPU eight tokens can cost four times as much as one, with steps where
-kernels change. Drafting more than pays makes decoding slower than not drafting at all, so the
+A pass is not free in n: on a CPU eight tokens cost two to five times as much as one, with steps
+where kernels change. Drafting more than pays makes decoding slower than not drafting at all, so the
 width is chosen by the curve T(n), measured (`measure.py`) and then refined by every real pass.
 """
 

@@ -1,5 +1,5 @@
 """Drafts from text that already exists: this document before and after the cursor, the workspace's
-other files, other open documents, recent edits. The longest and most consistent match wins."""
+other files, other open documents, recent edits. What they say is weighed together (`Planner`)."""
 
 from __future__ import annotations
 

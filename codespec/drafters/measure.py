@@ -19,7 +19,7 @@ from codespec.drafters.cost import ContextSlope, CostCurve
 from codespec.types import NO_DRAFT, CancelledError, Draft, ModelInfo, TargetModel, Tokens
 
 MEASURED_AT = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 24, 32)
-"""On both sides of every known step: GEMM kernels of llama.cpp change at 4, 8 and 16 tokens."""
+"""On both sides of known steps: llama.cpp's kernels change at 4, 8 and 16 tokens, ours at 17."""
 
 SHORT, LONG = 64, 1024
 """Context lengths in tokens; behind the longer one, only what is needed for the slope."""

@@ -73,7 +73,7 @@ class BranchingTarget(TargetModel, Protocol):
 
 @dataclass(slots=True)
 class Branch:
-    """tokens: its output so far, as of `Completer.run`. finish: "" while it goes on."""
+    """tokens: its output so far, as of `Completer.run`. finish: None while it goes on."""
 
     sampler: Sampler
     stop: Stop
