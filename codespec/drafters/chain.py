@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeGuard, TypeVar
 from codespec.drafters.cost import FLAT, CostCurve, best_width
 from codespec.drafters.worth import Worth
 from codespec.tree import limit_leaves, path_probs, prefix
-from codespec.types import NO_DRAFT, Context, Draft, Drafter, Tokens, Verdict
+from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Drafter, Tokens, Verdict
 from codespec.verify import wellformed
 
 log = logging.getLogger(__name__)
@@ -66,15 +66,34 @@ class DraftChain:
         self._max_leaves = max_leaves
         self._curve = curve
         self._worth = worth
+        self._context: Context | None = None  # of a request whose members have not begun
+        self._begin_ms = 0.0  # what that took, until it is part of an asking
         self._took_ms: float | None = None  # to ask for the last draft; None: nobody was asked
         self._active: list[Drafter] = []
         self._proposed: dict[int, Draft] = {}
 
     def begin(self, context: Context) -> None:
+        """The members begin when they are first asked, if that is not before the first pass: to
+        look for what they may draft from takes as long as some askings."""
         self._active = list(self.drafters)
         self._proposed = {}
+        self._context = context
+        if self._worth is None or self._worth.is_asking:
+            self._begin_members(NO_TOKENS)
+
+    def _begin_members(self, emitted: Tokens) -> None:
+        """emitted: since the request began."""
+        context, self._context = self._context, None
+        if context is None:
+            return
+        start = time.perf_counter()
         for drafter in self.drafters:
             self._guarded(drafter, drafter.begin, context)
+        if len(emitted):
+            said = Verdict(tuple(emitted.tolist()), ())
+            for drafter in tuple(self._active):
+                self._guarded(drafter, drafter.observe, emitted, NO_DRAFT, said)
+        self._begin_ms = (time.perf_counter() - start) * 1e3
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         self._proposed = {}
@@ -83,9 +102,11 @@ class DraftChain:
             return NO_DRAFT
         if self._worth is not None and not self._worth.ask():
             return NO_DRAFT
+        self._begin_members(emitted)
         start = time.perf_counter()
         draft = self._ask(emitted, n_max)
-        self._took_ms = (time.perf_counter() - start) * 1e3
+        self._took_ms = self._begin_ms + (time.perf_counter() - start) * 1e3
+        self._begin_ms = 0.0
         return draft
 
     def _ask(self, emitted: Tokens, n_max: int) -> Draft:
@@ -99,6 +120,8 @@ class DraftChain:
         """A member that proposed something is told what became of that."""
         if self._worth is not None and self._took_ms is not None:
             self._worth.learn(self._took_ms, len(draft), len(verdict.path))
+        if self._context is not None:
+            return
         for drafter in tuple(self._active):
             proposed = self._proposed.get(id(drafter), draft)
             self._guarded(drafter, drafter.observe, emitted, proposed, verdict)

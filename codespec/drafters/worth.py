@@ -22,8 +22,10 @@ _OUTLIER = 4.0
 # Askings before the first is left out, and the margin in standard errors of the mean gain.
 _FEWEST = 10
 _MARGIN = 0.5
-# Most passes to go without asking, after ever longer times that it did not pay.
-_MOST = 7
+# Most passes to go without asking, after ever longer times that it did not pay, and askings in a
+# row of each trial after them: the first one of a request takes as long as some passes.
+_MOST = 255
+_TRIAL = 8
 
 
 class Worth:
@@ -36,7 +38,12 @@ class Worth:
         self._curve = curve
         self._cost_ms = self._gain_ms = self._variance = 0.0
         self._n_asked = 0
-        self._pause = self._n_left = 0
+        self._pause = self._n_left = self._n_tried = 0
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether `ask` will say yes."""
+        return self._n_left == 0
 
     def ask(self) -> bool:
         """Whether to ask before the pass that comes."""
@@ -60,6 +67,9 @@ class Worth:
         self._variance = (1 - weight) * (self._variance + weight * surprise**2)
         most_ms = self._gain_ms + _MARGIN * math.sqrt(weight * self._variance)
         if self._cost_ms < _NEGLIGIBLE * plain_ms or most_ms >= self._cost_ms:
-            self._pause = 0
-        elif self._n_asked >= _FEWEST:
+            self._pause = self._n_tried = 0
+            return
+        self._n_tried += 1
+        if self._n_asked >= _FEWEST and self._n_tried >= _TRIAL:
+            self._n_tried = 0
             self._pause = self._n_left = min(2 * self._pause + 1, _MOST)
