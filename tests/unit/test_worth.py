@@ -19,10 +19,11 @@ class Counting:
 
     def __init__(self) -> None:
         self.n_asked = 0
-        self.told: list[int] | None = None  # since the request began; None: it did not
+        self.has_begun = False
+        self.told: list[int] = []
 
     def begin(self, context: Context) -> None:
-        self.told = []
+        self.has_begun, self.told = True, []
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         self.n_asked += 1
@@ -95,7 +96,7 @@ def test_a_chain_asks_nobody_where_it_does_not_pay():
     chain.observe(NO_TOKENS, draft, Verdict((3,), ()))
     assert draft is NO_DRAFT
     assert member.n_asked == 0
-    assert member.told is None
+    assert not member.has_begun
 
 
 def test_a_member_asked_late_in_a_request_knows_what_was_said():
@@ -106,10 +107,10 @@ def test_a_member_asked_late_in_a_request_knows_what_was_said():
     chain = DraftChain([member], n_vocab=10, worth=worth)
     chain.begin(Context(NO_TOKENS))
     said: list[int] = []
-    while member.told is None:
-        emitted = np.array(said, np.int32)
-        draft = chain.propose(emitted, 4)
-        known = None if member.told is None else list(member.told)
+    known: list[int] = []
+    while not member.has_begun:
+        draft = chain.propose(np.array(said, np.int32), 4)
+        known = list(member.told)
         said.append(len(said) % 10)
         chain.observe(np.array(said, np.int32), draft, Verdict((said[-1],), ()))
     assert len(said) > 1
