@@ -103,6 +103,9 @@ class DraftingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """In order of preference; (): plain decoding."""
     max_width: int = 16
     """Most drafted tokens verified in one pass."""
+    adaptive: bool = True
+    """Whether drafters are asked seldom where that has not paid: of the smallest models a pass
+    takes no longer than asking."""
 
 
 class IndexSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -48,7 +48,7 @@ class Drafting:
         self._models = models
         self._target = target
         info = target.context.info
-        self._worth = Worth(target.pace.curve)
+        self._worth = Worth(target.pace.curve) if settings.drafting.adaptive else None
         self._planners = Planners(
             token_kinds(tokenizer),
             f"{info.name}:{info.file_bytes}",
