@@ -83,7 +83,7 @@ def _without_punctuation(line: str, place: Place) -> str:
 def _repeats(lines: list[str], following: list[tuple[int, str]]) -> bool:
     """Whether lines are the ones that follow, or begin with one that will not stand twice."""
     squeezed = [_squeezed(line) for line in lines]
-    if tells(lines[0]) and squeezed[0] == following[0]:
+    if tells(lines[0]) and squeezed[0][1] == following[0][1]:
         return True
     return following[: len(lines)] == squeezed and any(map(has_words, lines))
 
