@@ -85,13 +85,20 @@ def test_one_interruption_changes_nothing():
     assert passes(worth, 50, took_ms=0.01, n_drafted=0, n_accepted=0) == 50
 
 
-def test_a_chain_asks_nobody_where_it_does_not_pay():
-    worth, member = Worth(CURVE), Counting()
+def given_up(member: Counting) -> DraftChain:
+    """A chain at the beginning of a request, when asking has not paid."""
+    worth = Worth(CURVE)
     passes(worth, 100, took_ms=0.1, n_drafted=0, n_accepted=0)
     while worth.ask():
         worth.learn(0.1, 0, 0)
     chain = DraftChain([member], n_vocab=10, worth=worth)
     chain.begin(Context(NO_TOKENS))
+    return chain
+
+
+def test_a_chain_asks_nobody_where_it_does_not_pay():
+    member = Counting()
+    chain = given_up(member)
     draft = chain.propose(NO_TOKENS, 4)
     chain.observe(NO_TOKENS, draft, Verdict((3,), ()))
     assert draft is NO_DRAFT
@@ -100,12 +107,8 @@ def test_a_chain_asks_nobody_where_it_does_not_pay():
 
 
 def test_a_member_asked_late_in_a_request_knows_what_was_said():
-    worth, member = Worth(CURVE), Counting()
-    passes(worth, 100, took_ms=0.1, n_drafted=0, n_accepted=0)
-    while worth.ask():
-        worth.learn(0.1, 0, 0)
-    chain = DraftChain([member], n_vocab=10, worth=worth)
-    chain.begin(Context(NO_TOKENS))
+    member = Counting()
+    chain = given_up(member)
     said: list[int] = []
     known: list[int] = []
     while not member.has_begun:
