@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -32,26 +31,27 @@ def run(
     n_ctx, n_threads = 2 * max(n_contexts), settings.model.n_threads
     whose = ("llama.cpp", kernels.NAME) if kernels.NAME else ("llama.cpp",)
     rows: list[Row] = []
-    with (
-        closing(load_model(target_path(settings.model))) as model,
-        closing(LlamaTarget(model, n_ctx=n_ctx, n_threads=n_threads)) as target,
-    ):
+    for name in whose:
+        kernels.use(name == kernels.NAME)
         try:
-            for name, n_context in itertools.product(whose, n_contexts):
-                progress(n_context)
-                kernels.use(name == kernels.NAME)
-                curve = measure(target, n_context, n_repeats, budget_s=20.0)
-                rows.append(
-                    {
-                        "model": model.info.name,
-                        "backend": model.info.backend,
-                        "kernels": name,
-                        "n_threads": target.n_threads,
-                        "n_context": n_context,
-                        **as_ratios(curve),
-                        "back_ms": round(curve.back_ms, 4),
-                    }
-                )
+            with (
+                closing(load_model(target_path(settings.model))) as model,
+                closing(LlamaTarget(model, n_ctx=n_ctx, n_threads=n_threads)) as target,
+            ):
+                for n_context in n_contexts:
+                    progress(n_context)
+                    curve = measure(target, n_context, n_repeats, budget_s=20.0)
+                    rows.append(
+                        {
+                            "model": model.info.name,
+                            "backend": model.info.backend,
+                            "kernels": name,
+                            "n_threads": target.n_threads,
+                            "n_context": n_context,
+                            **as_ratios(curve),
+                            "back_ms": round(curve.back_ms, 4),
+                        }
+                    )
         finally:
             kernels.use(True)
     return rows

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from codespec import __version__
-from codespec.backends.llama.loader import BUILD, gpu_backend
+from codespec.backends.llama.loader import build, gpu_backend
 
 
 @functools.cache
@@ -33,7 +33,7 @@ def stamp() -> dict[str, str | int | float]:
         "os": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "numpy": _version("numpy"),
-        "llama_cpp": BUILD,
+        "llama_cpp": build(),
         "codespec": __version__,
         "commit": _commit(),
     }

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import numpy as np
 
 from codespec.backends.llama import kernels
+from codespec.config import Settings
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT
 from codespec.engine.local import LocalEngine
@@ -47,20 +49,40 @@ class Engine:
         pass
 
 
-class LlamaKernels(Engine):
-    """`Peer`: plain decoding in our loop with llama.cpp's own products of matrices."""
+class LlamaKernels:
+    """`Peer`: plain decoding in our loop, with llama.cpp's own products and attention."""
+
+    config = "plain, llama.cpp's kernels"
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._engine: LocalEngine | None = None
 
     def start(self) -> None:
         if not kernels.NAME:
             raise MissingPeerError(f"as plain: {kernels.WHY_NOT}", "unset CODESPEC_KERNELS")
+        with _without_kernels():
+            self._engine = LocalEngine(self._settings)
 
     def decode(self, job: Job) -> Decoded:
-        kernels.use(False)
-        try:
-            # What passes cost is measured with our kernels, so nothing is predicted.
-            return dataclasses.replace(super().decode(job), trace=None)
-        finally:
-            kernels.use(True)
+        assert self._engine is not None, "not started"
+        with _without_kernels():
+            done = _timed(self._engine, job, self._engine.chain(job.context.workspace, ()))
+        # What passes cost is measured with our kernels, so nothing is predicted.
+        return dataclasses.replace(done, trace=None)
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+
+
+@contextlib.contextmanager
+def _without_kernels() -> Generator[None]:
+    kernels.use(False)
+    try:
+        yield
+    finally:
+        kernels.use(True)
 
 
 class OtherDrafter:
@@ -150,14 +172,14 @@ def _timed(engine: LocalEngine, job: Job, chain: DraftChain) -> Decoded:
 
 def own_peers(
     engine: LocalEngine, extension: Path | None, quick: bool
-) -> list[Engine | OtherDrafter]:
+) -> list[Engine | LlamaKernels | OtherDrafter]:
     """Plain decoding first. extension: file of the suffix trie's native module, None for the
     installed package. Raises: InputError."""
     trie = load_peer(extension)  # once: its types cannot be registered twice
     lookup = functools.partial(prompt_lookup, 3, 10)
-    peers: list[Engine | OtherDrafter] = [
+    peers: list[Engine | LlamaKernels | OtherDrafter] = [
         Engine("plain", engine, ()),
-        LlamaKernels("plain, llama.cpp's kernels", engine, ()),
+        LlamaKernels(engine.settings),
         Engine("codespec", engine),
         Engine("codespec lookup only", engine, ("lookup",)),
         OtherDrafter("prompt lookup", engine, lookup),

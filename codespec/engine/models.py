@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codespec import config
-from codespec.backends.llama import BUILD, LlamaTarget, LoadedModel, load_model
+from codespec.backends.llama import LlamaTarget, LoadedModel, build, load_model
 from codespec.config import ModelSettings
 from codespec.drafters.measure import CurveStore
 from codespec.engine.pace import Pace, Paces, thread_counts
@@ -65,5 +65,5 @@ class Models:
         info = context.info
         fixed = self._settings.n_threads or info.backend != "cpu"
         counts = (context.n_threads,) if fixed else thread_counts(context.n_threads)
-        key = f"{Path(info.path).name}:{info.file_bytes}:{info.backend}:{BUILD}"
+        key = f"{Path(info.path).name}:{info.file_bytes}:{info.backend}:{build()}"
         return Pace(context, counts, CurveStore(config.cache_dir() / "curves.json"), key)

@@ -21,7 +21,6 @@ from codespec.types import FimOrder, FimTokens, ModelInfo
 # llama_cpp is ctypes and has no useful types; the Any stays inside this package.
 lib: Any = llama_cpp
 
-BUILD: str = llama_cpp.__version__ + (f"+{kernels.NAME}" if kernels.NAME else "")
 """Names the build of llama.cpp and the kernels: what a pass costs depends on them."""
 
 
@@ -56,6 +55,11 @@ lib.llama_log_set(_log_callback, None)
 lib.llama_backend_init()
 
 
+def build() -> str:
+    """What computes from now on: llama.cpp's version, and what of our own."""
+    return "+".join([llama_cpp.__version__, *kernels.in_use()])
+
+
 class LoadedModel:
     """A GGUF file in memory, its vocabulary and what it says about itself."""
 
@@ -76,6 +80,25 @@ class LoadedModel:
         buffer = ctypes.create_string_buffer(512)
         n = lib.llama_model_meta_val_str(self.handle, key.encode(), buffer, len(buffer))
         return buffer.value.decode("utf-8", "replace") if n >= 0 else ""
+
+    def has_plain_attention(self) -> bool:
+        """Whether it is such as our own kernels make: keys as long as values, whole registers of
+        them, scores neither capped nor less with the distance."""
+        kind = self.metadata("general.architecture")
+
+        def number(key: str, otherwise: float = 0.0) -> float:
+            return float(self.metadata(f"{kind}.{key}") or otherwise)
+
+        n_heads = int(lib.llama_model_n_head(self.handle))
+        head = int(lib.llama_model_n_embd(self.handle)) / n_heads if n_heads > 0 else 0.0
+        length = number("attention.key_length", head)
+        return (
+            length > 0
+            and length % 16 == 0
+            and number("attention.value_length", head) == length
+            and not number("attn_logit_softcapping")
+            and not number("attention.max_alibi_bias")
+        )
 
     @property
     def description(self) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 
 from codespec.backends.checkpoints import Checkpoint, Checkpoints, State
 from codespec.backends.kv import CachedTokens
+from codespec.backends.llama import kernels
 from codespec.backends.llama.batch import MAIN, MAX_LEAVES, Batch
 from codespec.backends.llama.loader import LoadedModel, get_logits, last_cause, lib
 from codespec.errors import ModelError
@@ -75,8 +76,9 @@ class LlamaTarget:
             params.flash_attn_type = _FLASH_ATTENTION
         elif model.backend == "cpu":
             # llama.cpp's flash attention on a CPU costs linearly per query at verification widths,
-            # and its kernels differ by width and thread count.
-            params.flash_attn_type = _NO_FLASH_ATTENTION
+            # and its kernels differ by width and thread count; ours neither.
+            is_ours = kernels.attend() and model.has_plain_attention()
+            params.flash_attn_type = _FLASH_ATTENTION if is_ours else _NO_FLASH_ATTENTION
         params.n_threads = params.n_threads_batch = n_threads
         self._ctx = lib.llama_init_from_model(model.handle, params)
         if not self._ctx:

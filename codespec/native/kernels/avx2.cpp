@@ -94,6 +94,7 @@ constinit const Kernels kAvx2{
     Panels<Q45<Part, true>>::multiply,
     Panels<Q6<Part>>::multiply,
     multiply_f16_ymm,
+    attend_ymm,
 };
 
 }  // namespace codespec

@@ -66,6 +66,6 @@ struct Q8_0 {
 
 constinit const Kernels kAvx512Vnni{"avx512-vnni", kLanes,        Panels<Q8_0>::multiply,
                                     multiply_q4_k, multiply_q5_k, multiply_q6_k,
-                                    multiply_f16};
+                                    multiply_f16,  attend_avx512};
 
 }  // namespace codespec

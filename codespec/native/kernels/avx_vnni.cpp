@@ -76,6 +76,7 @@ constinit const Kernels kAvxVnni{
     Panels<Q45<Part, true>>::multiply,
     Panels<Q6<Part>>::multiply,
     multiply_f16_ymm,
+    attend_ymm,
 };
 
 }  // namespace codespec

@@ -1,9 +1,11 @@
 // Where llama.cpp's CPU backend meets these kernels: `llamafile_sgemm`, which it asks about each
-// product of matrices before it makes it itself, and `ggml_compute_forward_mul_mat_tiled`, which it
-// asks before that. Loaded before the backend, with its symbols visible to all (RTLD_GLOBAL), this
-// library is the one that is asked; what it does not take it passes on.
+// product of matrices before it makes it itself, `ggml_compute_forward_mul_mat_tiled`, which it
+// asks before that, and `ggml_compute_forward_flash_attn_ext`, which makes attention. Loaded before
+// the backend, with its symbols visible to all (RTLD_GLOBAL), this library is the one that is
+// asked; what it does not take it passes on.
 //
-// The order of the arguments is ggml's (ggml-cpu/llamafile/sgemm.h), as are the numbers of types.
+// The order of the arguments is ggml's (ggml-cpu/llamafile/sgemm.h), as are the numbers of types
+// and what a tensor has where (ggml.h).
 #include <cpuid.h>
 
 #include <array>
@@ -12,6 +14,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <tuple>
 
 #include "product.h"
 
@@ -41,13 +44,29 @@ struct ComputeParams {
 using Sgemm = bool (*)(const ComputeParams*, std::int64_t, std::int64_t, std::int64_t, const void*,
                        std::int64_t, const void*, std::int64_t, void*, std::int64_t, int, int, int);
 
-using Tiled = bool (*)(const ComputeParams*, std::byte*);
+// ggml_tensor, as far as it is of interest here.
+struct Tensor {
+  int type;
+  void* buffer;
+  std::int64_t sizes[4];   // numbers of each dimension
+  std::size_t strides[4];  // in bytes
+  int operation;
+  std::int32_t options[16];
+  std::int32_t flags;
+  const Tensor* sources[10];
+  const Tensor* whole;
+  std::size_t place;
+  std::byte* data;
+};
+
+using Tiled = bool (*)(const ComputeParams*, Tensor*);
+using Attend = void (*)(const ComputeParams*, Tensor*);
 
 std::atomic<Sgemm> next{nullptr};
 std::atomic<Tiled> next_tiled{nullptr};
-std::atomic<std::size_t> source_place{0};  // of the weights' pointer in a ggml_tensor
+std::atomic<Attend> next_attend{nullptr};
 std::atomic<const Kernels*> in_use{nullptr};
-std::atomic<std::int64_t> n_products{0};
+std::atomic<std::int64_t> n_products{0}, n_attentions{0};
 
 // Not all compilers know the name of this one. That the system keeps the registers is what comes
 // with AVX2.
@@ -85,6 +104,58 @@ const Kind* kind_of(const Kernels* kernels, int type) {
   return nullptr;
 }
 
+// Whether `out` is what attend takes: no sinks, no bias that grows with the distance, no cap of
+// scores; all in the types and orders that llama.cpp chooses for a model in one stream.
+bool is_plain(const Tensor& out) {
+  const auto& [queries, keys, values, mask, sinks] =
+      std::tie(out.sources[0], out.sources[1], out.sources[2], out.sources[3], out.sources[4]);
+  constexpr std::int64_t kWhole = 16;  // see Attention
+  const std::int64_t length = keys->sizes[0], n_keys = keys->sizes[1];
+  float cap, bias;
+  std::memcpy(&bias, &out.options[1], sizeof bias);
+  std::memcpy(&cap, &out.options[2], sizeof cap);
+  return sinks == nullptr && bias == 0 && cap == 0 && out.type == kF32 && queries->type == kF32 &&
+         keys->type == kF16 && values->type == kF16 && length == values->sizes[0] &&
+         length % kWhole == 0 && n_keys % kWhole == 0 && queries->sizes[3] == 1 &&
+         keys->sizes[2] == values->sizes[2] && queries->sizes[2] % keys->sizes[2] == 0 &&
+         queries->strides[0] == 4 && keys->strides[0] == 2 && values->strides[0] == 2 &&
+         (mask == nullptr || (mask->type == kF16 && mask->strides[0] == 2 && mask->sizes[2] == 1));
+}
+
+Attention attention(const ComputeParams& params, const Tensor& out) {
+  const Tensor &queries = *out.sources[0], &keys = *out.sources[1], &values = *out.sources[2];
+  const Tensor* const mask = out.sources[3];
+  const auto stride = [](const Tensor& t, int i) {
+    return static_cast<std::int64_t>(t.strides[i]);
+  };
+  float scale;
+  std::memcpy(&scale, &out.options[0], sizeof scale);
+  return {
+      .thread = params.ith,
+      .n_threads = params.nth,
+      .length = keys.sizes[0],
+      .n_heads = queries.sizes[2],
+      .n_key_heads = keys.sizes[2],
+      .n_queries = queries.sizes[1],
+      .n_keys = keys.sizes[1],
+      .scale = scale,
+      .queries = queries.data,
+      .query_stride = stride(queries, 1),
+      .query_head_stride = stride(queries, 2),
+      .keys = keys.data,
+      .key_stride = stride(keys, 1),
+      .key_head_stride = stride(keys, 2),
+      .values = values.data,
+      .value_stride = stride(values, 1),
+      .value_head_stride = stride(values, 2),
+      .mask = mask == nullptr ? nullptr : mask->data,
+      .mask_stride = mask == nullptr ? 0 : stride(*mask, 1),
+      .out = reinterpret_cast<float*>(out.data),
+      .out_stride = stride(out, 2) / 4,
+      .out_head_stride = stride(out, 1) / 4,
+  };
+}
+
 struct Free {
   void operator()(std::byte* memory) const { ::operator delete(memory, std::align_val_t{kLine}); }
 };
@@ -113,14 +184,12 @@ CODESPEC_API const char* codespec_kernels_name(std::size_t i) {
   return is_there ? codespec::found[i]->name : nullptr;
 }
 
-// The backend's own functions, null where it has none. place: offset of the pointer to a product's
-// weights in its ggml_tensor, whose type comes first in theirs; 0 where it is not known, and
-// `tiled` then makes what it can.
+// The backend's own functions, null where it has none.
 CODESPEC_API void codespec_kernels_connect(codespec::Sgemm sgemm, codespec::Tiled tiled,
-                                           std::size_t place) {
+                                           codespec::Attend attend) {
   codespec::next = sgemm;
   codespec::next_tiled = tiled;
-  codespec::source_place = place;
+  codespec::next_attend = attend;
 }
 
 // From now on those of that name, or none.
@@ -131,8 +200,9 @@ CODESPEC_API void codespec_kernels_use(const char* name) {
   }
 }
 
-// Products made by them.
+// Products and attentions made by them.
 CODESPEC_API std::int64_t codespec_kernels_count() { return codespec::n_products; }
+CODESPEC_API std::int64_t codespec_kernels_count_attentions() { return codespec::n_attentions; }
 
 CODESPEC_API bool llamafile_sgemm(const codespec::ComputeParams* params, std::int64_t m,
                                   std::int64_t n, std::int64_t k, const void* a, std::int64_t lda,
@@ -156,15 +226,23 @@ CODESPEC_API bool llamafile_sgemm(const codespec::ComputeParams* params, std::in
 // Makes a product of eight columns and more from K-quants, before anyone else is asked. Not those
 // that are ours: a column's result must not depend on how many there are.
 CODESPEC_API bool ggml_compute_forward_mul_mat_tiled(const codespec::ComputeParams* params,
-                                                     std::byte* product) {
+                                                     codespec::Tensor* product) {
   using namespace codespec;
-  if (const std::size_t place = source_place.load(std::memory_order_relaxed); place != 0) {
-    const std::byte* weights;
-    int type;
-    std::memcpy(&weights, product + place, sizeof weights);
-    std::memcpy(&type, weights, sizeof type);
-    if (kind_of(in_use.load(std::memory_order_relaxed), type) != nullptr) return false;
+  if (kind_of(in_use.load(std::memory_order_relaxed), product->sources[0]->type) != nullptr) {
+    return false;
   }
   const Tiled original = next_tiled.load(std::memory_order_relaxed);
   return original != nullptr && original(params, product);
+}
+
+CODESPEC_API void ggml_compute_forward_flash_attn_ext(const codespec::ComputeParams* params,
+                                                      codespec::Tensor* out) {
+  using namespace codespec;
+  const Kernels* const kernels = in_use.load(std::memory_order_relaxed);
+  if (kernels == nullptr || !is_plain(*out)) {
+    next_attend.load(std::memory_order_relaxed)(params, out);
+    return;
+  }
+  if (params->ith == 0) n_attentions.fetch_add(1, std::memory_order_relaxed);
+  kernels->attend(attention(*params, *out));
 }

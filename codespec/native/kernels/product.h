@@ -21,6 +21,28 @@ struct Product {
   std::int64_t out_stride;
 };
 
+// out[query][head] = the values' mean, weighed by softmax(scale * query . key + mask).
+//
+// Queries and results are float32; keys, values and the mask half precision. All have `length`
+// numbers, a multiple of 16; n_keys is one, too. Strides are in bytes, of `out` in floats. As many
+// heads as n_heads / n_key_heads, one after the other, share keys and values. The mask is for a
+// query and a key; there may be none (null). n_threads calls share the work.
+struct Attention {
+  int thread, n_threads;
+  std::int64_t length, n_heads, n_key_heads, n_queries, n_keys;
+  float scale;
+  const std::byte* queries;
+  std::int64_t query_stride, query_head_stride;
+  const std::byte* keys;
+  std::int64_t key_stride, key_head_stride;
+  const std::byte* values;
+  std::int64_t value_stride, value_head_stride;
+  const std::byte* mask;
+  std::int64_t mask_stride;
+  float* out;
+  std::int64_t out_stride, out_head_stride;
+};
+
 // What one instruction set offers. A result depends on the row and the column alone, never on how
 // many columns there are: a token gets the same logits, to the bit, whatever is verified with it.
 struct Kernels {
@@ -30,6 +52,7 @@ struct Kernels {
   Kernel q8_0;              // states are q8_0, too
   Kernel q4_k, q5_k, q6_k;  // states are q8_K
   Kernel f16;               // states are f16, too
+  void (*attend)(const Attention&);
 };
 
 extern const Kernels kAvx512Vnni, kAvxVnni, kAvx2;

@@ -14,6 +14,9 @@ namespace codespec {
 // avx512_f16.cpp
 void multiply_f16(const Product&);
 
+// avx512_attention.cpp
+void attend_avx512(const Attention&);
+
 // avx512_vnni_k.cpp
 void multiply_q4_k(const Product&);
 void multiply_q5_k(const Product&);

@@ -11,6 +11,9 @@ namespace codespec {
 // ymm_f16.cpp
 void multiply_f16_ymm(const Product&);
 
+// ymm_attention.cpp
+void attend_ymm(const Attention&);
+
 namespace {
 
 [[gnu::always_inline]] inline int dword(const void* bytes) {

@@ -1,0 +1,209 @@
+"""Whether our own products and attention are right here, asked before they are used.
+
+llama-cpp-python's version is pinned, but not who builds it, nor how.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+TYPE_F32, TYPE_F16, TYPE_Q8_0, TYPE_Q6_K, TYPE_Q8_K = 0, 1, 8, 14, 15
+K_QUANTS = {12: ("q4_K", 144), 13: ("q5_K", 176), TYPE_Q6_K: ("q6_K", 210)}
+"""Their names, and the bytes of a block."""
+_Q8_K_BYTES = 292
+_Q8_0 = np.dtype([("scale", np.float16), ("numbers", np.int8, 32)])
+
+_at, _number = ctypes.c_void_p, ctypes.c_int64
+
+
+class _Tensor(ctypes.Structure):
+    """ggml_tensor as native/kernels/hook.cpp has it."""
+
+    _fields_ = (
+        ("type", ctypes.c_int),
+        ("buffer", _at),
+        ("sizes", _number * 4),
+        ("strides", ctypes.c_size_t * 4),
+        ("operation", ctypes.c_int),
+        ("options", ctypes.c_float * 16),
+        ("flags", ctypes.c_int32),
+        ("sources", _at * 10),
+        ("whole", _at),
+        ("place", ctypes.c_size_t),
+        ("data", _at),
+    )
+
+
+def function(theirs: Any, name: str, result: Any, *arguments: Any) -> Any:
+    """One of llama.cpp's, typed. Raises: AttributeError where it has none of that name."""
+    out = theirs[name]
+    out.restype, out.argtypes = result, arguments
+    return out
+
+
+class Graph:
+    """Tensors of ggml, and what is computed with them."""
+
+    def __init__(self, theirs: Any, n_bytes: int = 1 << 20) -> None:
+        class Params(ctypes.Structure):
+            _fields_ = (("n_bytes", ctypes.c_size_t), ("memory", _at), ("no_alloc", ctypes.c_bool))
+
+        self._theirs = theirs
+        theirs.ggml_cpu_init()
+        self._at = function(theirs, "ggml_init", _at, Params)(Params(n_bytes, None, False))
+
+    def __enter__(self) -> Graph:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        function(self._theirs, "ggml_free", None, _at)(self._at)
+
+    def tensor(self, kind: int, *sizes: int) -> int:
+        make = function(self._theirs, "ggml_new_tensor_4d", _at, _at, ctypes.c_int, *[_number] * 4)
+        return int(make(self._at, kind, *(*sizes, 1, 1)[:4]))
+
+    def attention(self, *sources: int, scale: float, bias: float = 0.0, cap: float = 0.0) -> int:
+        """sources: queries, keys, values, mask."""
+        number = ctypes.c_float
+        make = function(self._theirs, "ggml_flash_attn_ext", *[_at] * 6, *[number] * 3)
+        return int(make(self._at, *sources, scale, bias, cap))
+
+    def array(self, tensor: int, kind: type[np.generic], *shape: int) -> Any:
+        """Its memory as an array."""
+        place = function(self._theirs, "ggml_get_data", _at, _at)(tensor)
+        n_bytes = np.dtype(kind).itemsize * int(np.prod(shape))
+        memory = memoryview((ctypes.c_uint8 * n_bytes).from_address(place)).cast("B")
+        return np.frombuffer(memory, kind).reshape(shape)
+
+    def compute(self, tensor: int, n_threads: int = 1) -> None:
+        graph = function(self._theirs, "ggml_new_graph", _at, _at)(self._at)
+        function(self._theirs, "ggml_build_forward_expand", None, _at, _at)(graph, tensor)
+        compute = function(
+            self._theirs, "ggml_graph_compute_with_ctx", ctypes.c_int, _at, _at, ctypes.c_int
+        )
+        compute(self._at, graph, n_threads)
+
+
+def knows_tensors(theirs: Any) -> bool:
+    """Whether a ggml_tensor has what we read of it where we read it."""
+    with Graph(theirs) as context:
+        sources = [
+            context.tensor(TYPE_F32, 32, 3, 4),
+            context.tensor(TYPE_F16, 32, 16, 2),
+            context.tensor(TYPE_F16, 32, 16, 2),
+            context.tensor(TYPE_F16, 16, 3),
+        ]
+        out = context.attention(*sources, scale=0.5)
+        queries, attention = (_Tensor.from_address(tensor) for tensor in (sources[0], out))
+        place = function(theirs, "ggml_get_data", _at, _at)(sources[0])
+        return (
+            (queries.type, *queries.sizes) == (TYPE_F32, 32, 3, 4, 1)
+            and [*queries.strides] == [4, 128, 384, 1536]
+            and queries.data == place
+            and [*attention.sources] == [*sources, *[None] * 6]
+            and [*attention.options][:3] == [0.5, 0, 0]
+        )
+
+
+def attends_right(ours: Any, theirs: Any) -> bool:
+    """Whether attention is made by ours, and comes out as by numpy."""
+    length, n_queries, n_keys, n_heads, n_key_heads = 48, 5, 96, 6, 2
+    rng = np.random.default_rng(1)
+    with Graph(theirs) as context:
+        tensors = [
+            context.tensor(TYPE_F32, length, n_queries, n_heads),
+            context.tensor(TYPE_F16, length, n_keys, n_key_heads),
+            context.tensor(TYPE_F16, length, n_keys, n_key_heads),
+            context.tensor(TYPE_F16, n_keys, n_queries),
+        ]
+        queries = context.array(tensors[0], np.float32, n_heads, n_queries, length)
+        keys, values = (
+            context.array(tensor, np.float16, n_key_heads, n_keys, length)
+            for tensor in tensors[1:3]
+        )
+        mask = context.array(tensors[3], np.float16, n_queries, n_keys)
+        for array in (queries, keys, values):
+            array[:] = rng.normal(size=array.shape)
+        mask[:] = np.where(rng.random(mask.shape) < 0.5, 0, -np.inf)
+        mask[:, 0], mask[:2, 32:] = 0, -np.inf
+        out = context.attention(*tensors, scale=0.3)
+        before = ours.codespec_kernels_count_attentions()
+        context.compute(out)
+        if ours.codespec_kernels_count_attentions() == before:
+            return False
+        found = context.array(out, np.float32, n_queries, n_heads, length)
+        shared = n_heads // n_key_heads
+        scores = 0.3 * queries @ keys.astype(np.float64).repeat(shared, 0).swapaxes(1, 2) + mask
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        weights /= weights.sum(axis=-1, keepdims=True)
+        expected = weights @ values.astype(np.float64).repeat(shared, 0)
+        return bool(np.allclose(found, expected.swapaxes(0, 1), rtol=1e-4, atol=1e-5))
+
+
+def multiplies_right(ours: Any, theirs: Any) -> bool:
+    """Whether small products come out as by numpy and llama.cpp's own functions."""
+    rng = np.random.default_rng(0)
+    n_rows, n_columns, n_blocks = 37, 19, 3
+
+    def blocks(n: int) -> Any:
+        out = np.zeros((n, n_blocks), _Q8_0)
+        out["scale"] = rng.uniform(0.01, 0.02, out.shape)
+        out["numbers"] = rng.integers(-128, 128, out["numbers"].shape)
+        return out
+
+    def plain(blocks: Any) -> Any:
+        numbers = blocks["numbers"].astype(np.float64) * blocks["scale"][..., None]
+        return numbers.reshape(len(blocks), -1)
+
+    def is_near(found: Any, expected: Any) -> bool:
+        return found is not None and np.allclose(
+            found, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max()
+        )
+
+    weights, states = blocks(n_rows), blocks(n_columns)
+    expected = plain(states) @ plain(weights).T
+    if not is_near(_product(ours, weights, states, n_blocks, TYPE_Q8_0, TYPE_Q8_0), expected):
+        return False
+    halves, others = (rng.normal(size=(n, 41)).astype(np.float16) for n in (n_rows, n_columns))
+    expected = others.astype(np.float64) @ halves.astype(np.float64).T
+    if not is_near(_product(ours, halves, others, 41, TYPE_F16, TYPE_F16), expected):
+        return False
+    n_rows, n_columns = 17, 3
+    states = np.zeros((n_columns, n_blocks * _Q8_K_BYTES), np.uint8)
+    theirs.ggml_cpu_init()
+    for state in states:
+        numbers = rng.normal(size=n_blocks * 256).astype(np.float32)
+        theirs.quantize_row_q8_K(_address(numbers), _address(state), ctypes.c_int64(numbers.size))
+    for kind, (name, n_bytes) in K_QUANTS.items():
+        weights = rng.integers(0, 64, (n_rows, n_blocks * n_bytes), np.uint8)  # no scale is NaN
+        expected = np.zeros((n_columns, n_rows), np.float32)
+        for i, j in np.ndindex(expected.shape):
+            theirs[f"ggml_vec_dot_{name}_q8_K"](
+                n_blocks * 256,
+                *(_address(expected[i, j:]), ctypes.c_size_t(0)),
+                *(_address(weights[j]), ctypes.c_size_t(0)),
+                *(_address(states[i]), ctypes.c_size_t(0), 1),
+            )
+        if not is_near(_product(ours, weights, states, n_blocks, kind, TYPE_Q8_K), expected):
+            return False
+    return True
+
+
+def _address(array: Any) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def _product(
+    ours: Any, weights: Any, states: Any, n_blocks: int, kind: int, state_kind: int
+) -> Any:
+    """(columns, rows); None where they do not make it."""
+    out = np.zeros((len(states), len(weights)), np.float32)
+    is_done = ours.llamafile_sgemm(
+        *((ctypes.c_int * 2)(0, 1), len(weights), len(states), n_blocks),
+        *(weights.ctypes.data, n_blocks, states.ctypes.data, n_blocks),
+        *(out.ctypes.data, len(weights), kind, state_kind, TYPE_F32),
+    )
+    return out if is_done else None

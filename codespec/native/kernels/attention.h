@@ -1,0 +1,239 @@
+// Attention over half-precision keys and values, a block of keys at a time, so that neither scores
+// nor weights go through memory (Dao et al. 2022, "FlashAttention"; the running maximum is that of
+// Milakov & Gimelshein 2018, "Online normalizer calculation for softmax"). As panels.h, included by
+// files of one instruction set each, and local to them.
+//
+// The columns of a tile are the queries of some tokens in all heads that share keys, so that keys
+// and values are brought from memory and made float32 once for all of them. Blocks of which no
+// token of a tile may see anything are passed over. Of a column, each sum is made in the order of
+// the keys' places in the cache, whatever the tile: its result does not depend on who else is
+// there.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "product.h"
+
+namespace codespec {
+namespace {
+
+constexpr int kRows = 16;                                    // keys that are scored at once
+constexpr auto kMinusInfinity = static_cast<short>(0xfc00);  // in half precision
+
+// exp(x), x at most 0: of 2^n * exp(rest) with |rest| <= ln(2) / 2, the latter by its power series,
+// to 2e-7. Nothing below -87, where float32 ends.
+template <class V>
+[[gnu::always_inline]] inline typename V::Register exp_of(typename V::Register x) {
+  const auto n = V::nearest(V::mul(x, V::all(1.44269504F)));
+  // ln(2) in two parts, the first so short that its product with n is exact.
+  const auto rest = V::fma(n, V::all(-1.42860677e-6F), V::fma(n, V::all(-0.693145752F), x));
+  auto sum = V::all(1.0F / 720);
+  for (const float factor : {1.0F / 120, 1.0F / 24, 1.0F / 6, 1.0F / 2, 1.0F, 1.0F}) {
+    sum = V::fma(sum, rest, V::all(factor));
+  }
+  return V::zero_unless_above(-87, x, V::mul(sum, V::power_of_two(n)));
+}
+
+// `V` is an instruction set: Register, kLanes floats, with what can be done to them; `halves`,
+// loaded as float32; `is_open`, whether any of some halves is above minus infinity; `dots`, kRows
+// rows by kColumns columns; and it has room for the sums of kRegisters of a value's row by kTall
+// columns.
+template <class V>
+class Attend {
+  using Register = typename V::Register;
+  static constexpr int kLanes = V::kLanes, kColumns = 32, kBlock = 64;
+  static_assert(kBlock % kRows == 0 && kRows % kLanes == 0);
+  static constexpr float kLowest = -1e30F;  // finite: minus infinity less itself is no number
+
+  // What a tile needs, one after the other, in floats.
+  struct Memory {
+    float *queries, *out, *scores, *sums, *highest, *factors;
+
+    static std::size_t size(std::int64_t length) {
+      return static_cast<std::size_t>(kColumns * (2 * length + kBlock + kLanes + 2));
+    }
+    Memory(float* first, std::int64_t length)
+        : queries(first),
+          out(queries + kColumns * length),
+          scores(out + kColumns * length),
+          sums(scores + kColumns * kBlock),
+          highest(sums + kColumns * kLanes),
+          factors(highest + kColumns) {}
+  };
+
+ public:
+  static void run(const Attention& a) {
+    const std::int64_t group = a.n_heads / a.n_key_heads, n_columns = group * a.n_queries;
+    std::int64_t n_tiles = (n_columns + kColumns - 1) / kColumns;
+    const std::int64_t wanted = (a.n_threads + a.n_key_heads - 1) / a.n_key_heads;
+    if (n_tiles < wanted) n_tiles = wanted < n_columns ? wanted : n_columns;
+    const Memory memory(reinterpret_cast<float*>(scratch(sizeof(float) * Memory::size(a.length))),
+                        a.length);
+    // In turns: later tokens see more.
+    for (std::int64_t i = a.thread; i < n_tiles * a.n_key_heads; i += a.n_threads) {
+      const std::int64_t head = i / n_tiles, tile = i % n_tiles;
+      const std::int64_t first = n_columns * tile / n_tiles,
+                         last = n_columns * (tile + 1) / n_tiles;
+      Attend(a, memory, head, group, first, static_cast<int>(last - first)).run();
+    }
+  }
+
+ private:
+  const Attention& a_;
+  const Memory& m_;
+  const std::int64_t head_, group_, first_;
+  const int n_;
+
+  Attend(const Attention& a, const Memory& memory, std::int64_t head, std::int64_t group,
+         std::int64_t first, int n)
+      : a_(a), m_(memory), head_(head), group_(group), first_(first), n_(n) {}
+
+  std::int64_t token(int column) const { return (first_ + column) / group_; }
+  std::int64_t head(int column) const { return head_ * group_ + (first_ + column) % group_; }
+
+  void run() const {
+    begin();
+    for (std::int64_t start = 0; start < a_.n_keys; start += kBlock) {
+      const std::int64_t left = a_.n_keys - start;
+      const int n_keys = static_cast<int>(left < kBlock ? left : kBlock);
+      if (!is_open(start, n_keys)) continue;
+      score(start, n_keys);
+      weigh(start, n_keys);
+      add_values(start, n_keys);
+    }
+    end();
+  }
+
+  void begin() const {
+    const Register scale = V::all(a_.scale);
+    for (int j = 0; j < n_; ++j) {
+      const float* query = reinterpret_cast<const float*>(a_.queries + token(j) * a_.query_stride +
+                                                          head(j) * a_.query_head_stride);
+      for (std::int64_t d = 0; d < a_.length; d += kLanes) {
+        V::store(m_.queries + j * a_.length + d, V::mul(V::load(query + d), scale));
+        V::store(m_.out + j * a_.length + d, V::all(0));
+      }
+      V::store(m_.sums + j * kLanes, V::all(0));
+      m_.highest[j] = kLowest;
+    }
+  }
+
+  bool is_open(std::int64_t start, int n_keys) const {
+    if (a_.mask == nullptr) return true;
+    for (std::int64_t t = token(0); t <= token(n_ - 1); ++t) {
+      if (V::is_open(a_.mask + t * a_.mask_stride + 2 * start, n_keys)) return true;
+    }
+    return false;
+  }
+
+  void score(std::int64_t start, int n_keys) const {
+    const std::byte* const keys = a_.keys + head_ * a_.key_head_stride + start * a_.key_stride;
+    const int n_panels = (n_ + V::kColumns - 1) / V::kColumns;
+    for (int r = 0; r < n_keys; r += kRows) {
+      for (int i = 0; i < n_panels; ++i) {
+        const int left = n_ * i / n_panels, right = n_ * (i + 1) / n_panels;
+        V::dots(right - left, keys + r * a_.key_stride, a_.key_stride,
+                m_.queries + left * a_.length, a_.length, m_.scores + left * kBlock + r, kBlock);
+      }
+    }
+  }
+
+  // Scores to weights, of which the highest so far would be 1.
+  void weigh(std::int64_t start, int n_keys) const {
+    for (int j = 0; j < n_; ++j) {
+      float* const scores = m_.scores + j * kBlock;
+      const std::byte* const mask =
+          a_.mask == nullptr ? nullptr : a_.mask + token(j) * a_.mask_stride + 2 * start;
+      Register highest = V::all(m_.highest[j]);
+      for (int k = 0; k < n_keys; k += kLanes) {
+        Register some = V::load(scores + k);
+        if (mask != nullptr) {
+          some = V::add(some, V::halves(mask + 2 * k));
+          V::store(scores + k, some);
+        }
+        highest = V::max(highest, some);
+      }
+      const float top = V::highest(highest), before = m_.highest[j];
+      const Register now = V::all(top);
+      // Seldom higher than before after a few blocks, and to find that out takes less.
+      m_.factors[j] = top == before ? 1 : V::first(exp_of<V>(V::sub(V::all(before), now)));
+      m_.highest[j] = top;
+      Register sum = V::mul(V::load(m_.sums + j * kLanes), V::all(m_.factors[j]));
+      for (int k = 0; k < n_keys; k += kLanes) {
+        const Register weights = exp_of<V>(V::sub(V::load(scores + k), now));
+        V::store(scores + k, weights);
+        sum = V::add(sum, weights);
+      }
+      V::store(m_.sums + j * kLanes, sum);
+    }
+  }
+
+  void add_values(std::int64_t start, int n_keys) const {
+    const std::byte* const values =
+        a_.values + head_ * a_.value_head_stride + start * a_.value_stride;
+    const int n_panels = (n_ + V::kTall - 1) / V::kTall;
+    constexpr int kStep = kLanes * V::kRegisters;
+    for (std::int64_t d = 0; d < a_.length; d += kStep) {
+      const std::int64_t left = a_.length - d;
+      const int n_registers = static_cast<int>((left < kStep ? left : kStep) / kLanes);
+      for (int i = 0; i < n_panels; ++i) {
+        const int begin = n_ * i / n_panels, end = n_ * (i + 1) / n_panels;
+        kAdd[static_cast<std::size_t>(V::kRegisters * (end - begin - 1) + n_registers - 1)](
+            values + 2 * d, a_.value_stride, n_keys, m_.scores + begin * kBlock, m_.factors + begin,
+            m_.out + begin * a_.length + d, a_.length);
+      }
+    }
+  }
+
+  template <int N, int kWide>
+  static void add(const std::byte* values, std::int64_t stride, int n_keys, const float* weights,
+                  const float* factors, float* out, std::int64_t out_stride) {
+    Register sums[N][kWide];
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+#pragma GCC unroll 8
+      for (int i = 0; i < kWide; ++i) {
+        sums[j][i] = V::mul(V::load(out + j * out_stride + i * kLanes), V::all(factors[j]));
+      }
+    }
+    for (int k = 0; k < n_keys; ++k, values += stride) {
+      Register numbers[kWide];
+#pragma GCC unroll 8
+      for (int i = 0; i < kWide; ++i) numbers[i] = V::halves(values + 2 * i * kLanes);
+#pragma GCC unroll 8
+      for (int j = 0; j < N; ++j) {
+        const Register weight = V::all(weights[j * kBlock + k]);
+#pragma GCC unroll 8
+        for (int i = 0; i < kWide; ++i) sums[j][i] = V::fma(numbers[i], weight, sums[j][i]);
+      }
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+#pragma GCC unroll 8
+      for (int i = 0; i < kWide; ++i) V::store(out + j * out_stride + i * kLanes, sums[j][i]);
+    }
+  }
+
+  template <int... I>
+  static constexpr auto adds(std::integer_sequence<int, I...>) {
+    return std::array{&add<I / V::kRegisters + 1, I % V::kRegisters + 1>...};
+  }
+  static constexpr auto kAdd = adds(std::make_integer_sequence<int, V::kTall * V::kRegisters>{});
+
+  void end() const {
+    for (int j = 0; j < n_; ++j) {
+      const float sum = V::total(V::load(m_.sums + j * kLanes));
+      const Register share = V::all(sum > 0 ? 1 / sum : 0);
+      float* const out = a_.out + token(j) * a_.out_stride + head(j) * a_.out_head_stride;
+      for (std::int64_t d = 0; d < a_.length; d += kLanes) {
+        V::store(out + d, V::mul(V::load(m_.out + j * a_.length + d), share));
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace codespec
