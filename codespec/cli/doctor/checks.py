@@ -45,8 +45,9 @@ def build() -> Iterator[Finding]:
     backend = gpu_backend()
     yield Finding("build", "ok", f"llama-cpp-python {llama}, models run on {backend}")
     if backend == "cpu":
+        what = "products of matrices" + (" and attention" if kernels.attend() else "")
         whose = f"our own ({kernels.NAME})" if kernels.NAME else f"llama.cpp's: {kernels.WHY_NOT}"
-        yield Finding("build", "ok", f"products of matrices: {whose}")
+        yield Finding("build", "ok", f"{what}: {whose}")
     if backend == "cpu" and shutil.which("nvidia-smi"):
         if lib.llama_supports_gpu_offload():
             why, step = "CODESPEC_BACKEND=cpu keeps models off it", "Unset CODESPEC_BACKEND."

@@ -38,7 +38,7 @@ struct Q8_0 {
     Weights out;
     transpose32(block + 2, stride, out.bytes);
     for (__m512i& bytes : out.bytes) bytes = _mm512_xor_si512(bytes, _mm512_set1_epi8(-128));
-    out.scales = halves(dwords(block, stride));
+    out.scales = halves_at(block, stride);
     return out;
   }
 

@@ -207,8 +207,7 @@ struct Q6 {
     }
     __m512i scales[4];
     transpose16(block + 192, stride, scales);
-    // Four bytes of each row are read: the block's last ones, for nothing may lie behind it.
-    const __m512 scale = halves(_mm512_srli_epi32(dwords(block + 206, stride), 16));
+    const __m512 scale = halves_at(block + 208, stride);
 #pragma GCC unroll 16
     for (int s = 0; s < kParts; ++s) {
       const __m512i up = _mm512_slli_epi32(scales[s / 4], static_cast<unsigned>(24 - 8 * (s % 4)));

@@ -41,6 +41,12 @@ class SixteenRows {
   std::int64_t stride_;
 };
 
+// Both halves of a register. Not an insertion, which is a shuffle: those are what there are too few
+// ports for here.
+[[gnu::always_inline]] inline __m512i upper(__m256i low, __m256i high) {
+  return _mm512_mask_broadcast_i64x4(_mm512_castsi256_si512(low), 0xf0, high);
+}
+
 // Four dwords of four rows in each lane of 128 bits: dword t of all in register t.
 [[gnu::always_inline]] inline void transpose_lanes(const __m512i* in, __m512i* out) {
   const __m512i low01 = _mm512_unpacklo_epi32(in[0], in[1]);
@@ -79,8 +85,7 @@ class SixteenRows {
   for (int half = 0; half < 2; ++half) {
     __m512i pairs[4];
     for (int r = 0; r < 4; ++r) {
-      pairs[r] =
-          _mm512_inserti64x4(_mm512_castsi256_si512(row(8 * half + r)), row(8 * half + r + 4), 1);
+      pairs[r] = upper(row(8 * half + r), row(8 * half + r + 4));
     }
     transpose_lanes(pairs, quads + 4 * half);
   }
@@ -90,29 +95,26 @@ class SixteenRows {
   }
 }
 
+// The half-precision numbers at the beginning of sixteen rows, brought together outside of the
+// vector registers. No gather: it is slow on processors of AMD, and on those of Intel that had to
+// be guarded against its leaks.
+[[gnu::always_inline]] inline __m512 halves_at(const std::byte* rows, std::int64_t stride) {
+  const SixteenRows at(rows, stride);
+  const auto half = [&](int r) {
+    std::uint16_t value;
+    __builtin_memcpy(&value, at[r], sizeof value);
+    return static_cast<std::uint64_t>(value);
+  };
+  const auto four = [&](int r) {
+    return static_cast<long long>(half(r) | half(r + 1) << 16 | half(r + 2) << 32 |
+                                  half(r + 3) << 48);
+  };
+  return _mm512_cvtph_ps(_mm256_set_epi64x(four(12), four(8), four(4), four(0)));
+}
+
 // The half-precision number in the lower half of each lane.
 [[gnu::always_inline]] inline __m512 halves(__m512i dwords) {
   return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(dwords));
-}
-
-// The dword at the beginning of sixteen rows. No gather: it is slow on processors of AMD, and on
-// those of Intel that had to be guarded against its leaks.
-[[gnu::always_inline]] inline __m512i dwords(const std::byte* rows, std::int64_t stride) {
-  const SixteenRows at(rows, stride);
-  const auto dword = [&](int r) {
-    int value;
-    __builtin_memcpy(&value, at[r], sizeof value);
-    return value;
-  };
-  const auto four = [&](int r) {
-    __m128i out = _mm_cvtsi32_si128(dword(r));
-    out = _mm_insert_epi32(out, dword(r + 1), 1);
-    out = _mm_insert_epi32(out, dword(r + 2), 2);
-    return _mm_insert_epi32(out, dword(r + 3), 3);
-  };
-  const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(four(0)), four(4), 1);
-  const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(four(8)), four(12), 1);
-  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
 [[gnu::always_inline]] inline __m512i broadcast(const std::byte* dword) {
