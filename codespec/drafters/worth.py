@@ -5,7 +5,8 @@ one of the smallest. Where that is much and next to nothing comes of it, most pa
 asking, so that text the workspace has never seen is written as quickly as without drafting.
 
 One asking in four saves a pass or several, the others nothing, so it takes many to know the mean:
-asking is given up only where the mean is below the cost by half of its own standard error.
+asking is given up only where the mean is below the cost by half of the standard error that so many
+have. What is near the border crosses it often, so a pause is unlearned as slowly as it is learned.
 """
 
 from __future__ import annotations
@@ -65,9 +66,10 @@ class Worth:
         surprise = gain_ms - self._gain_ms
         self._gain_ms += weight * surprise
         self._variance = (1 - weight) * (self._variance + weight * surprise**2)
-        most_ms = self._gain_ms + _MARGIN * math.sqrt(weight * self._variance)
+        most_ms = self._gain_ms + _MARGIN * math.sqrt(self._variance / self._n_asked)
         if self._cost_ms < _NEGLIGIBLE * plain_ms or most_ms >= self._cost_ms:
-            self._pause = self._n_tried = 0
+            self._pause -= -(-self._pause // _TRIAL)
+            self._n_tried = 0
             return
         self._n_tried += 1
         if self._n_asked >= _FEWEST and self._n_tried >= _TRIAL:
