@@ -141,6 +141,27 @@ def test_models_have_theirs_made(instructions: str, name: str) -> None:
     model.close()
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("attention.key_length", "40"),
+        ("attention.key_length", "[64, 128]"),
+        ("attention.value_length", "32"),
+        ("attention.max_alibi_bias", "8.0"),
+        ("attn_logit_softcapping", "30.0"),
+    ],
+)
+def test_models_of_other_kinds_are_told_by_their_metadata(
+    key: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load_model(bundled(BUNDLED_TARGET), n_gpu_layers=0)
+    assert model.has_plain_attention()
+    said = {f"llama.{key}": value}
+    monkeypatch.setattr(model, "metadata", lambda key, own=model.metadata: said.get(key, own(key)))
+    assert not model.has_plain_attention()
+    model.close()
+
+
 def test_without_them_contexts_are_made_for_llama_cpps_own() -> None:
     assert kernels.attend()
     assert kernels.in_use() == [kernels.NAME, "attention"]

@@ -84,18 +84,16 @@ def _connect() -> tuple[str, str]:
 
 def _connect_to(theirs: Any) -> tuple[str, str]:
     """Raises: AttributeError where llama.cpp lacks a function."""
+    names = "ggml_compute_forward_mul_mat_tiled", "ggml_compute_forward_flash_attn_ext"
+    functions = [getattr(theirs, name, None) for name in ("llamafile_sgemm", *names)]
+    # First of all: from now on ours are called, and pass on what they do not take.
+    _library.codespec_kernels_connect(
+        *(function and ctypes.cast(function, ctypes.c_void_p) for function in functions)
+    )
+    if functions[0] is None:
+        return "", "llama.cpp was built in another way: without llamafile_sgemm"
     if not kernels_check.knows_tensors(theirs):
         return "", "llama.cpp is another than they are made for"
-    others = (
-        getattr(theirs, name, None)
-        for name in ("ggml_compute_forward_mul_mat_tiled", "ggml_compute_forward_flash_attn_ext")
-    )
-    _library.codespec_kernels_connect(
-        *(
-            function and ctypes.cast(function, ctypes.c_void_p)
-            for function in (theirs.llamafile_sgemm, *others)
-        )
-    )
     name = os.environ.get("CODESPEC_KERNELS") or next(iter(NAMES), "")
     _library.codespec_kernels_use(name.encode())
     if name not in NAMES:
@@ -113,7 +111,14 @@ NAME, WHY_NOT = _connect()
 """The instruction set that they use, as NAME; where llama.cpp multiplies "", and WHY_NOT."""
 
 
-_attends_right = bool(NAME) and kernels_check.attends_right(_library, _theirs())
+def _attend_right() -> bool:
+    try:
+        return bool(NAME) and kernels_check.attends_right(_library, _theirs())
+    except AttributeError:
+        return False  # llama.cpp lacks a function
+
+
+_attends = _attend_right()
 _is_in_use = bool(NAME)
 
 
@@ -128,7 +133,7 @@ def use(wanted: bool, name: str = NAME) -> None:
 
 def in_use() -> list[str]:
     """What of theirs computes: the instruction set, and "attention", if that is theirs, too."""
-    return [NAME, *["attention"] * _attends_right] if _is_in_use else []
+    return [NAME, *["attention"] * _attends] if _is_in_use else []
 
 
 class Share(NamedTuple):

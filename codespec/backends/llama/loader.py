@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import math
 import os
 import sys
 from collections import deque
@@ -87,7 +88,10 @@ class LoadedModel:
         kind = self.metadata("general.architecture")
 
         def number(key: str, otherwise: float = 0.0) -> float:
-            return float(self.metadata(f"{kind}.{key}") or otherwise)
+            try:
+                return float(self.metadata(f"{kind}.{key}") or otherwise)
+            except ValueError:
+                return math.nan  # one for each layer: unlike anything below
 
         n_heads = int(lib.llama_model_n_head(self.handle))
         head = int(lib.llama_model_n_embd(self.handle)) / n_heads if n_heads > 0 else 0.0
