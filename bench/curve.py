@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -32,28 +32,25 @@ def run(
     whose = ("llama.cpp", kernels.NAME) if kernels.NAME else ("llama.cpp",)
     rows: list[Row] = []
     for name in whose:
-        kernels.use(name == kernels.NAME)
-        try:
-            with (
-                closing(load_model(target_path(settings.model))) as model,
-                closing(LlamaTarget(model, n_ctx=n_ctx, n_threads=n_threads)) as target,
-            ):
-                for n_context in n_contexts:
-                    progress(n_context)
-                    curve = measure(target, n_context, n_repeats, budget_s=20.0)
-                    rows.append(
-                        {
-                            "model": model.info.name,
-                            "backend": model.info.backend,
-                            "kernels": name,
-                            "n_threads": target.n_threads,
-                            "n_context": n_context,
-                            **as_ratios(curve),
-                            "back_ms": round(curve.back_ms, 4),
-                        }
-                    )
-        finally:
-            kernels.use(True)
+        with (
+            nullcontext() if name == kernels.NAME else kernels.left_out(),
+            closing(load_model(target_path(settings.model))) as model,
+            closing(LlamaTarget(model, n_ctx=n_ctx, n_threads=n_threads)) as target,
+        ):
+            for n_context in n_contexts:
+                progress(n_context)
+                curve = measure(target, n_context, n_repeats, budget_s=20.0)
+                rows.append(
+                    {
+                        "model": model.info.name,
+                        "backend": model.info.backend,
+                        "kernels": name,
+                        "n_threads": target.n_threads,
+                        "n_context": n_context,
+                        **as_ratios(curve),
+                        "back_ms": round(curve.back_ms, 4),
+                    }
+                )
     return rows
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -61,12 +60,12 @@ class LlamaKernels:
     def start(self) -> None:
         if not kernels.NAME:
             raise MissingPeerError(f"as plain: {kernels.WHY_NOT}", "unset CODESPEC_KERNELS")
-        with _without_kernels():
+        with kernels.left_out():
             self._engine = LocalEngine(self._settings)
 
     def decode(self, job: Job) -> Decoded:
         assert self._engine is not None, "not started"
-        with _without_kernels():
+        with kernels.left_out():
             none = self._engine.chain(job.context.workspace, ())
             # Its cache is its own: what the others find read there, it reads before the clock runs.
             self._engine.decode(job.context, 1, none)
@@ -77,15 +76,6 @@ class LlamaKernels:
     def close(self) -> None:
         if self._engine is not None:
             self._engine.close()
-
-
-@contextlib.contextmanager
-def _without_kernels() -> Generator[None]:
-    kernels.use(False)
-    try:
-        yield
-    finally:
-        kernels.use(True)
 
 
 class OtherDrafter:

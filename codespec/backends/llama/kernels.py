@@ -13,9 +13,11 @@ best.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -131,6 +133,16 @@ def use(wanted: bool, name: str = NAME) -> None:
         _library.codespec_kernels_use(name.encode() if wanted else b"")
 
 
+@contextlib.contextmanager
+def left_out() -> Generator[None]:
+    """Meanwhile all is as llama.cpp does it; to compare."""
+    use(False)
+    try:
+        yield
+    finally:
+        use(True)
+
+
 def in_use() -> list[str]:
     """What of theirs computes: the instruction set, and "attention", if that is theirs, too."""
     return [NAME, *["attention"] * _attends] if _is_in_use else []
@@ -208,6 +220,7 @@ __all__ = [
     "Share",
     "attend",
     "in_use",
+    "left_out",
     "llama_cpp",
     "n_attentions",
     "n_products",

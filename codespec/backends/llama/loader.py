@@ -22,8 +22,6 @@ from codespec.types import FimOrder, FimTokens, ModelInfo
 # llama_cpp is ctypes and has no useful types; the Any stays inside this package.
 lib: Any = llama_cpp
 
-"""Names the build of llama.cpp and the kernels: what a pass costs depends on them."""
-
 
 def _with_addresses(name: str) -> Any:
     """A function of llama.cpp that takes and gives addresses as plain numbers: to make a pointer
@@ -57,7 +55,7 @@ lib.llama_backend_init()
 
 
 def build() -> str:
-    """What computes from now on: llama.cpp's version, and what of our own."""
+    """What computes from now on, and so what a pass costs: llama.cpp's version, what of our own."""
     return "+".join([llama_cpp.__version__, *kernels.in_use()])
 
 

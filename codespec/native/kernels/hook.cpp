@@ -14,7 +14,6 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <tuple>
 
 #include "product.h"
 
@@ -107,8 +106,9 @@ const Kind* kind_of(const Kernels* kernels, int type) {
 // Whether `out` is what attend takes: no sinks, no bias that grows with the distance, no cap of
 // scores; all in the types and orders that llama.cpp chooses for a model in one stream.
 bool is_plain(const Tensor& out) {
-  const auto& [queries, keys, values, mask, sinks] =
-      std::tie(out.sources[0], out.sources[1], out.sources[2], out.sources[3], out.sources[4]);
+  const Tensor *const queries = out.sources[0], *const keys = out.sources[1],
+                      *const values = out.sources[2], *const mask = out.sources[3],
+                      *const sinks = out.sources[4];
   constexpr std::int64_t kWhole = 16;  // see Attention
   const std::int64_t length = keys->sizes[0], n_keys = keys->sizes[1];
   float cap, bias;
