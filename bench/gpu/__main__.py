@@ -211,6 +211,10 @@ def git(*args: str) -> None:
 @click.option("--output", type=click.Path(path_type=Path), required=True, metavar="FILE")
 @click.option("--minutes", default=9.0, show_default=True, help="No step is begun after this time.")
 @click.option("--commits", default=25, show_default=True, help="Of each history.")
+@click.option("--places", default=20, show_default=True, help="Edits, beside llama-server.")
+@click.option(
+    "--only", multiple=True, metavar="TEXT", help="Steps whose name begins so; may be given again."
+)
 @click.option(
     "--self-test",
     is_flag=True,
@@ -224,6 +228,8 @@ def main(
     output: Path,
     minutes: float,
     commits: int,
+    places: int,
+    only: tuple[str, ...],
     self_test: bool,
 ) -> None:
     """Measure on this machine's GPU; run it again until it says that all is done."""
@@ -236,11 +242,11 @@ def main(
     if self_test:
         plan = Plan(wanted, (64, 256), 4, folder, repositories, 2, quick=True)
     else:
-        plan = Plan(wanted, CONTEXTS, commits, folder, repositories)
+        plan = Plan(wanted, CONTEXTS, commits, folder, repositories, places)
     done = {str(row.get("step")) for row in results.read(output)} if output.exists() else set()
     started = time.monotonic()
     for name, step in plan.steps().items():
-        if name in done:
+        if name in done or (only and not name.startswith(only)):
             continue
         if time.monotonic() - started > 60 * minutes:
             out.print("time is up: run the same command again for the rest")

@@ -232,6 +232,8 @@ class Comparison:
             options |= server.TUNED
             if draft is not None:
                 options |= server.DRAFT_TUNED
+        if engine.info.backend != "cpu":
+            options = server.on_gpu(options)
         binary = server.find_server(self.llama_server)
         files = [target_path(chosen), *([draft] if draft is not None else [])]
         n_most = n_servers(sum(file.stat().st_size for file in files))

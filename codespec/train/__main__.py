@@ -184,11 +184,12 @@ def everything(
 @click.option("--python", default="3.12", show_default=True, help="Of the other machine.")
 @click.option("--wheels/--no-wheels", default=True, help="Wheels that it may lack.")
 def pack_command(out: Path, folder: Path, python: str, wheels: bool) -> None:
-    """Fill FOLDER with all that training on a machine without a network needs beside a checkout.
+    """Fill FOLDER/0, FOLDER/1 and so on, each for one transfer, with all that training on a machine
+    without a network needs beside a checkout.
 
     There, several times if a command's time is limited:
 
-    python3 codespec/train/there.py FOLDER --run RUN --to RESULTS --large --minutes 20
+    python3 codespec/train/there.py FOLDER/* --run RUN --to RESULTS --large --minutes 20
     --stop-after 8.5
     """
     with pipeline.progress_bar() as bar:

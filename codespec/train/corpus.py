@@ -146,7 +146,7 @@ def build(
                 else:
                     skipped["duplicate"] += 1
     table = writer.table()
-    np.savez(out / "documents.npz", table=table, paths=writer.paths())
+    np.savez_compressed(out / "documents.npz", table=table, paths=writer.paths())
     by_split = {name: int(table[table[:, 2] == i, 1].sum()) for i, name in enumerate(SPLITS)}
     manifest: dict[str, object] = {
         "bytes_by_split": by_split,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import multiprocessing
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -45,23 +46,18 @@ class Feed:
         phase: Phase,
         seed: int,
         position: Position,
-        n_processes: int = 0,
+        pool: ProcessPoolExecutor | None = None,
+        device: torch.device | None = None,
     ) -> None:
-        """n_processes: 0 makes each batch when it is asked for."""
-        self._phase, self._position = phase, position
+        """pool: of `processes`; None makes each batch when it is asked for. device: of batches."""
+        self._phase, self._seed, self._position, self._pool = phase, seed, position, pool
+        self._device = device
         self._middle = vocabulary.token_id(tokenizer, vocabulary.FIM_MIDDLE)
         self._end = vocabulary.token_id(tokenizer, vocabulary.END)
         n_streams = len(position.windows)
         self._ahead: dict[int, Future[_Made]] = {}
-        self._pool: ProcessPoolExecutor | None = None
         self._rows: Rows | None = None
-        if n_processes:
-            self._pool = ProcessPoolExecutor(
-                n_processes,
-                multiprocessing.get_context("spawn"),
-                _start_process,
-                (corpus.folder, tokenizer.to_str(), phase, seed, n_streams),
-            )
+        if pool is not None:
             for i in range(n_streams):
                 self._order((position.turn + i) % n_streams)
         else:
@@ -82,7 +78,7 @@ class Feed:
         position.turn += 1
         if self._pool is not None:
             self._order(stream)
-        tokens = torch.from_numpy(made).long()
+        tokens = torch.from_numpy(made).to(self._device).long()
         phase = self._phase
         return tokens, weights(
             tokens, self._middle, self._end, phase.context_weight, phase.end_weight
@@ -90,12 +86,23 @@ class Feed:
 
     def _order(self, stream: int) -> None:
         assert self._pool is not None
-        window = self._position.windows[stream]
-        self._ahead[stream] = self._pool.submit(_make, window, self._phase.n_rows, stream)
+        n_streams, window = len(self._position.windows), self._position.windows[stream]
+        what = self._phase, self._seed, n_streams
+        self._ahead[stream] = self._pool.submit(_make, what, window, stream)
 
     def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+        for future in self._ahead.values():
+            future.cancel()
+
+
+def processes(n: int, corpus: Corpus, tokenizer: Tokenizer) -> ProcessPoolExecutor:
+    """n processes that make batches, of any phase."""
+    arguments = corpus.folder, tokenizer.to_str()
+    ways = multiprocessing.get_all_start_methods()
+    # One process imports, and the others are copies of it; it has never seen an accelerator.
+    context = multiprocessing.get_context("forkserver" if "forkserver" in ways else "spawn")
+    context.set_forkserver_preload(["__main__", __name__])  # which others do not heed
+    return ProcessPoolExecutor(n, context, _start_process, arguments)
 
 
 def rows_of(corpus: Corpus, tokenizer: Tokenizer, phase: Phase, seed: int, n_streams: int) -> Rows:
@@ -119,7 +126,7 @@ def weights(
     context_weight elsewhere. In suffix-prefix-middle order that includes the prefix, which is text
     like any other. middle, end: ids of these tokens.
     """
-    place = torch.arange(batch.size(1)).expand_as(batch)
+    place = torch.arange(batch.size(1), device=batch.device).expand_as(batch)
     no_place = place.new_full((), -1)
     last_middle = torch.where(batch == middle, place, no_place).cummax(1).values
     last_end = torch.where(batch == end, place, no_place).cummax(1).values
@@ -129,14 +136,22 @@ def weights(
 
 # In a process of the pool.
 
-_rows: Rows | None = None
+_Asked: TypeAlias = tuple[Phase, int, int]  # with the seed and the number of streams
+
+_source: tuple[Corpus, Tokenizer] | None = None
 
 
-def _start_process(folder: Path, words: str, phase: Phase, seed: int, n_streams: int) -> None:
-    global _rows
-    _rows = rows_of(Corpus(folder), Tokenizer.from_str(words), phase, seed, n_streams)
+def _start_process(folder: Path, words: str) -> None:
+    global _source
+    _source = Corpus(folder), Tokenizer.from_str(words)
 
 
-def _make(window: int, n_rows: int, stream: int) -> _Made:
-    assert _rows is not None
-    return _rows.batch(window, n_rows, stream)
+@lru_cache(maxsize=1)
+def _rows(asked: _Asked) -> Rows:
+    assert _source is not None
+    phase, seed, n_streams = asked
+    return rows_of(*_source, phase, seed, n_streams)
+
+
+def _make(asked: _Asked, window: int, stream: int) -> _Made:
+    return _rows(asked).batch(window, asked[0].n_rows, stream)

@@ -23,6 +23,8 @@ from torch import Tensor, nn
 # stays in a CPU's cache; a GPU wants more work at a time.
 LOSS_CHUNK, LOSS_CHUNK_GPU = 512, 8192
 
+N_LIKELIEST = 16  # tokens of a teacher's law, what is left of it being one class more
+
 # Queries that attend in one product on CPU; 256 was fastest of 64, 128, 256 and 512.
 QUERY_BLOCK = 256
 
@@ -242,6 +244,21 @@ class Llama(nn.Module):
         shares = shares.float() / shares.float().sum()
         targets = tokens[:, 1:].flatten()
         return LinearCrossEntropy.apply(states, self.embedding.weight, targets, shares, dtype)
+
+
+@torch.no_grad()
+def likeliest(model: Llama, tokens: Tensor, n: int = N_LIKELIEST) -> tuple[Tensor, Tensor]:
+    """The n likeliest tokens after each of tokens (rows, time) and their probabilities: int64 and
+    float32 (rows, time, n).
+    """
+    states = model.hidden(tokens).flatten(0, 1)
+    weight = model.embedding.weight
+    laws = [
+        F.linear(part, weight).softmax(-1, torch.float32).topk(n)
+        for part in states.split(loss_chunk(states))
+    ]
+    ids, probs = (torch.cat([law[i] for law in laws]).unflatten(0, tokens.shape) for i in (1, 0))
+    return ids, probs
 
 
 def loss_chunk(x: Tensor) -> int:

@@ -110,6 +110,7 @@ def train_model(
         n_workers,
         start=None if start is None else export.read_gguf(start)[0],
         on_save=on_save,
+        teacher=load_model(out / recipe.teacher / "final.pt") if recipe.teacher else None,
     )
     console.print(
         f"{recipe.name}: {recipe.model.n_params:,} parameters, from step {trainer.state.step}"

@@ -39,6 +39,7 @@ class Phase:
 class Recipe:
     """Model, batch shapes, learning rates. The schedule is warmup, stable, linear decay to zero (Hu
     et al. 2024). n_streams: of batches, which processes make ahead where the device is no CPU.
+    teacher: the recipe whose finished model's law is learned instead of the text's own tokens.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Recipe:
     momentum_warmup_steps: int = 300
     seed: int = 0
     n_streams: int = 1
+    teacher: str = ""
 
     def __post_init__(self) -> None:
         ends = [phase.until for phase in self.phases]
@@ -132,7 +134,7 @@ LARGE_PHASES = (
     Phase(0.35, 512, 128, 64),
     Phase(0.70, 2048, 32, 16, fim_rate=0.6, repository_rate=0.25),
     Phase(0.85, 512, 128, 64, fim_rate=0.9, context_weight=0.4, end_weight=2.0),
-    Phase(1.0, 1344, 48, 16, 0.9, context_weight=0.4, repository_rate=0.25),
+    Phase(1.0, 2048, 32, 16, 0.9, context_weight=0.4, repository_rate=0.25),
 )
 LARGE_TARGET = replace(
     TARGET,
@@ -147,6 +149,7 @@ LARGE_DRAFT = replace(
     phases=LARGE_PHASES,
     warmup_steps=200,
     n_streams=16,
+    teacher=TARGET.name,
 )
 LARGE_RECIPES = {recipe.name: recipe for recipe in (LARGE_TARGET, LARGE_DRAFT)}
 
@@ -159,19 +162,25 @@ FURTHER_PHASES = (
     Phase(0.80, 320, 16, 4, fim_rate=0.8, context_weight=0.5, end_weight=2.0),
     Phase(1.0, 1024, 6, 2, 0.8, context_weight=0.5, repository_rate=0.3),
 )
+LARGE_FURTHER_PHASES = (
+    Phase(0.30, 2048, 32, 16, fim_rate=0.6, repository_rate=0.25),
+    Phase(0.65, 512, 128, 64, fim_rate=0.8, context_weight=0.5, end_weight=2.0),
+    Phase(1.0, 2048, 32, 16, 0.8, context_weight=0.5, repository_rate=0.25),
+)
 FURTHER_RATE = 0.5  # of the recipe's
 
 
 def further(recipe: Recipe, start: Path) -> Recipe:
-    """The recipe of going on from the weights of a finished run, whose optimisers are gone. Other
-    weights see the corpus in another order.
+    """The recipe of going on from the weights of a run, whose optimisers are gone. Other weights
+    see the corpus in another order.
     """
+    is_large = recipe.phases is LARGE_PHASES
     return replace(
         recipe,
-        phases=FURTHER_PHASES,
+        phases=LARGE_FURTHER_PHASES if is_large else FURTHER_PHASES,
         matrix_lr=recipe.matrix_lr * FURTHER_RATE,
         other_lr=recipe.other_lr * FURTHER_RATE,
         warmup_steps=20,
-        decay_from=0.2,
+        decay_from=0.0 if is_large else 0.2,
         seed=zlib.crc32(start.read_bytes()),
     )

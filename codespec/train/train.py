@@ -13,19 +13,22 @@ import os
 import pickle
 import time
 from collections.abc import Callable
-from contextlib import closing
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from tokenizers import Tokenizer
+from torch import Tensor
 
 from codespec.errors import InputError, ModelError
+from codespec.train import divergence
 from codespec.train.corpus import Corpus
 from codespec.train.data import Rows
-from codespec.train.feed import Feed, Position
-from codespec.train.model import Llama, ModelConfig
+from codespec.train.feed import Feed, Position, processes
+from codespec.train.model import Llama, ModelConfig, likeliest
 from codespec.train.optim import Muon, make_optimisers
 from codespec.train.parallel import GradientPool, precision, try_to_compile
 from codespec.train.recipe import Phase, Recipe
@@ -81,10 +84,11 @@ class Trainer:
         clock: Callable[[], float] = time.monotonic,
         start: Llama | None = None,
         on_save: Callable[[Llama, State], None] = lambda _model, _state: None,
+        teacher: Llama | None = None,
     ) -> None:
         """start: the weights to begin with, of the recipe's shape; None: random ones. n_workers:
         threads on a CPU; elsewhere processes that make batches. on_save: called after each
-        checkpoint.
+        checkpoint. teacher: whose law is learned, of the same vocabulary; None: the text's tokens.
         """
         torch.manual_seed(recipe.seed)
         if device == "cpu":
@@ -102,6 +106,7 @@ class Trainer:
                     "Give a model that this recipe made.",
                 ) from None
         self.model.to(self.device)
+        self.teacher = None if teacher is None else teacher.to(self.device).eval()
         self.muon, self.adamw = make_optimisers(self.model, recipe.matrix_lr, recipe.other_lr)
         self._n_workers, self._compiles = n_workers, True
         self._clock, self._on_save = clock, on_save
@@ -120,9 +125,14 @@ class Trainer:
         stop_after_s: of this call; the rest of the budget is left to another one.
         """
         stop_at = None if stop_after_s is None else self._clock() + stop_after_s
-        with GradientPool(self.model, self._n_workers) as pool:
+        with ExitStack() as closing_all:
+            pool = closing_all.enter_context(GradientPool(self.model, self._n_workers))
             self.muon.mapper = pool.map
-            is_done = self._run(budget, pool, on_step, stop_at)
+            makers = None
+            if self.device.type != "cpu":  # which has nothing better to do than to wait
+                makers = processes(self._n_workers, self.corpus, self.tokenizer)
+                closing_all.callback(makers.shutdown, wait=False, cancel_futures=True)
+            is_done = self._run(budget, pool, makers, on_step, stop_at)
         self.state.validation = self.validate()
         self.state.is_done = is_done
         self._log()
@@ -140,13 +150,13 @@ class Trainer:
         self,
         budget: Budget,
         pool: GradientPool,
+        makers: ProcessPoolExecutor | None,
         on_step: Callable[[State, float], None],
         stop_at: float | None,
     ) -> bool:
         """Whether the budget is spent."""
         state, started = self.state, self._clock() - self.state.seconds
         saved = validated = state.seconds
-        n_processes = 0 if self.device.type == "cpu" else self._n_workers
         progress = budget.progress(state.seconds, state.tokens)
         while progress < 1:
             phase = self.recipe.phase_at(progress)
@@ -154,7 +164,7 @@ class Trainer:
                 state.phase, state.turn, state.windows = phase, 0, [0] * self.recipe.n_streams
             position = Position(state.windows, state.turn)
             shape, seed = self.recipe.phases[phase], self.recipe.seed + 1000 * phase
-            feed = Feed(self.corpus, self.tokenizer, shape, seed, position, n_processes)
+            feed = Feed(self.corpus, self.tokenizer, shape, seed, position, makers, self.device)
             self._compile(shape)
             with closing(feed):
                 while progress < 1 and self.recipe.phase_at(progress) == phase:
@@ -186,11 +196,9 @@ class Trainer:
 
     def _step(self, pool: GradientPool, feed: Feed, shape: Phase, lr_scale: float) -> None:
         recipe, state = self.recipe, self.state
-        parts = [
-            t.to(self.device, non_blocking=True).split(shape.n_micro_rows) for t in feed.batch()
-        ]
+        parts = [t.split(shape.n_micro_rows) for t in feed.batch()]
         micro_batches = list(zip(*parts, strict=True))
-        loss = pool.backward(micro_batches, lambda rows: self.model.loss(*rows))
+        loss = pool.backward(micro_batches, self._loss)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         set_lr(self.muon, recipe.matrix_lr * lr_scale, momentum=recipe.momentum(state.step))
         set_lr(self.adamw, recipe.other_lr * lr_scale)
@@ -200,6 +208,13 @@ class Trainer:
         state.step += 1
         state.tokens += shape.n_rows * shape.n_tokens
         state.loss = loss if state.step == 1 else 0.98 * state.loss + 0.02 * loss
+
+    def _loss(self, rows: tuple[Tensor, Tensor]) -> Tensor:
+        tokens, weights = rows
+        if self.teacher is None:
+            return self.model.loss(tokens, weights)
+        ids, probs = likeliest(self.teacher, tokens[:, :-1])
+        return divergence.loss(self.model, tokens[:, :-1], ids, probs, weights)
 
     @torch.no_grad()
     def validate(self) -> float:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from codespec.train.distill.divergence import TopDivergence, loss
+from codespec.train.divergence import TopDivergence, loss
 from codespec.train.model import Llama
 from tests.training import TINY
 

@@ -22,7 +22,9 @@ def test_from_bundle_to_models(miniature: Path, monkeypatch: pytest.MonkeyPatch)
     here, packed, far, results = (miniature / n for n in ("here", "packed", "far", "results"))
     run("corpus", "--out", here, "--env", miniature / "env")
     run("tokenizer", "--out", here)
+    monkeypatch.setattr(bundle, "PART_TEXT", (here / "corpus/text.bin").stat().st_size // 2 + 1)
     assert "MiB" in run("pack", "--out", here, packed, "--no-wheels")
+    assert sorted(path.name for path in packed.iterdir()) == ["0", "1"]
     calls: list[dict[str, str]] = []
 
     def in_this_process(
@@ -34,8 +36,8 @@ def test_from_bundle_to_models(miniature: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(subprocess, "run", in_this_process)
     monkeypatch.setattr(bundle, "PART_BYTES", 100_000)
-    arguments = [str(packed), "--run", str(far), "--to", str(results), "--tokens", "512", "--large"]
-    arguments += [*map(str, QUICK), "--device", "cpu"]
+    arguments = [*map(str, packed.iterdir()), "--run", str(far), "--to", str(results)]
+    arguments += ["--tokens", "512", "--large", *map(str, QUICK), "--device", "cpu"]
     results.mkdir()
     (results / "codespec-base.gguf.9").write_bytes(b"of a larger model")
     assert there.main([*arguments, "--stop-after", "0.0001"]) == 0

@@ -15,7 +15,7 @@ from codespec.backends.fake import FakeTarget, hashed_logits
 from codespec.context.snippets import render
 from codespec.train import corpus, sources, tokenizer
 from codespec.train.data import CONTEXT_SHARE, Rows, Windows
-from codespec.train.feed import Feed, Position, weights
+from codespec.train.feed import Feed, Position, processes, weights
 from codespec.train.fim import Fim
 from codespec.train.recipe import Phase
 from codespec.types import FimTokens, Snippet, Tokens
@@ -174,12 +174,16 @@ def test_batches_made_by_processes_are_the_same_and_resume(
     feed = Feed(data, words, phase, 1, here)
     expected = [feed.batch() for _ in range(7)]
     n_made = 0
-    for n in (4, 3):  # begun anew from the position
-        with closing(Feed(data, words, phase, 1, there, n_processes=1)) as ahead:
-            for _ in range(n):
-                for ours, theirs in zip(ahead.batch(), expected[n_made], strict=True):
-                    assert torch.equal(ours, theirs)
-                n_made += 1
+    with processes(1, data, words) as pool:
+        other = Phase(1.0, 32, 1, 1)
+        with closing(Feed(data, words, other, 1, Position([0]), pool)) as another:
+            assert another.batch()[0].shape == (1, 33)
+        for n in (4, 3):  # begun anew from the position
+            with closing(Feed(data, words, phase, 1, there, pool)) as ahead:
+                for _ in range(n):
+                    for ours, theirs in zip(ahead.batch(), expected[n_made], strict=True):
+                        assert torch.equal(ours, theirs)
+                    n_made += 1
     assert there == here
     assert here.turn == 7
 

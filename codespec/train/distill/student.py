@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from codespec.train.distill import divergence
+from codespec.train import divergence
 from codespec.train.distill.lessons import SHAPES, Batch, Lessons, batch
 from codespec.train.distill.vocabulary import DraftVocabulary
 from codespec.train.model import Llama
