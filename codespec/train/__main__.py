@@ -250,7 +250,7 @@ def model_command(
     data = pipeline.build_corpus((), out)
     recipe = (LARGE_RECIPES if large else RECIPES)[name]
     if start:
-        recipe = further(recipe, start)
+        recipe = further(recipe, start, device)
     state = pipeline.train_model(
         recipe, data, out, budget_of(minutes, tokens), device, workers, start
     )

@@ -86,14 +86,17 @@ Refused, because their metadata does not show a permissive licence: {refused}. F
         -r codespec/train/corpus_packages.txt
     python -m pip install --no-deps --target heldout-env {held_out_names}
     npm install --prefix npm-env --ignore-scripts $(grep -v '#' codespec/train/npm_packages.txt)
-    python -m codespec.train all --minutes 90 --out run --env heldout-env --env corpus-env \\
-        --npm npm-env/node_modules
+    python -m codespec.train.more_sources extra-env
+    python -m codespec.train corpus --out run --package-mb 5 --env heldout-env --env corpus-env \\
+        --npm npm-env/node_modules $(cat extra-env/extras)
+    python -m codespec.train all --minutes 90 --out run
 
 On a machine with a large GPU and without a network (a checkout, Python, torch and tokenizers are
-there), from the corpus and tokenizer of `run`; the second command as often as it takes:
+there), from the corpus and tokenizer of `run`; each folder of `packed` fits one transfer, and the
+second command is given as often as it takes:
 
-    python -m codespec.train pack --out run bundle
-    python3 codespec/train/there.py bundle --run run --to results --large --minutes 20 \\
+    python -m codespec.train pack --out run packed
+    python3 codespec/train/there.py packed/* --run run --to results --large --minutes 20 \\
         --stop-after 8.5
     python -m codespec.train receive --out run results
 

@@ -170,17 +170,16 @@ LARGE_FURTHER_PHASES = (
 FURTHER_RATE = 0.5  # of the recipe's
 
 
-def further(recipe: Recipe, start: Path) -> Recipe:
+def further(recipe: Recipe, start: Path, device: str = "cpu") -> Recipe:
     """The recipe of going on from the weights of a run, whose optimisers are gone. Other weights
-    see the corpus in another order.
+    see the corpus in another order. An accelerator gets batches of 64,000 tokens.
     """
-    is_large = recipe.phases is LARGE_PHASES
     return replace(
         recipe,
-        phases=LARGE_FURTHER_PHASES if is_large else FURTHER_PHASES,
+        phases=FURTHER_PHASES if device == "cpu" else LARGE_FURTHER_PHASES,
         matrix_lr=recipe.matrix_lr * FURTHER_RATE,
         other_lr=recipe.other_lr * FURTHER_RATE,
         warmup_steps=20,
-        decay_from=0.0 if is_large else 0.2,
+        decay_from=0.2,
         seed=zlib.crc32(start.read_bytes()),
     )
