@@ -41,7 +41,7 @@ from .replay_report import load_curve
 from .results import Row
 
 HERE = "here"
-CURVES = ("cpu-25m-q8", "cpu-100m-q8", "cpu-500m-q8", "cpu-1500m-q8", "gpu-flat")
+CURVES = ("cpu-25m-q8", "cpu-100m-q8", "cpu-500m-q8", "cpu-1500m-q8", "h100-7b-q8")
 PLAIN, LOOKUPS, MODEL, BOTH = "plain", "lookups", "model", "both"
 
 Progress = Callable[[int, int], None]

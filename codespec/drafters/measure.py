@@ -27,9 +27,9 @@ SHORT, LONG = 64, 1024
 _SLOPE_AT = (1, 8)
 
 # Shapes before anything was measured: medians of small and middling models in q8_0 on two cores,
-# and a large GPU's flat curve with llama.cpp's step after eight tokens.
+# and of 0.5 to 7 billion parameters on an H100, where llama.cpp's kernels change after 8 tokens.
 _PRIOR_CPU = {1: 1.0, 2: 1.6, 3: 1.9, 4: 2.2, 6: 3.2, 8: 3.6, 12: 5.0, 16: 6.3, 24: 9.0, 32: 11.5}
-_PRIOR_GPU = {1: 1.0, 8: 1.1, 9: 1.3, 16: 1.4, 32: 1.8}
+_PRIOR_GPU = {1: 1.0, 2: 1.5, 3: 1.05, 4: 1.1, 6: 1.3, 8: 1.43, 9: 1.92, 16: 2.0, 32: 2.26}
 _PRIOR_BYTES_PER_MS = {"cpu": 15e6}
 _PRIOR_GPU_BYTES_PER_MS = 300e6
 

@@ -12,7 +12,7 @@ from codespec.train.corpus import HELD_OUT
 from codespec.train.fim import CUTS
 from codespec.train.recipe import Recipe
 
-LISTED_BYTES = 200_000  # packages smaller than this share one paragraph
+N_LISTED = 120  # packages; the smaller ones share one paragraph
 
 TEXT = """\
 # {names}: code completion models trained from scratch
@@ -76,7 +76,8 @@ file's weights dequantised in torch, so that only the arithmetic differs.
 
 Smaller ones: {small}.
 
-Refused, because their metadata does not show a permissive licence: {refused}. Files skipped:
+Refused, because their metadata does not show a permissive licence, or because they carry a
+held-out package: {refused}. Files skipped:
 {skipped}.
 
 ## Train again
@@ -126,7 +127,7 @@ def render(out: Path, recipes: Sequence[Recipe]) -> str:
         name: p for name, p in manifest["packages"].items() if p["n_bytes"] and not p["held_out"]
     }
     listed = sorted(packages.items(), key=lambda item: -item[1]["n_bytes"])
-    small = [f"{name} ({p['licence']})" for name, p in listed if p["n_bytes"] < LISTED_BYTES]
+    small = [f"{name} ({p['licence']})" for name, p in listed[N_LISTED:]]
     pair = report.get("greedy_agreement")
     first = entries[0]
     return TEXT.format(
@@ -154,8 +155,7 @@ def render(out: Path, recipes: Sequence[Recipe]) -> str:
             ("package", "version", "licence", "files", "MB"),
             (
                 (name, p["version"], p["licence"], p["n_files"], f"{p['n_bytes'] / 1e6:.2f}")
-                for name, p in listed
-                if p["n_bytes"] >= LISTED_BYTES
+                for name, p in listed[:N_LISTED]
             ),
         ),
         small=", ".join(small) or "none",

@@ -85,15 +85,15 @@ def test_what_a_model_is() -> None:
     assert facts["fim_order"] == "spm"
     assert facts["context"] == 2048
     assert facts["licence"] == "Apache-2.0"
-    # 6 layers, 2 heads of 64, keys and values of 2 bytes, 2,048 tokens.
-    assert facts["memory_bytes"] == facts["bytes"] + 6 * 2 * 2 * 64 * 2 * 2048
+    # 7 layers, 1 head of 64, keys and values of 2 bytes, 2,048 tokens.
+    assert facts["memory_bytes"] == facts["bytes"] + 7 * 1 * 2 * 64 * 2 * 2048
     assert facts["tok_per_s"] > 1
     unmeasured = json.loads(ok("show", bundled(BUNDLED_DRAFT), "--no-speed", "--json"))
     assert unmeasured["tok_per_s"] is None
     shown = ok("show", "codespec-draft", "--no-speed")
     assert "fim order" in shown
     assert "<|fim_prefix|> <|fim_suffix|> <|fim_middle|>" in shown
-    assert "1.3 MB" in shown
+    assert "2.7 MB" in shown
     assert "no such model" in run("show", "nothing").output
 
 

@@ -76,13 +76,15 @@ def test_unknown_licences_are_refused_by_name(tmp_path: Path) -> None:
     training.install(env, "free", "MIT", 3, seed=1)
     training.install(env, "copyleft", "GPL-3.0-only", 3, seed=2)
     training.install(env, "silent", None, 3, seed=3)
+    training.install(env, "typer", "MIT", 3, seed=4)
     folder = tmp_path / "mine"
     folder.mkdir()
     chosen = [*sources.python_environment(env, 10**9), sources.extra_folder(folder, "Own", 10**9)]
     manifest = corpus.build(chosen, tmp_path / "out")
-    assert manifest["refused"] == dict.fromkeys(
-        ("copyleft", "silent", "mine"), "licence unknown or not permissive"
-    )
+    assert manifest["refused"] == {
+        **dict.fromkeys(("copyleft", "silent", "mine"), "licence unknown or not permissive"),
+        "typer": "derived from a held-out package",
+    }
     packages = manifest["packages"]
     assert isinstance(packages, dict)
     assert list(packages) == ["free"]
