@@ -27,9 +27,10 @@ SHORT, LONG = 64, 1024
 _SLOPE_AT = (1, 8)
 
 # Shapes before anything was measured: medians of small and middling models in q8_0 on two cores,
-# and of 0.5 to 7 billion parameters on an H100, where llama.cpp's kernels change after 8 tokens.
+# and 1.5 billion parameters on an H100, where llama.cpp's kernels change after 8 tokens.
 _PRIOR_CPU = {1: 1.0, 2: 1.6, 3: 1.9, 4: 2.2, 6: 3.2, 8: 3.6, 12: 5.0, 16: 6.3, 24: 9.0, 32: 11.5}
-_PRIOR_GPU = {1: 1.0, 2: 1.5, 3: 1.05, 4: 1.1, 6: 1.3, 8: 1.43, 9: 1.92, 16: 2.0, 32: 2.26}
+_PRIOR_GPU = {1: 1.0, 2: 1.5, 5: 1.5, 9: 2.2, 16: 2.5, 32: 2.9}
+_ON_CPU = "cpu", "fake"
 _PRIOR_BYTES_PER_MS = {"cpu": 15e6}
 _PRIOR_GPU_BYTES_PER_MS = 300e6
 
@@ -38,7 +39,7 @@ Clock = Callable[[], float]
 
 def prior(info: ModelInfo) -> CostCurve:
     """A guess from the backend and the size of the file; the first real pass sets its scale."""
-    shape = _PRIOR_CPU if info.backend in ("cpu", "fake") else _PRIOR_GPU
+    shape = _PRIOR_CPU if info.backend in _ON_CPU else _PRIOR_GPU
     bytes_per_ms = _PRIOR_BYTES_PER_MS.get(info.backend, _PRIOR_GPU_BYTES_PER_MS)
     ms = max(info.file_bytes / bytes_per_ms, 0.05)
     return CostCurve({n: ratio * ms for n, ratio in shape.items()}, is_prior=True)
@@ -71,10 +72,12 @@ def measuring(
     """Time passes of several widths; yields after each. Others may use the target in between.
 
     The width is chosen by ratios, so ratios are measured: before each pass over n tokens come two
-    over a single one, and the median of n against the second of them counts. Neighbours on the
+    over a single one, and the median of n against the last of them counts. Neighbours on the
     machine slow all three, for seconds at a time; of separate minima, one width would have found a
-    quiet moment and another not. Scale is the least time of a single token. The first of the two
-    follows another width, as after a draft, and tells `back_ms`.
+    quiet moment and another not. Scale is the least time of a single token. What the first costs
+    more follows from another width, as after a draft, and is `back_ms`. On an accelerator they are
+    three: CUDA records the launches of a pass when its shape comes the second time, and repeats
+    them from the third on.
 
     Takes about 700 passes on a small model. On a large one it stops early: once `budget_s` is spent
     no further round begins, and none goes on at 4 times the budget. The slope over the context is
@@ -99,6 +102,7 @@ def _points(
     bench: _Bench, n_context: int, widths: list[int], n_repeats: int, budget_s: float
 ) -> Generator[None, None, tuple[dict[int, float], float]]:
     """(n -> milliseconds, `CostCurve.back_ms`) behind one context."""
+    n_before = 2 if bench.is_cpu else 3
     singles: list[float] = []
     back: list[float] = []
     ratios: dict[int, list[float]] = {}
@@ -108,7 +112,7 @@ def _points(
             if singles and spent_s > 4 * budget_s:
                 continue
             # A slow model's passes over one token differ by little, and are repeated no more.
-            n_singles = 2 if spent_s < budget_s or not singles else 0
+            n_singles = n_before if spent_s < budget_s or not singles else 0
             took: list[float] = []
             for width in [1] * n_singles + [n] * (n > 1):
                 ms = None
@@ -118,15 +122,17 @@ def _points(
                 took.append(ms)
             spent_s += sum(took) / 1e3
             if n_singles:
-                singles.append(took[1])
-                back.append(took[0] / took[1])
+                *others, single = took[:n_singles]
+                singles.append(single)
+                back.append(sum(others) / single - len(others))
             if n > 1:
-                ratios.setdefault(n, []).append(took[-1] / (took[1] if n_singles else min(singles)))
+                single = singles[-1] if n_singles else min(singles)
+                ratios.setdefault(n, []).append(took[-1] / single)
         if spent_s >= budget_s:
             break
     single = min(singles)
     points = {1: single, **{n: float(np.median(r)) * single for n, r in ratios.items()}}
-    return points, max(0.0, float(np.median(back)) - 1.0) * single
+    return points, max(0.0, float(np.median(back))) * single
 
 
 def _line(grown: list[float]) -> ContextSlope:
@@ -146,6 +152,7 @@ class _Bench:
         self._interrupted = interrupted
         self._rng = np.random.default_rng(0)
         self._n_most = target.info.n_ctx // 2
+        self.is_cpu = target.info.backend in _ON_CPU
         self._context = self._tokens(self._n_most + 1)
         self.read_s = 0.0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -65,6 +67,35 @@ def test_a_wider_pass_bears_the_way_back_to_one_token():
     assert curve.points[4] == pytest.approx(1.8)
     assert curve.table[0] == pytest.approx(1.2)
     assert curve.table[3] == pytest.approx(1.8 + 0.3)
+
+
+class Recorder(Machine):
+    """An accelerator: a pass over another width than the last is launched piece by piece, the next
+    one recorded, and those after it are replayed."""
+
+    LAUNCHES_MS, RECORDS_MS = 0.5, 1.5
+
+    def __init__(self, law) -> None:
+        super().__init__(law)
+        self.info = replace(self.info, backend="cuda")
+        self.n_alike = 0
+
+    def decode(self, tokens, draft):
+        n_before = self.n_last
+        rows = super().decode(tokens, draft)
+        self.n_alike = self.n_alike + 1 if self.n_last == n_before else 1
+        extra = {1: self.LAUNCHES_MS, 2: self.RECORDS_MS}
+        self.now += extra.get(self.n_alike, 0.0) / 1e3
+        return rows
+
+
+def test_on_an_accelerator_one_token_costs_what_its_replayed_pass_costs():
+    target = Recorder(lambda n, n_context: 1.0 + 0.2 * n)
+    curve = measure(target, clock=target.clock)
+    assert curve.points[1] == pytest.approx(1.2)
+    for n in (2, 3, 8, 32):
+        assert curve.points[n] == pytest.approx(1.0 + 0.2 * n + target.LAUNCHES_MS, rel=0.01)
+    assert curve.back_ms == pytest.approx(target.LAUNCHES_MS + target.RECORDS_MS, rel=0.01)
 
 
 def test_slow_spells_do_not_bend_the_curve():
