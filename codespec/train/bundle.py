@@ -21,6 +21,7 @@ from codespec.errors import InputError
 
 TEXT, DOCUMENTS, MANIFEST, WORDS = "text.bin", "documents.npz", "manifest.json", "tokenizer.json"
 PACKED = TEXT + ".xz"
+N_COMPRESSORS = 2  # at once: each takes ten times its dictionary of memory
 PART_TEXT = 256 << 20  # of text in one folder: source shrinks to a sixth, or less
 MAX_BYTES = 48 << 20  # with a checkout of 14 MB, what a transfer of 64 MiB holds
 PART_BYTES = 15 << 20
@@ -72,7 +73,7 @@ def pack(
         done[number] = n_bytes
         on_progress(sum(done) / max(1, size))
 
-    with ThreadPoolExecutor() as pool:  # the compressor lets other threads run
+    with ThreadPoolExecutor(N_COMPRESSORS) as pool:
         made = [
             pool.submit(compress, source / TEXT, start, part / PACKED, partial(report, number))
             for number, (start, part) in enumerate(zip(starts, parts, strict=True))

@@ -40,6 +40,8 @@ def test_from_bundle_to_models(miniature: Path, monkeypatch: pytest.MonkeyPatch)
     arguments += ["--tokens", "512", "--large", *map(str, QUICK), "--device", "cpu"]
     results.mkdir()
     (results / "codespec-base.gguf.9").write_bytes(b"of a larger model")
+    with pytest.raises(SystemExit, match="a part of the corpus is missing"):
+        there.main([str(packed / "0"), "--run", str(far)])
     assert there.main([*arguments, "--stop-after", "0.0001"]) == 0
     assert not (far / "report.json").exists()
     early = json.loads((results / "codespec-base.json").read_text())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -27,6 +28,7 @@ def miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(cli, "DRAFT", draft)
     monkeypatch.setattr(cli, "RECIPES", {r.name: r for r in (target, draft)})
     large = {r.name: training.recipe(r.name, n_embd=96) for r in (target, draft)}
+    large[draft.name] = replace(large[draft.name], teacher=target.name)
     monkeypatch.setattr(cli, "LARGE_RECIPES", large)
     monkeypatch.setattr(recipe, "FURTHER_PHASES", training.RECIPE.phases)
     monkeypatch.setattr(tokenizer.train, "__defaults__", (training.N_VOCAB,))

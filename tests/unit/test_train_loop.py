@@ -117,6 +117,26 @@ def test_a_budget_of_minutes_follows_the_clock(
     assert seen == [0, 0, 0, 1, 1, 1]
 
 
+def test_with_a_teacher_its_law_is_learned(
+    tmp_path: Path, data: corpus.Corpus, words: Tokenizer
+) -> None:
+    teacher = Trainer(RECIPE, data, words, tmp_path / "teacher")
+    teacher.run(Budget(tokens=4 * TOKENS))
+    same = Trainer(
+        RECIPE, data, words, tmp_path / "same", start=teacher.model, teacher=teacher.model
+    )
+    tokens = torch.randint(0, TINY.n_vocab, (2, 33))
+    rows = tokens, torch.ones(2, 32)
+    assert same._loss(rows).item() == pytest.approx(0, abs=1e-5), (
+        "who knows it has nothing to learn"
+    )
+    recipe = dataclasses.replace(RECIPE, seed=1)
+    student = Trainer(recipe, data, words, tmp_path / "student", teacher=teacher.model)
+    before = student._loss(rows).item()
+    student.run(Budget(tokens=4 * TOKENS))
+    assert student._loss(rows).item() < 0.8 * before
+
+
 def test_large_recipes_fit_what_is_shipped() -> None:
     """In q8_0, 34 bytes for 32 weights, with room for the tokenizer: 20 MiB and 3 MiB."""
     for recipe, limit in ((LARGE_TARGET, 20), (LARGE_DRAFT, 3)):

@@ -12,6 +12,7 @@ from codespec.train.model import (
     Llama,
     ModelConfig,
     causal_attention,
+    likeliest,
     rope_table,
     rotate,
 )
@@ -115,6 +116,18 @@ def test_model_loss_is_the_mean_over_all_positions() -> None:
     ids = tokens(3, 33)
     expected = F.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
     torch.testing.assert_close(model.loss(ids), expected)
+
+
+def test_the_likeliest_tokens_are_those_of_the_law() -> None:
+    torch.manual_seed(0)
+    model = Llama(TINY)
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    tokens = torch.randint(0, TINY.n_vocab, (3, 20))
+    ids, probs = likeliest(model, tokens, 5)
+    law = model(tokens).softmax(-1)
+    assert torch.allclose(law.gather(-1, ids), probs, atol=1e-6)
+    assert torch.allclose(law.topk(5).values, probs, atol=1e-6)
 
 
 def test_weights_scale_the_positions_of_the_loss() -> None:
