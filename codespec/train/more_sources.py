@@ -21,8 +21,9 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-INDEX = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple")
-SOURCE_LINES = "deb-src http://deb.debian.org/debian bookworm main\n"
+from pip._internal.models.index import PyPI
+
+INDEX = os.environ.get("PIP_INDEX_URL", PyPI.simple_url)
 
 GO = {
     "golang-1.19-src": "BSD-3-Clause",
@@ -71,7 +72,10 @@ def go(folder: Path, scratch: Path) -> Iterator[tuple[Path, str]]:
 
 def java(folder: Path, scratch: Path) -> Iterator[tuple[Path, str]]:
     (scratch / "lists" / "partial").mkdir(parents=True)
-    (scratch / "sources.list").write_text(SOURCE_LINES)
+    told = "deb-src $(SITE) $(RELEASE) $(COMPONENT)"
+    targets = ["apt-get", "indextargets", "--format", told, "Created-By: Packages", "Label: Debian"]
+    lines = subprocess.run(targets, capture_output=True, text=True, check=True).stdout
+    (scratch / "sources.list").write_text(lines)
     options = [
         f"-oDir::Etc::sourcelist={scratch / 'sources.list'}",
         "-oDir::Etc::sourceparts=/dev/null",
