@@ -59,7 +59,7 @@ def edited(tmp_path: Path) -> Path:
         who = ("-c", "user.name=n", "-c", "user.email=e@x", "-c", "commit.gpgsign=false")
         subprocess.run(["git", "-C", str(folder), *who, *args], check=True, capture_output=True)
 
-    lines = "".join(f"    total_{i} = compute_value(first_{i}, second_{i})\n" for i in range(6))
+    lines = "".join(f"    total_{i} = compute_value(first_{i}, second_{i})\n" for i in range(12))
     git("init", "-q")
     (folder / "a.py").write_text("def f():\n" + lines)
     git("add", ".")
@@ -80,7 +80,7 @@ def test_latency_of_keys_through_server_and_daemon(edited: Path, tmp_path: Path)
     assert [row["config"] for row in (*warm, cold)] == ["Neovim", "VS Code", "start"]
     assert 0 < cold["initialize_ms"] < cold["first_answer_ms"]
     for row in warm:
-        assert row["n_keys"] >= 8, "accepted suggestions may leave less than 16 to type"
+        assert row["n_keys"] >= 16
         assert row["n_indexed_tokens"] > 0
         # At the first keys of the hunk, nothing is there to be typed along.
         assert row["n_generations"] > 0
