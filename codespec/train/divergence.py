@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from codespec.train.model import Llama, is_autocast, loss_chunk
+from codespec.train.model import Llama, fused_loss, is_autocast
 
 _TINY = 1e-6
 
@@ -56,34 +56,24 @@ class TopDivergence(torch.autograd.Function):
         """states (n, n_embd), weight (n_vocab, n_embd), ids (n, k) int64 without repetition but for
         entries of probability 0, probs (n, k) float32, shares (n,) float32 -> scalar float32.
         """
-        needs_grad = any(ctx.needs_input_grad)
-        x, w = states.to(dtype), weight.to(dtype)
-        grad_x = torch.empty_like(x) if needs_grad else None
-        grad_w = torch.zeros_like(weight, dtype=torch.float32) if needs_grad else None
-        total = torch.zeros((), dtype=torch.float32, device=x.device)
-        step = loss_chunk(x)
-        for start in range(0, len(x), step):
-            part = slice(start, start + step)
-            law = F.softmax(x[part] @ w.T, -1, dtype=torch.float32)
+
+        def cost(part: slice, law: Tensor) -> tuple[Tensor, Callable[[], Tensor]]:
             p, share = probs[part], shares[part, None]
             named = p > 0
             q = law.gather(1, ids[part]) * named
             p_rest = (1 - p.sum(1, keepdim=True)).clamp_min(0)
             q_rest = (1 - q.sum(1, keepdim=True)).clamp_min(_TINY)
-            cost = torch.special.xlogy(p, p / q.clamp_min(1e-37))
+            known = torch.special.xlogy(p, p / q.clamp_min(1e-37))
             rest = torch.special.xlogy(p_rest, p_rest / q_rest)
-            total += ((cost.sum(1, keepdim=True) + rest) * share).sum()
-            if grad_x is None or grad_w is None:
-                continue
-            ratio = p_rest / q_rest
-            # Entries of probability 0 may name any id, which must stay as it is: hence a sum.
-            error = law.mul_(1 - ratio).scatter_add_(1, ids[part], q * ratio - p)
-            error = error.mul_(share).to(dtype)
-            grad_x[part] = error @ w
-            grad_w += error.T @ x[part]
-        if grad_x is not None and grad_w is not None:
-            ctx.save_for_backward(grad_x, grad_w)
-        return total
+
+            def error() -> Tensor:
+                ratio = p_rest / q_rest
+                # Entries of probability 0 may name any id, which must stay as it is: hence a sum.
+                return law.mul_(1 - ratio).scatter_add_(1, ids[part], q * ratio - p).mul_(share)
+
+            return ((known.sum(1, keepdim=True) + rest) * share).sum(), error
+
+        return fused_loss(ctx, states, weight, dtype, cost)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]

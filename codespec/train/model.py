@@ -12,8 +12,9 @@ Source: Touvron et al. 2023 (Llama), Su et al. 2021 (rotary embedding), Ainslie 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -290,29 +291,49 @@ class LinearCrossEntropy(torch.autograd.Function):
         """states (n, n_embd), weight (n_vocab, n_embd), targets (n,) int64, shares (n,) float32,
         what each position counts in the result -> scalar float32.
         """
-        needs_grad = any(ctx.needs_input_grad)
-        x, w = states.to(dtype), weight.to(dtype)
-        grad_x = torch.empty_like(x) if needs_grad else None
-        grad_w = torch.zeros_like(weight, dtype=torch.float32) if needs_grad else None
-        total = torch.zeros((), dtype=torch.float32, device=x.device)
-        step = loss_chunk(x)
-        for start in range(0, len(x), step):
-            part = slice(start, start + step)
-            prob = torch.softmax(x[part] @ w.T, -1, dtype=torch.float32)
-            target = targets[part, None]
-            share = shares[part, None]
-            total -= (prob.gather(1, target).clamp_min_(1e-37).log_() * share).sum()
-            if grad_x is None or grad_w is None:
-                continue
-            prob.scatter_add_(1, target, prob.new_full(target.shape, -1.0))
-            error = prob.mul_(share).to(dtype)
-            grad_x[part] = error @ w
-            grad_w += error.T @ x[part]
-        if grad_x is not None and grad_w is not None:
-            ctx.save_for_backward(grad_x, grad_w)
-        return total
+
+        def cost(part: slice, prob: Tensor) -> tuple[Tensor, Callable[[], Tensor]]:
+            target, share = targets[part, None], shares[part, None]
+
+            def error() -> Tensor:
+                prob.scatter_add_(1, target, prob.new_full(target.shape, -1.0))
+                return prob.mul_(share)
+
+            return -(prob.gather(1, target).clamp_min_(1e-37).log_() * share).sum(), error
+
+        return fused_loss(ctx, states, weight, dtype, cost)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         grad_x, grad_w = ctx.saved_tensors
         return grad_x * grad, grad_w * grad, None, None, None
+
+
+Cost: TypeAlias = Callable[[slice, Tensor], tuple[Tensor, Callable[[], Tensor]]]
+
+
+def fused_loss(ctx: Any, states: Tensor, weight: Tensor, dtype: torch.dtype, cost: Cost) -> Tensor:
+    """The forward pass of a loss on the laws after states (n, n_embd), chunk by chunk, which saves
+    the gradients by states and weight (n_vocab, n_embd) in ctx where they are needed.
+
+    cost: of a slice of the rows and their laws (rows, n_vocab) float32, which it may overwrite:
+    what they add to the loss, and a function that gives the gradient by their logits.
+    """
+    needs_grad = any(ctx.needs_input_grad)
+    x, w = states.to(dtype), weight.to(dtype)
+    grad_x = torch.empty_like(x) if needs_grad else None
+    grad_w = torch.zeros_like(weight, dtype=torch.float32) if needs_grad else None
+    total = torch.zeros((), dtype=torch.float32, device=x.device)
+    step = loss_chunk(x)
+    for start in range(0, len(x), step):
+        part = slice(start, start + step)
+        value, error_of = cost(part, torch.softmax(x[part] @ w.T, -1, dtype=torch.float32))
+        total += value
+        if grad_x is None or grad_w is None:
+            continue
+        error = error_of().to(dtype)
+        grad_x[part] = error @ w
+        grad_w += error.T @ x[part]
+    if grad_x is not None and grad_w is not None:
+        ctx.save_for_backward(grad_x, grad_w)
+    return total
