@@ -113,10 +113,11 @@ def run(
             for done, (place, asked) in enumerate(contest.asked):
                 progress(done, len(contest.asked))
                 document.update(place.prefix, place.suffix)
-                for contestant in drafting:
-                    # The prompt into the draft model's cache, as it is in the target's.
-                    contestant.model.prefill(asked.prompt, lambda: False)
                 for way in ways.values():
+                    # The prompt into the draft model's cache, as it is in the target's.
+                    for drafter in way.drafters:
+                        if isinstance(drafter, ModelDrafter):
+                            drafter.read_ahead(asked.prompt, lambda: False)
                     way.add(*contest.complete(asked, *way.drafters, curve=way.curve))
         info = loaded.info
     rows: list[Row] = []

@@ -24,13 +24,6 @@ NO_TOKENS: Tokens = np.zeros(0, np.int32)
 NO_TOKENS.flags.writeable = False
 
 
-def common_prefix(a: Tokens, b: Tokens) -> int:
-    """Length of the longest common prefix."""
-    n = min(len(a), len(b))
-    differing = np.flatnonzero(a[:n] != b[:n])
-    return int(differing[0]) if len(differing) else n
-
-
 _CHAIN: Tokens = np.arange(-1, 255, dtype=np.int32)  # the parents of every short chain
 _CHAIN.flags.writeable = False
 _CHAIN_BYTES = _CHAIN.tobytes()

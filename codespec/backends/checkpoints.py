@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from codespec.types import Tokens, common_prefix
+from codespec.native import common_prefix
+from codespec.types import Tokens
 
 State = npt.NDArray[np.uint8]
 

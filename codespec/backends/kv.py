@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from codespec.types import Tokens, common_prefix
+from codespec.native import common_prefix
+from codespec.types import Tokens
 
 
 class CachedTokens:

@@ -1,11 +1,12 @@
 """Several drafters as one, none of them trusted.
 
 The chain asks its members in order and keeps the draft with the most expected tokens per
-millisecond. A member that costs time to ask says first what it expects, and is asked only where
-that is more than what is there already; what it says is then weighed together with what the others
-know, and continued by them. A member may be wrong in any way: one that raises is left out for the
-rest of the request, one that returns something malformed is ignored. Nothing a drafter does can
-reach the output.
+millisecond. A member that costs time to ask says first whether it may be worth it and what it
+expects, and is asked only where that is more than what is there already; what it says is then
+weighed together with what the others know, and continued by them. Or, where that is cheap, it is
+asked what it thinks of what the others would draft. A member may be wrong in any way: one that
+raises is left out for the rest of the request, one that returns something malformed is ignored.
+Nothing a drafter does can reach the output.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ T = TypeVar("T")
 class CostlyDrafter(Drafter, Protocol):
     """A `Drafter` that takes time to ask."""
 
+    def is_due(self) -> bool:
+        """Asked once before each pass: whether to ask any more than that."""
+        ...
+
     def plan(self, n_max: int) -> tuple[int, float]:
         """(tokens it would draft, expected tokens per millisecond, its own time included)."""
         ...
@@ -40,6 +45,24 @@ class ExtendingDrafter(Drafter, Protocol):
 
     def extend(self, emitted: Tokens, given: Draft, n_max: int) -> Draft:
         """The best draft of what it proposed last and a deterministic chain of another."""
+        ...
+
+    def candidates(self, n_max: int) -> Draft:
+        """A chain of what it saw when it proposed last, also where drafting it would not pay."""
+        ...
+
+
+class JudgingDrafter(CostlyDrafter, Protocol):
+    """A `CostlyDrafter` that can say what it thinks of what others would draft."""
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether to ask it for that."""
+        ...
+
+    def judge(self, emitted: Tokens, seen: Draft, rate: float, n_max: int) -> Draft | None:
+        """The best draft by what is known together, of a deterministic chain of others or its own;
+        None where that is not worth the time. rate: expected tokens per millisecond without."""
         ...
 
 
@@ -66,7 +89,8 @@ class DraftChain:
         self._max_leaves = max_leaves
         self._curve = curve
         self._worth = worth
-        self._context: Context | None = None  # of a request whose members have not begun
+        self._context: Context | None = None
+        self._waiting: list[Drafter] = []  # members that have not begun
         self._begin_ms = 0.0  # what that took, until it is part of an asking
         self._took_ms: float | None = None  # to ask for the last draft; None: nobody was asked
         self._active: list[Drafter] = []
@@ -76,24 +100,24 @@ class DraftChain:
         """The members begin when they are first asked, if that is not before the first pass: to
         look for what they may draft from takes as long as some askings."""
         self._active = list(self.drafters)
+        self._waiting = list(self.drafters)
         self._proposed = {}
         self._context = context
         if self._worth is None or self._worth.is_asking:
-            self._begin_members(NO_TOKENS)
+            start = time.perf_counter()
+            for drafter in self.drafters:
+                if not _is_costly(drafter):
+                    self._begin(drafter, NO_TOKENS)
+            self._begin_ms = (time.perf_counter() - start) * 1e3
 
-    def _begin_members(self, emitted: Tokens) -> None:
+    def _begin(self, drafter: Drafter, emitted: Tokens) -> None:
         """emitted: since the request began."""
-        context, self._context = self._context, None
-        if context is None:
-            return
-        start = time.perf_counter()
-        for drafter in self.drafters:
-            self._guarded(drafter, drafter.begin, context)
-        if len(emitted):
+        assert self._context is not None
+        self._waiting.remove(drafter)
+        self._guarded(drafter, drafter.begin, self._context)
+        if len(emitted) and drafter in self._active:
             said = Verdict(tuple(emitted.tolist()), ())
-            for drafter in tuple(self._active):
-                self._guarded(drafter, drafter.observe, emitted, NO_DRAFT, said)
-        self._begin_ms = (time.perf_counter() - start) * 1e3
+            self._guarded(drafter, drafter.observe, emitted, NO_DRAFT, said)
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         self._proposed = {}
@@ -102,7 +126,6 @@ class DraftChain:
             return NO_DRAFT
         if self._worth is not None and not self._worth.ask():
             return NO_DRAFT
-        self._begin_members(emitted)
         start = time.perf_counter()
         draft = self._ask(emitted, n_max)
         self._took_ms = self._begin_ms + (time.perf_counter() - start) * 1e3
@@ -112,17 +135,30 @@ class DraftChain:
     def _ask(self, emitted: Tokens, n_max: int) -> Draft:
         best = NO_DRAFT
         for drafter in tuple(self._active):
-            if not len(best) or self._promises_more(drafter, best, n_max):
+            if not self._is_ready(drafter, emitted):
+                continue
+            judged = self._judged(drafter, best, emitted, n_max)
+            if judged is not None:
+                best = judged
+            elif not len(best) or self._promises_more(drafter, best, n_max):
                 best = self._better(drafter, best, emitted, n_max)
         return best
+
+    def _is_ready(self, drafter: Drafter, emitted: Tokens) -> bool:
+        """Whether to ask it, which begins now if it has not."""
+        if _is_costly(drafter) and not self._guarded(drafter, drafter.is_due):
+            return False
+        if drafter in self._waiting:
+            self._begin(drafter, emitted)
+        return drafter in self._active
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         """A member that proposed something is told what became of that."""
         if self._worth is not None and self._took_ms is not None:
             self._worth.learn(self._took_ms, len(draft), len(verdict.path))
-        if self._context is not None:
-            return
         for drafter in tuple(self._active):
+            if drafter in self._waiting:
+                continue
             proposed = self._proposed.get(id(drafter), draft)
             self._guarded(drafter, drafter.observe, emitted, proposed, verdict)
 
@@ -131,6 +167,22 @@ class DraftChain:
             return False
         plan = self._guarded(drafter, drafter.plan, n_max)
         return plan is not None and plan[1] > self._rate(best)
+
+    def _judged(self, drafter: Drafter, best: Draft, emitted: Tokens, n_max: int) -> Draft | None:
+        """The draft by what the member says about what others would draft; None without a word."""
+        if not _is_judging(drafter) or best.q is not None or not drafter.is_cheap:
+            return None
+        for other in tuple(self._active):
+            if not _is_extending(other):
+                continue
+            seen = self._checked(other, other.candidates, n_max)
+            if len(seen):
+                args = emitted, seen, self._rate(best), n_max
+                draft = self._guarded(drafter, self._wellformed, drafter, drafter.judge, *args)
+                if draft is not None and draft.q is None:
+                    self._proposed[id(drafter)] = draft
+                    return self._cut(drafter, draft)
+        return None
 
     def _better(self, drafter: Drafter, best: Draft, emitted: Tokens, n_max: int) -> Draft:
         draft = self._checked(drafter, drafter.propose, emitted, n_max)
@@ -155,12 +207,14 @@ class DraftChain:
     def _checked(self, drafter: Drafter, ask: Callable[..., Draft], *args: Any) -> Draft:
         return self._guarded(drafter, self._wellformed, drafter, ask, *args) or NO_DRAFT
 
-    def _wellformed(self, drafter: Drafter, ask: Callable[..., Draft], *args: Any) -> Draft:
-        """What `ask` drafts; the last argument is how much it may."""
+    def _wellformed(
+        self, drafter: Drafter, ask: Callable[..., Draft | None], *args: Any
+    ) -> Draft | None:
+        """What `ask` drafts, None where that is malformed; the last argument is how much it may."""
         draft = ask(*args)
-        if not wellformed(draft, self._n_vocab, args[-1]):
+        if draft is not None and not wellformed(draft, self._n_vocab, args[-1]):
             log.warning("the drafter %s returned a malformed draft", drafter.name)
-            return NO_DRAFT
+            return None
         return draft
 
     def _cut(self, drafter: Drafter, draft: Draft) -> Draft:
@@ -185,6 +239,10 @@ class DraftChain:
 
 def _is_costly(drafter: Drafter) -> TypeGuard[CostlyDrafter]:
     return hasattr(drafter, "plan")
+
+
+def _is_judging(drafter: Drafter) -> TypeGuard[JudgingDrafter]:
+    return hasattr(drafter, "judge")
 
 
 def _is_extending(drafter: Drafter) -> TypeGuard[ExtendingDrafter]:

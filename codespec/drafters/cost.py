@@ -161,21 +161,37 @@ class _State:
         self._n_before = 1
         self._knows_load = False  # from a plain pass since the last wide one
         self._at_context = n_context
+        # Made when somebody asks: the curve of a model that is not in use is not worth the time.
         self._quiet: list[float] = []
-        self.table = np.empty(0)
-        self.costs: list[float] = []  # the table's, for who wants one of them
-        self._refresh()
+        self._table = np.empty(0)
+        self._costs: list[float] = []
+        self._is_stale = True
+
+    @property
+    def table(self) -> npt.NDArray[np.float64]:
+        if self._is_stale:
+            self._refresh()
+        return self._table
+
+    @property
+    def costs(self) -> list[float]:
+        """The table's, for who wants one of them."""
+        if self._is_stale:
+            self._refresh()
+        return self._costs
 
     def set_context(self, n_context: int) -> None:
         if abs(n_context - self._at_context) >= _CONTEXT_STEP:
             self._at_context = n_context
-            self._refresh()
+            self._is_stale = True
 
     def refined_ms(self) -> list[float]:
         known = zip(self.n, self.ms, self.log_shape, strict=True)
         return [ms * math.exp(x + (self.log_wide if n > 1 else 0.0)) for n, ms, x in known]
 
     def quiet_ms(self, n: int) -> float:
+        if self._is_stale:
+            self._refresh()
         return self._quiet[min(n, N_TABLE) - 1]
 
     def observe(self, n: int, ms: float) -> None:
@@ -203,8 +219,7 @@ class _State:
             share = (n - self.n[i]) / (self.n[i + 1] - self.n[i])
             shape[i] += step * (1 - share)
             shape[i + 1] += step * share
-        if self.n_observed % _REFRESH_EVERY == 1:
-            self._refresh()
+        self._is_stale = self._is_stale or self.n_observed % _REFRESH_EVERY == 1
 
     def _refresh(self) -> None:
         n = np.arange(1, N_TABLE + 1)
@@ -216,12 +231,13 @@ class _State:
         more = self._at_context - self.n_context
         grown = table + more * (self.slope.fixed + self.slope.per_token * n)
         # Extrapolated to a much shorter context than measured, a line may promise too much.
-        self.table = np.maximum.accumulate(np.maximum(grown, table * 0.25))
-        self._quiet = self.table.tolist()
-        self.table[1:] += self.back_ms
-        self.table *= math.exp(self.log_speed)
-        self.table.flags.writeable = False
-        self.costs = self.table.tolist()
+        self._table = np.maximum.accumulate(np.maximum(grown, table * 0.25))
+        self._quiet = self._table.tolist()
+        self._table[1:] += self.back_ms
+        self._table *= math.exp(self.log_speed)
+        self._table.flags.writeable = False
+        self._costs = self._table.tolist()
+        self._is_stale = False
 
 
 def _rising(values: list[float]) -> npt.NDArray[np.float64]:

@@ -111,6 +111,10 @@ class LookupDrafter:
         self._look_up_after(emitted, given.tokens, n_max)
         return self._plan(emitted, n_max, given)
 
+    def candidates(self, n_max: int) -> Draft:
+        """The chain of what `propose` saw last that is right longest, whatever its passes cost."""
+        return self._planned(n_max, NO_DRAFT, FLAT, 1)[0]
+
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         self._unread += verdict.emitted
         if self._is_planned:
@@ -124,16 +128,18 @@ class LookupDrafter:
         self._is_planned = False
 
     def _plan(self, emitted: Tokens, n_max: int, given: Draft) -> Draft:
-        draft, ends = self._planned(n_max, given)
+        draft, ends = self._planned(n_max, given, self._curve, self._max_leaves)
         if draft.is_chain:
             return draft
         # What follows branches that no source went beyond?
         paths = _open_paths(draft, ends, n_max)
         if not sum([self._look_up_after(emitted, path, n_max) for path in paths]):
             return draft
-        return self._planned(n_max, given)[0]
+        return self._planned(n_max, given, self._curve, self._max_leaves)[0]
 
-    def _planned(self, n_max: int, given: Draft) -> tuple[Draft, Ends]:
+    def _planned(
+        self, n_max: int, given: Draft, curve: CostCurve, max_leaves: int
+    ) -> tuple[Draft, Ends]:
         assert self._planner is not None
         if not self._is_planned:
             self._read()
@@ -142,8 +148,8 @@ class LookupDrafter:
         found = self._planner.plan(
             self._sources,
             n_max,
-            self._max_leaves,
-            self._curve.first(n_max + 1),
+            max_leaves,
+            curve.first(n_max + 1),
             given.tokens,
             np.ascontiguousarray(given.probs, np.float32) if len(given) else given.probs,
             source,

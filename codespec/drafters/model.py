@@ -4,6 +4,9 @@ It drafts only as deep as its recent hit rate and both cost curves make worth wh
 at all. Greedy requests get greedy drafts, which end where the model itself is in doubt. Sampled
 requests get true samples with their distributions, of a length fixed before the draw, for
 rejection sampling to verify.
+
+Where its passes cost next to nothing beside the target's, it is also asked what it thinks of what
+others would draft (`judge`).
 """
 
 from __future__ import annotations
@@ -16,20 +19,23 @@ import numpy.typing as npt
 
 from codespec.drafters.calibrate import n_followed
 from codespec.drafters.cost import FLAT, CostCurve, best_width
+from codespec.drafters.judge import Confidence, Pool, worth_of_asking
 from codespec.errors import ModelError
+from codespec.native import common_prefix, margin
 from codespec.sampling import Sampler
+from codespec.tree import prefix
 from codespec.types import (
     NO_DRAFT,
     NO_TOKENS,
     Context,
     Draft,
     Logits,
+    LogitsRows,
     ModelInfo,
     Source,
     TargetModel,
     Tokens,
     Verdict,
-    common_prefix,
 )
 from codespec.verify import propose
 
@@ -38,37 +44,22 @@ _RATE_WEIGHT = 0.05
 # Without drafts there is nothing to learn from, so a drafter that has switched itself off tries
 # again every so many passes, ever less often while the trials fail.
 _RETRY_SOONEST, _RETRY_LATEST = 32, 1024
+# Passes before one that would draft nothing is asked again: until then what passes cost is known no
+# better.
+_REST = 16
 # Most of the time since the last one that a trial may take: it may have to read a whole prompt.
 _TRIAL_SHARE = 0.01
 # Reading a prompt must be repaid by so many drafts: suggestions are short.
 _REPAID_IN = 8
 
+# Of a pass of the target: what costs more is not asked for its opinion. As much as an opinion can
+# bring at best (bench/LOG.md).
+_CHEAP = 0.1
+# Tokens that are judged at most, and how likely the last of them has to be without that.
+_MOST_JUDGED, _UNLIKELY = 8, 0.1
+
 # How fast the cost of a drafted token follows what drafting really takes.
 _COST_WEIGHT = 0.1
-
-# P(accepted) by the small model's own probability of its token, learned in so many steps of that.
-_N_STEPS = 10
-_PRIOR_WEIGHT = 8.0
-_DECAY = 0.995
-
-
-class Confidence:
-    """P(a greedy draft token is the target's) from the small model's own probability of it."""
-
-    def __init__(self) -> None:
-        middle = (np.arange(_N_STEPS) + 0.5) / _N_STEPS
-        # What a model half as good as the target would be right about.
-        self._accepted: list[float] = (middle * _PRIOR_WEIGHT).tolist()
-        self._n = [_PRIOR_WEIGHT] * _N_STEPS
-
-    def accepted(self, prob: float) -> float:
-        i = min(int(prob * _N_STEPS), _N_STEPS - 1)
-        return self._accepted[i] / self._n[i]
-
-    def learn(self, prob: float, was_accepted: bool) -> None:
-        i = min(int(prob * _N_STEPS), _N_STEPS - 1)
-        self._n[i] = self._n[i] * _DECAY + 1
-        self._accepted[i] = self._accepted[i] * _DECAY + was_accepted
 
 
 class ModelDrafter:
@@ -100,9 +91,13 @@ class ModelDrafter:
         self._rate = _START_RATE
         self._retry_after = _RETRY_SOONEST
         self._n_idle = 0
+        self._n_rest = 0
         self._context: Context | None = None
         self._sampler: Sampler | None = None
         self._drafted: list[float] = []  # own probabilities of the last greedy draft
+        self._pool = Pool()
+        # Of what was judged last: tokens, what others expected of them, own margins.
+        self._judged: list[tuple[int, float, float]] = []
         self._more_ms = 0.0  # what a drafted token takes beyond a pass over one token
         self._read = NO_TOKENS  # what is in the cache, as far as is known
         self._n_known = 0  # of the request's tokens, in the cache
@@ -114,7 +109,16 @@ class ModelDrafter:
         self._context = context
         self._n_known = common_prefix(self._read, context.prompt)
         self._sampler = Sampler(context.sampling)
-        self._drafted = []
+        self._drafted, self._judged = [], []
+
+    def is_due(self) -> bool:
+        """Asked once before each pass. What is known of costs and hits changes slowly: where
+        nothing was worth drafting, nothing will be before the next passes."""
+        if self._n_rest:
+            self._n_rest -= 1
+            self._n_idle += 1
+            return False
+        return True
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         self._drafted = []
@@ -139,6 +143,77 @@ class ModelDrafter:
             draft = self._sampled(tail, emitted.tolist(), width)
         self._learn_cost((self._clock() - start) * 1e3 / len(draft))
         return draft
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether it may be asked what it thinks of what others would draft."""
+        return self._token_ms() <= _CHEAP * self._curve.pass_ms(1)
+
+    def judge(self, emitted: Tokens, seen: Draft, rate: float, n_max: int) -> Draft | None:
+        """The best draft by what others know, who give the chain `seen`, and by what this model
+        thinks of it; None where to ask costs more than it is worth.
+
+        rate: expected tokens per millisecond without asking.
+        """
+        self._drafted = []
+        context, sampler = self._context, self._sampler
+        if context is None or sampler is None or not sampler.greedy:
+            return None
+        expected = seen.probs.tolist()[: _n_likely(seen)]
+        tokens = np.concatenate([context.prompt, emitted])
+        if len(tokens) + n_max >= self._model.info.n_ctx:
+            return None
+        n_unread = len(tokens) - max(self._n_known, len(context.prompt))
+        cost_ms = self._judging_ms(1 + max(0, n_unread) + len(expected))
+        n_own, own_rate = self.plan(n_max)
+        own_ms = self._curve.pass_ms(1 + n_own) + n_own * self._token_ms()
+        costs, own_gain = self._curve.first(n_max + 1), (own_rate - rate) * own_ms
+        if cost_ms > worth_of_asking(expected, costs, rate, own_gain):
+            return None
+        self._model.prefill(tokens, lambda: False)
+        self._read, self._n_known = tokens, len(tokens)
+        rows = self._decode(tokens[self._model.n_cached :], prefix(seen, len(expected)))
+        chain = seen.tokens.tolist()[: len(expected)]
+        margins = [margin(rows.row(i), token) for i, token in enumerate(chain)]
+        self._judged = list(zip(chain, expected, margins, strict=True))
+        pooled = [self._pool.accepted(p, m) for _, p, m in self._judged]
+        width, pooled_rate = best_width(pooled, self._curve)
+        if margins[0] < 0:
+            own = self._confidence.accepted(_probability(rows.row(0), rows.argmax(0)))
+            if best_width([own], self._curve)[1] > pooled_rate:
+                return self._greedy(NO_TOKENS, emitted.tolist(), 1, n_max, rows.row(0).copy())
+        judged = prefix(seen, width)
+        probs = np.array(pooled[:width], np.float32)
+        return Draft(judged.tokens, judged.parents, probs, judged.sources)
+
+    def _judging_ms(self, n_tokens: int) -> float:
+        """Milliseconds of a pass over so many tokens, and its share of the prompt's."""
+        if self._own_curve is None:
+            return 0.0
+        pass_ms = self._own_curve.pass_ms(n_tokens) + self._more_ms
+        return pass_ms + self._reading_ms() / _REPAID_IN
+
+    @property
+    def is_of_use(self) -> bool:
+        """Whether it would be asked for anything, had it read the prompt."""
+        usual = [self._rate] * _MOST_JUDGED
+        return self.is_cheap or best_width(usual, self._curve, self._token_ms())[0] > 0
+
+    @property
+    def n_cached(self) -> int:
+        """Tokens in its cache."""
+        return self._model.n_cached
+
+    def read_ahead(self, prompt: Tokens, cancelled: Callable[[], bool]) -> None:
+        """Have a prompt in the cache before anybody drafts from it. What is read when `cancelled`
+        turns true is kept. Raises: CancelledError."""
+        self._read = NO_TOKENS
+        self._model.prefill(prompt, cancelled)
+        rest = prompt[self._model.n_cached : -1]
+        if len(rest):
+            self._model.decode(rest, NO_DRAFT)
+            self._model.keep([])
+        self._read = prompt
 
     def _may_try(self) -> bool:
         """Whether it is time for a trial, which may have to read the prompt first."""
@@ -165,9 +240,15 @@ class ModelDrafter:
         if table is not self._planned_by or asked != self._planned_for:
             self._planned_by, self._planned_for = table, asked
             self._planned = best_width([self._rate] * n_max, self._curve, *asked[2:])
+        self._n_rest = 0 if self._planned[0] or self.is_cheap else _REST
         return self._planned
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
+        for (token, expected, own), said in zip(self._judged, verdict.emitted, strict=False):
+            self._pool.learn(expected, own, token == said)
+            if token != said:
+                break
+        self._judged = []
         if not len(draft) or draft.sources[0] != Source.DRAFT_MODEL:
             return
         n = len(verdict.path) if draft.q is not None else n_followed(draft.tokens, verdict)
@@ -176,9 +257,17 @@ class ModelDrafter:
             if i < len(self._drafted):
                 self._confidence.learn(self._drafted[i], i < n)
 
-    def _greedy(self, tail: Tokens, history: list[int], width: int, n_max: int) -> Draft:
+    def _greedy(
+        self,
+        tail: Tokens,
+        history: list[int],
+        width: int,
+        n_max: int,
+        first: Logits | None = None,
+    ) -> Draft:
         """Goes on for as long as one more token, likely as the last ones were, raises the expected
-        tokens per millisecond; `width` tokens are drafted at least unless one is doubtful."""
+        tokens per millisecond; `width` tokens are drafted at least unless one is doubtful. first:
+        logits after `tail`, where they are known."""
         assert self._sampler is not None
         cost, token_ms = self._curve.first(n_max + 1).tolist(), self._token_ms()
         drafted: list[int] = []
@@ -189,7 +278,7 @@ class ModelDrafter:
             more = (expected + path * self._rate) / (cost[k] + k * token_ms)
             if k > width and more <= expected / (cost[k - 1] + (k - 1) * token_ms):
                 break
-            logits = self._pass(tail)
+            logits = self._pass(tail) if first is None or k > 1 else first
             token = self._sampler.sample(_Row(logits), 0, history)
             own = _probability(logits, token)
             prob = self._confidence.accepted(own)
@@ -220,11 +309,14 @@ class ModelDrafter:
         return Draft.chain(drafted, Source.DRAFT_MODEL, probs, np.stack(laws))
 
     def _pass(self, tail: Tokens) -> Logits:
+        return self._decode(tail, NO_DRAFT).row(0)
+
+    def _decode(self, tail: Tokens, chain: Draft) -> LogitsRows:
         start = self._clock()
-        logits = self._model.decode(tail, NO_DRAFT).row(0)
+        rows = self._model.decode(tail, chain)
         self._model.keep([])
-        self._on_pass(len(tail), (self._clock() - start) * 1e3)
-        return logits
+        self._on_pass(len(tail) + len(chain), (self._clock() - start) * 1e3)
+        return rows
 
     def _learn_cost(self, token_ms: float) -> None:
         """Catching up with what the target said, and our own work, come on top of the pass."""
@@ -237,6 +329,16 @@ class ModelDrafter:
     def _token_ms(self) -> float:
         """Milliseconds to draft a token."""
         return self._own_curve.pass_ms(1) + self._more_ms if self._own_curve else 0.0
+
+
+def _n_likely(chain: Draft) -> int:
+    """How many of its tokens are worth an opinion."""
+    path = 1.0
+    for n, prob in enumerate(chain.probs.tolist()[:_MOST_JUDGED], 1):
+        path *= prob
+        if path < _UNLIKELY:
+            return n
+    return min(len(chain), _MOST_JUDGED)
 
 
 class _Row:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
-from codespec.backends.llama import LlamaTarget
 from codespec.engine.completer import Turns
 from codespec.requests import Paused
 from codespec.types import CancelledError, Tokens
 
 
+class Reader(Protocol):
+    """A model that can read a prompt in parts."""
+
+    @property
+    def n_cached(self) -> int: ...
+
+    def read_ahead(self, tokens: Tokens, cancelled: Callable[[], bool], /) -> None:
+        """Raises: CancelledError when `cancelled` turns true; what was read by then is kept."""
+        ...
+
+
 def read_in_turns(
-    target: LlamaTarget, prompt: Tokens, cancelled: Callable[[], bool], paused: Paused
+    target: Reader, prompt: Tokens, cancelled: Callable[[], bool], paused: Paused
 ) -> Turns[None]:
     """What was read is in the cache, or among the states put aside: between two turns nothing else
     is kept of it, and where that was forgotten, reading ends, as it would get nowhere."""

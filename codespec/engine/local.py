@@ -15,6 +15,7 @@ from codespec.context.healing import HealingMask, Vocabulary
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.lookup import Repository
+from codespec.drafters.model import ModelDrafter
 from codespec.engine.ahead import read_in_turns
 from codespec.engine.candidates import Branch, OtherFirstToken, decode_side_by_side
 from codespec.engine.completer import Completer, Limits, Stop, Turns, in_one_turn
@@ -340,8 +341,12 @@ class LocalEngine:
         context = self._prepare(request).context
         if len(context.prompt):
             # Lookups open the index and read the text around the place.
-            self.chain(request.workspace, request.drafters).begin(context)
+            chain = self.chain(request.workspace, request.drafters)
+            chain.begin(context)
             yield from read_in_turns(self._target, context.prompt, cancelled, paused)
+            for drafter in chain.drafters:
+                if isinstance(drafter, ModelDrafter) and drafter.is_of_use:
+                    yield from read_in_turns(drafter, context.prompt, cancelled, paused)
 
     def idle(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
         """Do one piece of work that is due but that no request waits for: a pass at most. True

@@ -22,9 +22,10 @@ _FIRST, _SOONEST, _LATEST = 4, 16, 2048
 _RECENT, _USUAL = 0.2, 0.01
 # Recent above usual by this much: the machine got busier, so trials begin anew.
 _TROUBLE = 0.4
-# Passes are learned from together: between two passes of a small model the interpreter's caches
-# are cold, and each lesson alone would take ten times as long.
-_TOGETHER = 8
+# Passes are learned from together, after so many milliseconds of them or before the next request:
+# between two passes of a small model the processor's caches are cold, and each lesson alone would
+# take ten times as long.
+_TOGETHER_MS = 50.0
 
 
 class ThreadChoice:
@@ -143,6 +144,7 @@ class Pace:
         self._unmeasured = [n for n, curve in known.items() if curve is None]
         self._yardstick = self._curves[counts[0]]
         self._seen: list[tuple[int, float]] = []
+        self._seen_ms = 0.0
         self.curve = CostCurve({1: 1.0})
         """The curve at the current thread count, whichever that is."""
         self._apply()
@@ -161,7 +163,8 @@ class Pace:
     def observe(self, n: int, ms: float) -> None:
         """A real pass over `n` tokens took `ms`. Counts some passes later."""
         self._seen.append((n, ms))
-        if len(self._seen) >= _TOGETHER or self._choice.is_trying:
+        self._seen_ms += ms
+        if self._seen_ms >= _TOGETHER_MS or self._choice.is_trying:
             self._learn()
 
     def _learn(self) -> None:
@@ -170,6 +173,7 @@ class Pace:
             if self._choice.n_threads == self._model.n_threads:
                 self._choice.observe(ms / self._yardstick.quiet_ms(n))
         self._seen.clear()
+        self._seen_ms = 0.0
         if self._choice.n_threads != self._model.n_threads:
             self._apply()
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from codespec.index.ignore import (
     IGNORE_FILES,
@@ -16,12 +16,26 @@ from codespec.index.ignore import (
 )
 
 MAX_PATHS = 256
-_RULING = (*sorted(IGNORE_FILES), os.path.join(".git", "info", "exclude"))
+MAX_FOLDERS = 1024
+_RULING = (*sorted(IGNORE_FILES), ".git")
+_EXCLUDES = os.path.join(".git", "info", "exclude")
+# A folder changed so lately may change again without its times telling.
+_FRESH_NS = 3_000_000_000
 
-_Signature = tuple[tuple[int, int] | None, ...]
+_State = tuple[int, int] | None
+_Signature = tuple[tuple[str, _State], ...]
 
 Looks = dict[str, _Signature]
 """What was found in folders, for questions asked at the same moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """files: that could exclude something in it. is_fresh: look for them again."""
+
+    state: tuple[int, int, int]
+    is_fresh: bool
+    files: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +52,7 @@ class OpenFileRules:
         """exclude: patterns of the user's settings."""
         self._exclude = exclude
         self._answers: dict[tuple[str, str, str], _Answer] = {}
+        self._folders: dict[str, _Folder] = {}
 
     def why_excluded(
         self, path: str, workspace: str, language_id: str = "", looks: Looks | None = None
@@ -54,7 +69,7 @@ class OpenFileRules:
         if not os.path.isabs(folder):
             return ""
         key = (path, workspace, language_id)
-        signature = _signature(folder, {} if looks is None else looks)
+        signature = self._signature(folder, {} if looks is None else looks)
         answer = self._answers.get(key)
         if answer is None or answer.signature != signature:
             if len(self._answers) >= MAX_PATHS:
@@ -62,6 +77,40 @@ class OpenFileRules:
             why = self._why(path, workspace, language_id)
             answer = self._answers[key] = _Answer(signature, why)
         return answer.why
+
+    def _signature(self, folder: str, looks: Looks) -> _Signature:
+        """States of all files that could exclude something in this folder, those above it
+        included."""
+        new: list[str] = []
+        while folder not in looks:
+            new.append(folder)
+            parent = os.path.dirname(folder)
+            if parent == folder:
+                break
+            folder = parent
+        for folder in reversed(new):
+            own = tuple((file, _state(file)) for file in self._ruling_files(folder))
+            looks[folder] = looks.get(os.path.dirname(folder), ()) + own
+        return looks[new[0] if new else folder]
+
+    def _ruling_files(self, folder: str) -> tuple[str, ...]:
+        """Those that are there. One look at the folder says whether that is as it was: what comes
+        or goes changes its times."""
+        try:
+            s = os.stat(folder)
+        except (OSError, ValueError):
+            return ()
+        state = s.st_ino, s.st_mtime_ns, s.st_ctime_ns
+        known = self._folders.get(folder)
+        if known is not None and known.state == state and not known.is_fresh:
+            return known.files
+        is_fresh = time.time_ns() - max(s.st_mtime_ns, s.st_ctime_ns) < _FRESH_NS
+        there = [name for name in _RULING if os.path.lexists(os.path.join(folder, name))]
+        files = tuple(os.path.join(folder, _EXCLUDES if name == ".git" else name) for name in there)
+        if len(self._folders) >= MAX_FOLDERS:
+            self._folders.clear()
+        self._folders[folder] = _Folder(state, is_fresh, files)
+        return files
 
     def _why(self, path: str, workspace: str, language_id: str) -> str:
         root = os.path.realpath(workspace) if workspace else ""
@@ -77,30 +126,8 @@ class OpenFileRules:
         return rules.why_excluded(path, is_dir=False) or rules.why_disabled(language_id)
 
 
-def _signature(folder: str, looks: Looks) -> _Signature:
-    """States of all files that could exclude something in this folder, those above it included."""
-    new: list[str] = []
-    while folder not in looks:
-        new.append(folder)
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            break
-        folder = parent
-    for folder in reversed(new):
-        own = tuple(map(_state, _ruling_files(folder)))
-        looks[folder] = own + looks.get(os.path.dirname(folder), ())
-    return looks[new[0] if new else folder]
-
-
-@lru_cache(maxsize=1024)
-def _ruling_files(folder: str) -> tuple[str, ...]:
-    return tuple(os.path.join(folder, name) for name in _RULING)
-
-
-def _state(path: str) -> tuple[int, int] | None:
+def _state(path: str) -> _State:
     try:
-        if not os.access(path, os.F_OK):  # most are not there: no exception for each of them
-            return None
         s = os.stat(path)
     except (OSError, ValueError):
         return None

@@ -22,6 +22,8 @@ from codespec.native._core import (
     SuffixAutomaton,
     WordTable,
     build_segment,
+    common_prefix,
+    margin,
 )
 
 KERNELS = Path(_core.__file__).with_name("libcodespec_kernels.so")
@@ -41,4 +43,6 @@ __all__ = [
     "SuffixAutomaton",
     "WordTable",
     "build_segment",
+    "common_prefix",
+    "margin",
 ]

@@ -15,6 +15,9 @@ import numpy.typing as npt
 MAX_DEPTH: int
 """Longest left context a segment tells apart, 64 tokens."""
 
+def common_prefix(a: npt.NDArray[np.int32], b: npt.NDArray[np.int32]) -> int:
+    """Length of the longest common prefix of two arrays of tokens."""
+
 @final
 class Proposal:
     """A drafted chain of k tokens. Immutable; its arrays are read-only views of it, (k,) int32.
@@ -546,3 +549,7 @@ class Rows:
 
     def argmax(self, i: int) -> int:
         """The lowest id of the largest logit. Raises: IndexError."""
+
+def margin(logits: npt.NDArray[np.float32], token: int) -> float:
+    """How far a token's logit is above the largest other; negative where another is likelier,
+    -inf for a token that has no chance. Raises: IndexError."""

@@ -46,4 +46,12 @@ inline std::size_t argmax(std::span<const float> row) {
   return found == row.end() ? 0 : static_cast<std::size_t>(found - row.begin());
 }
 
+// How far the number at `index` is above the largest of the others.
+inline float margin(std::span<const float> row, std::size_t index) {
+  const auto largest = [](std::span<const float> part) {
+    return part.empty() ? -std::numeric_limits<float>::infinity() : part[argmax(part)];
+  };
+  return row[index] - std::max(largest(row.first(index)), largest(row.subspan(index + 1)));
+}
+
 }  // namespace codespec

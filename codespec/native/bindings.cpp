@@ -1,6 +1,7 @@
 // The Python face of the folder: checks and converts arguments, guards threads. See _core.pyi.
 #include "bindings.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <filesystem>
@@ -57,9 +58,17 @@ void raise_os_error(const std::exception_ptr& p, void*) {
 
 NB_MODULE(_core, m) {
   using namespace codespec;
+  using namespace nb::literals;
   nb::register_exception_translator(raise_os_error);
   nb::exception<DamagedSegment>(m, "DamagedSegmentError", PyExc_ValueError);
   m.attr("MAX_DEPTH") = kMaxDepth;
+  m.def(
+      "common_prefix",
+      [](const TokenArray& a, const TokenArray& b) {
+        const Tokens x = as_span(a), y = as_span(b);
+        return std::ranges::mismatch(x, y).in1 - x.begin();
+      },
+      "a"_a.noconvert(), "b"_a.noconvert());
   bind_proposal(m);
   bind_automaton(m);
   bind_segment(m);

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from codespec.backends.checkpoints import Checkpoints
+from codespec.drafters.cost import CostCurve
+from codespec.drafters.model import ModelDrafter
 from codespec.requests import CompletionRequest
 from codespec.types import SamplingParams
 from tests.drafters import draft_much
@@ -229,3 +231,16 @@ def test_reading_ahead_can_be_cancelled_and_forgotten(engine):
     reading = engine.prefetching(place, paused=lambda _: True)
     next(reading)
     reading.close()
+
+
+@pytest.mark.parametrize("is_dear", [True, False])
+def test_the_draft_model_reads_ahead_where_it_will_be_asked(engine, is_dear):
+    place = next(places(1))
+    (model,) = (d for d in engine.chain("").drafters if isinstance(d, ModelDrafter))
+    model.read_ahead(np.array([1, 1], np.int32), lambda: False)
+    pass_ms = 1000.0 if is_dear else 1e-3
+    engine.curve.become(CostCurve({1: pass_ms, 2: 2 * pass_ms, 33: 33 * pass_ms}))
+    assert list(engine.prefetching(place)) == []
+    n_prompt = len(engine.context(place).prompt)
+    assert engine.target.n_cached == n_prompt - 1
+    assert (model.n_cached == n_prompt - 1) == is_dear

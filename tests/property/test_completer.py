@@ -103,6 +103,31 @@ def malicious(choices):
     return ScriptedDrafter(script)
 
 
+class HostileJudge(ScriptedDrafter):
+    """Its word about what others see is as bad."""
+
+    is_cheap = True
+
+    def is_due(self):
+        return True
+
+    def plan(self, n_max):
+        return 0, 0.0
+
+    def judge(self, emitted, seen, rate, n_max):
+        return self._script(emitted, n_max)
+
+
+class Showing(OracleDrafter):
+    """Shows what it knows to whoever judges it."""
+
+    def extend(self, emitted, given, n_max):
+        return given
+
+    def candidates(self, n_max):
+        return Draft.chain([1, 2, 3][:n_max])
+
+
 kinds = ["tree", "wild", "endless", "raise", "none", "float", "shapes", "nan", "empty"]
 
 
@@ -111,6 +136,20 @@ kinds = ["tree", "wild", "endless", "raise", "none", "float", "shapes", "nan", "
 def test_no_drafter_changes_the_output(prompt, sampling, choices):
     plain, finish, _ = run([], prompt, sampling)
     drafted = run([malicious(choices), malicious(choices[::-1])], prompt, sampling)
+    assert (plain, finish) == drafted[:2]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    prompts,
+    params,
+    st.lists(st.tuples(st.sampled_from(kinds), nodes), min_size=1, max_size=6),
+    st.integers(1, 8),
+)
+def test_nobodys_opinion_of_a_draft_changes_the_output(prompt, sampling, choices, max_leaves):
+    plain, finish, _ = run([], prompt, sampling)
+    judge = HostileJudge(malicious(choices).propose)
+    drafted = run([Showing(plain), judge], prompt, sampling, max_leaves=max_leaves)
     assert (plain, finish) == drafted[:2]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codespec.backends.checkpoints import Checkpoints
-from codespec.types import common_prefix
+from codespec.native import common_prefix
 
 
 def tokens(*ids):

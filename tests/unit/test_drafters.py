@@ -290,6 +290,10 @@ class Costly(ScriptedDrafter):
     def __init__(self, script, rate: float) -> None:
         super().__init__(script)
         self._rate = rate
+        self.rests = False
+
+    def is_due(self):
+        return not self.rests
 
     def plan(self, n_max):
         return 1, self._rate

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 from codespec.backends.fake import ByteTokenizer
 from codespec.engine.documents import MAX_DOCUMENTS, MAX_UNTITLED, OpenDocuments
+from codespec.index import openfiles
 from codespec.index.edits import MAX_CHARS, MAX_TOKENS, RecentEdits
 from codespec.index.live import LiveDocument
 from codespec.index.openfiles import OpenFileRules
@@ -371,3 +374,44 @@ def test_rules_for_open_files(home: Path) -> None:
     (outside / ".gitignore").write_text("out/\n")
     assert "ignored" in why(str(outside / "out" / "a.py"))
     assert why(str(outside / "a.py")) == ""
+
+
+def test_a_folder_is_looked_through_again_when_something_came_or_went(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = OpenFileRules()
+    folder = home / "d"
+    folder.mkdir()
+
+    def why() -> str:
+        time.sleep(0.02)  # times of files are no finer than that everywhere
+        return rules.why_excluded(str(folder / "a.py"), str(home))
+
+    assert why() == ""
+    monkeypatch.setattr(openfiles, "_FRESH_NS", 0)
+    for _ in range(2):
+        assert why() == why() == ""
+        (folder / ".codespecignore").write_text("*.py\n")
+        assert "ignored" in why()
+        (folder / ".codespecignore").write_text("*.pyc\n")
+        assert why() == ""
+        (folder / ".codespecignore").write_text("*.p?\n")
+        assert "ignored" in why()
+        (folder / ".codespecignore").unlink()
+
+
+def test_what_is_in_a_folder_that_changed_just_now_is_not_remembered(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two changes may come so close that the folder's time is the same."""
+    rules = OpenFileRules()
+    path, before = home / "a.py", os.stat(home)
+    assert rules.why_excluded(str(path), str(home)) == ""
+    (home / ".codespecignore").write_text("*.py\n")
+    true_stat = os.stat
+
+    def same_time(name: str) -> os.stat_result:
+        return before if name == str(home) else true_stat(name)
+
+    monkeypatch.setattr(os, "stat", same_time)
+    assert "ignored" in rules.why_excluded(str(path), str(home))

@@ -22,8 +22,8 @@ from codespec.train.train import Budget, read_torch, set_lr, write_atomically
 
 CHECKPOINT_SECONDS = 30.0
 WARMUP_STEPS = 20
-# Of the recipe's rates where the model is not new.
-GO_ON_SHARE = 0.5
+# Of the recipe's rates where the model is not new: it has learned from the target already.
+GO_ON_SHARE = 0.1
 
 
 @dataclass(slots=True)
