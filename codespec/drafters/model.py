@@ -52,9 +52,9 @@ _TRIAL_SHARE = 0.01
 # Reading a prompt must be repaid by so many drafts: suggestions are short.
 _REPAID_IN = 8
 
-# Of a pass of the target: what costs more is not asked for its opinion. As much as an opinion can
-# bring at best (bench/LOG.md).
-_CHEAP = 0.1
+# Of a pass of the target: what costs more is not asked for its opinion, which brings little even
+# at half of that (bench/LOG.md).
+_CHEAP = 0.05
 # Tokens that are judged at most, and how likely the last of them has to be without that.
 _MOST_JUDGED, _UNLIKELY = 8, 0.1
 
@@ -196,8 +196,7 @@ class ModelDrafter:
     @property
     def is_of_use(self) -> bool:
         """Whether it would be asked for anything, had it read the prompt."""
-        usual = [self._rate] * _MOST_JUDGED
-        return self.is_cheap or best_width(usual, self._curve, self._token_ms())[0] > 0
+        return self.is_cheap or self._plan(_MOST_JUDGED, self._rate, self._token_ms())[0] > 0
 
     @property
     def n_cached(self) -> int:
@@ -233,15 +232,26 @@ class ModelDrafter:
         return self._own_curve.pass_ms(n_new)
 
     def plan(self, n_max: int) -> tuple[int, float]:
-        """(how many tokens to draft by the hit rate alone, expected tokens per millisecond)."""
+        """(how many tokens to draft at least, expected tokens per millisecond)."""
         # Asked before most passes, and most have nothing new.
         table = self._curve.table
         asked = (n_max, self._rate, self._token_ms(), self._reading_ms() / _REPAID_IN)
         if table is not self._planned_by or asked != self._planned_for:
             self._planned_by, self._planned_for = table, asked
-            self._planned = best_width([self._rate] * n_max, self._curve, *asked[2:])
+            self._planned = self._plan(*asked)
         self._n_rest = 0 if self._planned[0] or self.is_cheap else _REST
         return self._planned
+
+    def _plan(
+        self, n_max: int, usual: float, token_ms: float, begin_ms: float = 0.0
+    ) -> tuple[int, float]:
+        width, rate = best_width([usual] * n_max, self._curve, token_ms, begin_ms)
+        if self._sampler is None or not self._sampler.greedy or n_max <= 0:
+            return width, rate
+        # Only greedy drafts may be dropped once they are known.
+        plain, costs = 1 / self._curve.pass_ms(1), self._curve.first(n_max + 1)
+        rate = self._confidence.rate(usual, costs, token_ms, begin_ms)
+        return (max(width, 1), rate) if rate > plain else (0, plain)
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         for (token, expected, own), said in zip(self._judged, verdict.emitted, strict=False):
@@ -281,6 +291,8 @@ class ModelDrafter:
             logits = self._pass(tail) if first is None or k > 1 else first
             token = self._sampler.sample(_Row(logits), 0, history)
             own = _probability(logits, token)
+            if k == 1 and first is None:
+                self._confidence.began(own)
             prob = self._confidence.accepted(own)
             drafted.append(token)
             probs.append(prob)

@@ -220,15 +220,18 @@ def test_a_prompt_that_takes_long_to_read_is_read_only_where_that_is_repaid():
 
 
 def test_a_hit_rate_changes_the_depth():
-    drafter = ModelDrafter(FakeTarget(hashed_logits(20), 20), CostCurve({1: 1.0, 2: 1.3, 9: 3.4}))
+    model = FakeTarget(hashed_logits(20), 20, eog=frozenset())
+    curve, own = CostCurve({1: 1.0, 2: 1.3, 9: 3.4}), CostCurve({1: 0.05})
+    drafter = ModelDrafter(model, curve, own, clock=lambda: 0.0)
     drafter.begin(Context(np.array([1], np.int32)))
     start = drafter.plan(8)[0]
-    draft = Draft.chain([3, 4, 5, 6], Source.DRAFT_MODEL)
     for _ in range(40):
-        drafter.observe(NO_TOKENS, draft, Verdict((3, 4, 5, 6, 7), (0, 1, 2, 3)))
+        draft = drafter.propose(NO_TOKENS, 8)
+        n = len(draft)
+        drafter.observe(NO_TOKENS, draft, Verdict((*draft.tokens.tolist(), 7), tuple(range(n))))
     assert drafter.plan(8)[0] > start
     for _ in range(80):
-        drafter.observe(NO_TOKENS, draft, Verdict((9,), ()))
+        drafter.observe(NO_TOKENS, drafter.propose(NO_TOKENS, 8), Verdict((19,), ()))
     assert drafter.plan(8)[0] == 0
 
 
