@@ -28,9 +28,8 @@ _N_STEPS = 10
 _PRIOR_WEIGHT = 8.0
 # How often first tokens are in each step, before any was seen.
 _PRIOR_FIRST = (0.0, 2.0, 0.0, 2.0, 2.0, 0.0, 2.0, 2.0, 2.0, 4.0)
-# What is known is soon forgotten: in another part of a file the model is right as often as it is
-# sure, or is not.
-_DECAY = 0.97
+# What is known is soon forgotten: in another part of a file being sure means more, or less.
+_DECAY = 0.985
 
 
 class Confidence:

@@ -42,13 +42,12 @@ from codespec.verify import propose
 _START_RATE = 0.5
 _RATE_WEIGHT = 0.05
 # Without drafts there is nothing to learn from, so a drafter that has switched itself off tries
-# again every so many passes, ever less often while the trials fail.
-_RETRY_SOONEST, _RETRY_LATEST = 32, 1024
+# again: not before so many passes, and in this share of the time. It goes on at that, as what was
+# of no use here may be of use in the next file.
+_RETRY_AFTER, _TRIAL_SHARE = 32, 0.01
 # Passes before one that would draft nothing is asked again: until then what passes cost is known no
 # better.
 _REST = 16
-# Most of the time since the last one that a trial may take: it may have to read a whole prompt.
-_TRIAL_SHARE = 0.01
 # Reading a prompt must be repaid by so many drafts: suggestions are short.
 _REPAID_IN = 8
 
@@ -58,6 +57,8 @@ _CHEAP = 0.05
 # Tokens that are judged at most, and how likely the last of them has to be without that.
 _MOST_JUDGED, _UNLIKELY = 8, 0.1
 
+# Of the usual chance of a token: a draft that is less likely is no longer sure to reach its width.
+_DOUBTFUL = 0.5
 # How fast the cost of a drafted token follows what drafting really takes.
 _COST_WEIGHT = 0.1
 
@@ -89,7 +90,6 @@ class ModelDrafter:
         self._clock = clock
         self._confidence = Confidence()
         self._rate = _START_RATE
-        self._retry_after = _RETRY_SOONEST
         self._n_idle = 0
         self._n_rest = 0
         self._context: Context | None = None
@@ -125,9 +125,7 @@ class ModelDrafter:
         if self._context is None or self._sampler is None:
             return NO_DRAFT
         width, _ = self.plan(n_max)
-        if width:
-            self._retry_after = _RETRY_SOONEST
-        elif n_max <= 0 or not self._may_try():
+        if not width and (n_max <= 0 or not self._may_try()):
             return NO_DRAFT
         width = max(width, 1)
         tokens = np.concatenate([self._context.prompt, emitted])
@@ -177,6 +175,8 @@ class ModelDrafter:
         margins = [margin(rows.row(i), token) for i, token in enumerate(chain)]
         self._judged = list(zip(chain, expected, margins, strict=True))
         pooled = [self._pool.accepted(p, m) for _, p, m in self._judged]
+        # Where what was judged is liked, so may be what comes after it.
+        pooled += seen.probs.tolist()[len(pooled) :]
         width, pooled_rate = best_width(pooled, self._curve)
         if margins[0] < 0:
             own = self._confidence.accepted(_probability(rows.row(0), rows.argmax(0)))
@@ -218,10 +218,10 @@ class ModelDrafter:
         """Whether it is time for a trial, which may have to read the prompt first."""
         self._n_idle += 1
         idle_ms = self._n_idle * self._curve.pass_ms(1)
-        if self._n_idle < self._retry_after or self._reading_ms() > _TRIAL_SHARE * idle_ms:
+        trial_ms = self._reading_ms() + self._token_ms()
+        if self._n_idle < _RETRY_AFTER or trial_ms > _TRIAL_SHARE * idle_ms:
             return False
         self._n_idle = 0
-        self._retry_after = min(2 * self._retry_after, _RETRY_LATEST)
         return True
 
     def _reading_ms(self) -> float:
@@ -275,18 +275,20 @@ class ModelDrafter:
         n_max: int,
         first: Logits | None = None,
     ) -> Draft:
-        """Goes on for as long as one more token, likely as the last ones were, raises the expected
-        tokens per millisecond; `width` tokens are drafted at least unless one is doubtful. first:
-        logits after `tail`, where they are known."""
+        """Goes on for as long as one more token, likely as the last ones were, is expected to bring
+        more tokens per millisecond than the best of what is there; until one is doubtful, `width`
+        tokens are drafted at least. first: logits after `tail`, where they are known."""
         assert self._sampler is not None
         cost, token_ms = self._curve.first(n_max + 1).tolist(), self._token_ms()
         drafted: list[int] = []
         probs: list[float] = []
-        expected = path = 1.0
+        expected, path = [1.0], 1.0
         for k in range(1, n_max + 1):
             # The next token's chance is not known before it is drafted: take the usual one.
-            more = (expected + path * self._rate) / (cost[k] + k * token_ms)
-            if k > width and more <= expected / (cost[k - 1] + (k - 1) * token_ms):
+            more = (expected[-1] + path * self._rate) / (cost[k] + k * token_ms)
+            spent = (k - 1) * token_ms
+            enough = max(e / (ms + spent) for e, ms in zip(expected, cost, strict=False))
+            if more <= enough and (k > width or path < _DOUBTFUL * self._rate):
                 break
             logits = self._pass(tail) if first is None or k > 1 else first
             token = self._sampler.sample(_Row(logits), 0, history)
@@ -299,9 +301,8 @@ class ModelDrafter:
             self._drafted.append(own)
             history.append(token)
             path *= prob
-            expected += path
-            # After a doubtful token nothing deeper can pay: what follows counts this much less.
-            if token in self._model.info.eog or path < 0.5 * self._rate:
+            expected.append(expected[-1] + path)
+            if token in self._model.info.eog:
                 break
             tail = np.array([token], np.int32)
         return Draft.chain(drafted, Source.DRAFT_MODEL, np.array(probs, np.float32))

@@ -235,6 +235,25 @@ def test_a_hit_rate_changes_the_depth():
     assert drafter.plan(8)[0] == 0
 
 
+def test_a_model_that_was_wrong_for_long_is_believed_again_where_it_is_right():
+    model = FakeTarget(hashed_logits(20), 20, eog=frozenset())
+    curve, own = CostCurve({1: 1.0, 2: 1.26, 5: 1.26}), CostCurve({1: 0.03})
+    drafter = ModelDrafter(model, curve, own, clock=lambda: 0.0)
+    drafter.begin(Context(np.array([1], np.int32)))
+    asked: list[int] = []
+    for is_right in (False, True):
+        n_asked = 0
+        for _ in range(3000):
+            draft = drafter.propose(NO_TOKENS, 4) if drafter.is_due() else NO_DRAFT
+            n_asked += len(draft) > 0
+            said = draft.tokens.tolist()[:1] if is_right else [19]
+            drafter.observe(NO_TOKENS, draft, Verdict(tuple(said), ()))
+        asked.append(n_asked)
+        assert (drafter.plan(4)[0] > 0) == is_right
+    # It was tried now and then only, and is now asked each time.
+    assert asked[0] < 300 < asked[1]
+
+
 def test_a_model_with_other_tokens_is_refused():
     from dataclasses import replace
 
