@@ -12,6 +12,7 @@ import msgspec
 from codespec.cli import model_options, model_settings, print_json
 from codespec.config import load_settings
 from codespec.daemon import control
+from codespec.daemon.address import Address
 from codespec.daemon.wire import StatusReport
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
@@ -29,6 +30,11 @@ def _wait_option(f: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--no-wait", is_flag=True, help="Return before the model is loaded.")(f)
 
 
+_all_option = click.option(
+    "--all", "of_all", is_flag=True, help="Those of other settings and versions, too."
+)
+
+
 @command.command()
 @model_options
 @_wait_option
@@ -44,20 +50,33 @@ def start(model: str | None, draft_model: str | None, no_wait: bool, as_json: bo
 
 
 @command.command()
+@_all_option
 @_json_option
-def stop(as_json: bool) -> None:
+def stop(of_all: bool, as_json: bool) -> None:
     """End it and the model with it."""
+    if of_all:
+        n = control.stop_all()
+        if as_json:
+            print_json({"stopped": n})
+        else:
+            click.echo(f"stopped {n} of them" if n else "none was running")
+        return
     stopped = control.stop(load_settings())
     if as_json:
         print_json({"stopped": stopped})
-    else:
-        click.echo("stopped" if stopped else "it was not running")
+        return
+    click.echo("stopped" if stopped else "it was not running")
+    _name_others()
 
 
 @command.command()
+@_all_option
 @_json_option
-def status(as_json: bool) -> None:
+def status(of_all: bool, as_json: bool) -> None:
     """What it runs, and how it fares. Exit code 3 where it does not run."""
+    if of_all:
+        _show_all(control.running(), as_json)
+        return
     report = control.status(load_settings())
     if report is not None:
         _show(report, as_json)
@@ -66,7 +85,15 @@ def status(as_json: bool) -> None:
         print_json({"state": "stopped"})
     else:
         click.echo("not running; editors start it, or: codespec daemon start")
+        _name_others()
     click.get_current_context().exit(3)
+
+
+def _name_others() -> None:
+    """A daemon belongs to the settings that it was started with; others are easily forgotten."""
+    n = len(control.running())
+    if n:
+        click.echo(f"{n} of other settings or versions: codespec daemon status --all, stop --all")
 
 
 @command.command()
@@ -138,25 +165,45 @@ def http(host: str, port: int, key_file: Path | None, workspaces: tuple[str, ...
     serve(load_settings(), listener, access)
 
 
+def _show_all(found: list[tuple[Address, StatusReport | None]], as_json: bool) -> None:
+    """One JSON object a line, or a paragraph each."""
+    if not found and not as_json:
+        click.echo("none is running")
+    for i, (address, report) in enumerate(found):
+        if as_json:
+            unanswered = {"state": "unknown", "address": str(address)}
+            print_json(unanswered if report is None else msgspec.to_builtins(report))
+            continue
+        if i:
+            click.echo()
+        if report is None:
+            click.echo("does not answer this version of codespec")
+            click.echo(f"address   {address}")
+        else:
+            _print(report)
+
+
 def _show(report: StatusReport, as_json: bool) -> None:
     if as_json:
         print_json(msgspec.to_builtins(report))
     else:
-        click.echo(f"{report.state}{f': {report.reason}' if report.reason else ''}")
-        if report.hint:
-            click.echo(f"  {report.hint}")
-        if report.state == "failed":
-            click.echo(
-                "  The model of your settings: codespec daemon restart; another: start --model"
-            )
-        if report.model:
-            click.echo(f"model     {report.model} on {report.backend} ({report.model_path})")
-        click.echo(f"daemon    {report.version}, process {report.pid}, up {report.uptime_s:.0f} s")
-        if report.worker_pid:
-            memory = f", {report.memory_bytes / 1e6:.0f} MB" if report.memory_bytes else ""
-            click.echo(f"worker    process {report.worker_pid}{memory}")
-        click.echo(f"clients   {report.n_clients}, {report.n_requests} requests answered")
-        click.echo(f"address   {report.address}")
-        click.echo(f"log       {report.log}")
+        _print(report)
     if report.state == "failed":
         click.get_current_context().exit(1)
+
+
+def _print(report: StatusReport) -> None:
+    click.echo(f"{report.state}{f': {report.reason}' if report.reason else ''}")
+    if report.hint:
+        click.echo(f"  {report.hint}")
+    if report.state == "failed":
+        click.echo("  The model of your settings: codespec daemon restart; another: start --model")
+    if report.model:
+        click.echo(f"model     {report.model} on {report.backend} ({report.model_path})")
+    click.echo(f"daemon    {report.version}, process {report.pid}, up {report.uptime_s:.0f} s")
+    if report.worker_pid:
+        memory = f", {report.memory_bytes / 1e6:.0f} MB" if report.memory_bytes else ""
+        click.echo(f"worker    process {report.worker_pid}{memory}")
+    click.echo(f"clients   {report.n_clients}, {report.n_requests} requests answered")
+    click.echo(f"address   {report.address}")
+    click.echo(f"log       {report.log}")

@@ -26,7 +26,7 @@ from codespec.processes import NICENESS, module_command
 
 if TYPE_CHECKING:
     from codespec.train.distill.job import Job, Report
-    from codespec.train.distill.stages import Plan
+    from codespec.train.distill.plan import Plan
 
 
 @click.command()
@@ -95,12 +95,12 @@ def command(
     secrets exclude is not read. Stop it at any time (Ctrl-C, or --stop): the next start goes on.
     Needs PyTorch: pip install 'codespec[train]'.
     """
-    if find_spec("torch") is None or find_spec("gguf") is None:
+    if not ask and (find_spec("torch") is None or find_spec("gguf") is None):
         raise ConfigError(
             "distilling needs PyTorch, which is not installed", "pip install 'codespec[train]'"
         )
     from codespec.train.distill.job import Job
-    from codespec.train.distill.stages import Plan
+    from codespec.train.distill.plan import Plan
 
     check_folder(workspace)
     job = Job(load_settings(model_settings(target, None)), workspace)
@@ -135,7 +135,7 @@ def command(
 
 
 def _run(job: Job, plan: Plan, as_json: bool) -> None:
-    from codespec.train.distill.stages import StoppedError
+    from codespec.train.distill.plan import StoppedError
 
     if hasattr(os, "nice"):
         os.nice(NICENESS)

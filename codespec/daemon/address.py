@@ -74,7 +74,19 @@ def address_of(settings: Settings, transport: Transport | None = None) -> Addres
 
     Raises: ConfigError for folders that cannot be created, DaemonError for one not private.
     """
-    name = f"{__version__}-{_identity(resolved(settings))}"
+    return _address(f"{__version__}-{_identity(resolved(settings))}", transport)
+
+
+def known_addresses(transport: Transport | None = None) -> list[Address]:
+    """Of all daemons that this user ever had, of any version and settings, running or not.
+
+    Raises: as `address_of`.
+    """
+    locks = sorted(_folder().glob("daemon-*.lock"))
+    return [_address(lock.stem.removeprefix("daemon-"), transport) for lock in locks]
+
+
+def _folder() -> Path:
     try:
         folder = runtime_dir()
     except OSError as e:
@@ -83,6 +95,11 @@ def address_of(settings: Settings, transport: Transport | None = None) -> Addres
             "Set CODESPEC_RUNTIME_DIR to a folder of your own.",
         ) from None
     check_private(folder)
+    return folder
+
+
+def _address(name: str, transport: Transport | None) -> Address:
+    folder = _folder()
     socket = folder / f"daemon-{name}.sock"
     if len(os.fsencode(socket)) > _MAX_SOCKET_PATH_BYTES:
         socket = _short_folder() / f"{_digest(str(socket), 16)}.sock"

@@ -13,11 +13,17 @@ import msgspec
 
 from codespec.config import Settings
 from codespec.daemon import wire
-from codespec.daemon.address import Address, Transport, address_of, resolved
+from codespec.daemon.address import (
+    Address,
+    Transport,
+    address_of,
+    known_addresses,
+    resolved,
+)
 from codespec.daemon.client import Connection, connect_or_start, try_connect
 from codespec.daemon.lock import holder, is_free
 from codespec.daemon.logs import last_lines
-from codespec.errors import DaemonError
+from codespec.errors import CodespecError, DaemonError
 
 _STOP_S = 5.0
 _READY_S = 300.0
@@ -45,20 +51,48 @@ def status(settings: Settings, *, transport: Transport | None = None) -> wire.St
         return _status(connection)
 
 
+def running(
+    transport: Transport | None = None,
+) -> list[tuple[Address, wire.StatusReport | None]]:
+    """All daemons of this user, of other settings and versions, too. None for one that does not
+    answer this version. Raises: DaemonError."""
+    found: list[tuple[Address, wire.StatusReport | None]] = []
+    for address in known_addresses(transport):
+        if not is_free(address.lock):
+            found.append((address, _asked(address)))
+    return found
+
+
 def stop(settings: Settings, *, transport: Transport | None = None) -> bool:
     """End the daemon and wait until it is gone; False where none ran. One that hangs is killed.
 
     Raises: DaemonError when even that fails.
     """
-    address = address_of(settings, transport)
+    return _stop(address_of(settings, transport))
+
+
+def stop_all(transport: Transport | None = None) -> int:
+    """End all daemons of this user, of other settings and versions, too. Returns: how many ran.
+
+    Raises: as `stop`.
+    """
+    return sum([_stop(address) for address in known_addresses(transport)])
+
+
+def _stop(address: Address) -> bool:
     if is_free(address.lock):
         return False
-    with contextlib.suppress(OSError, DaemonError):
+    is_refused = False
+    try:
         connection = try_connect(address, _STOP_S)
         if connection is not None:
             with connection:
                 connection.ask(wire.Shutdown(id=connection.new_id()))
-    if _wait_gone(address):
+    except OSError:
+        pass
+    except CodespecError:  # of another version, perhaps
+        is_refused = True
+    if not is_refused and _wait_gone(address):
         return True
     pid = holder(address.lock)
     if pid is not None:
@@ -67,6 +101,15 @@ def stop(settings: Settings, *, transport: Transport | None = None) -> bool:
     if not _wait_gone(address):
         raise DaemonError(f"the daemon (process {pid}) does not end", "End the process by hand.")
     return True
+
+
+def _asked(address: Address) -> wire.StatusReport | None:
+    with contextlib.suppress(OSError, CodespecError):
+        connection = try_connect(address, _STOP_S)
+        if connection is not None:
+            with connection:
+                return _status(connection)
+    return None
 
 
 def restart(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -18,7 +19,7 @@ import msgspec
 import pytest
 
 from codespec.config import DaemonSettings, Settings, load_settings
-from codespec.daemon import control
+from codespec.daemon import client, control
 from codespec.daemon.address import address_of
 from codespec.daemon.client import DaemonEngine
 from codespec.engine.local import LocalEngine
@@ -60,6 +61,11 @@ def kill_once(pid: int) -> Callable[[], bool]:
         return False
 
     return cancelled
+
+
+def cli(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "codespec", "daemon", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_it_says_what_the_engine_says(home: Home) -> None:
@@ -269,15 +275,35 @@ def test_a_damaged_model_is_a_clear_failure(home: Home, tmp_path: Path) -> None:
     assert report.reason
     assert report.hint
     assert is_alive(report.pid)
-    done = subprocess.run(
-        [sys.executable, "-m", "codespec", "daemon", "start", "--model", str(cut)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = cli("start", "--model", str(cut))
     assert done.returncode == 1
     assert report.reason in done.stdout
     assert "codespec daemon restart" in done.stdout
+
+
+def test_daemons_of_other_settings_are_found_and_ended(home: Home, tmp_path: Path) -> None:
+    model = msgspec.structs.replace(home.settings.model, target=str(tmp_path / "no.gguf"))
+    failed = control.start(msgspec.structs.replace(home.settings, model=model))
+    assert failed.state == "failed"
+    missed = cli("status")
+    assert (missed.returncode, "1 of other settings" in missed.stdout) == (3, True)
+    ready = control.start(home.settings)
+    both = [json.loads(line) for line in cli("status", "--all", "--json").stdout.splitlines()]
+    found = {report["pid"]: report["state"] for report in both}
+    assert found == {failed.pid: "failed", ready.pid: "ready"}
+    assert cli("stop", "--all").stdout == "stopped 2 of them\n"
+    for pid in (failed.pid, ready.pid, ready.worker_pid):
+        wait_until_gone(pid)
+    assert control.running() == []
+
+
+def test_a_daemon_of_another_version_is_ended(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = control.start(home.settings)
+    monkeypatch.setattr(client, "__version__", "0.0.1")
+    ((address, answer),) = control.running()
+    assert (str(address), answer) == (report.address, None)
+    assert control.stop_all() == 1
+    wait_until_gone(report.worker_pid)
 
 
 def test_over_tcp_with_a_key(home: Home) -> None:

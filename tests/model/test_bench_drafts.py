@@ -14,7 +14,7 @@ from codespec.config import load_settings
 from codespec.errors import InputError
 from codespec.models.registry import BUNDLED_DRAFT, bundled
 from codespec.train.distill.job import Job
-from codespec.train.distill.stages import Plan
+from codespec.train.distill.plan import Plan
 from codespec_bench import drafts
 
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])

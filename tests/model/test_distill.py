@@ -30,7 +30,7 @@ from codespec.models.registry import target_path
 from codespec.requests import CompletionRequest
 from codespec.train import export, tokenizer
 from codespec.train.distill.job import Job, Report
-from codespec.train.distill.stages import Plan, StoppedError
+from codespec.train.distill.plan import Plan, StoppedError
 from codespec.train.distill.workspace import Workspace
 from codespec.train.model import Llama, ModelConfig
 from tests import training
@@ -258,6 +258,21 @@ def test_too_little_to_learn_from(tmp_path: Path) -> None:
     assert CliRunner().invoke(main, [*args, "--forget"]).stdout == "forgotten\n"
     assert CliRunner().invoke(main, [*args, "--forget"]).stdout == "there was none\n"
     assert job.status() is None
+
+
+def test_who_only_asks_needs_no_pytorch(tmp_path: Path) -> None:
+    without = "import sys; sys.modules['torch'] = sys.modules['gguf'] = None; "
+    start = [sys.executable, "-c", f"{without}from codespec.cli import main; main()", "distill"]
+
+    def says(*options: str) -> str:
+        command = [*start, "--workspace", str(tmp_path), *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
+    assert "nothing was distilled" in says("--status")
+    assert "was not running" in says("--stop")
+    assert "there was none" in says("--forget")
+    assert "pip install 'codespec[train]'" in says()
 
 
 def test_a_device_that_is_not_here(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

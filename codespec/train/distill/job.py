@@ -19,7 +19,7 @@ from codespec.errors import CodespecError, InputError, ModelError
 from codespec.models import drafts
 from codespec.models.drafts import DraftRecord
 from codespec.models.registry import target_path
-from codespec.train.distill.stages import Distillation, Plan, Reporter, Stage, write_json
+from codespec.train.distill.plan import Plan, Reporter, Stage, write_json
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +103,8 @@ class Job:
         Raises: StoppedError; InputError when another process is at it, the workspace holds too
         little, or the machine has too little memory.
         """
+        from codespec.train.distill.stages import Distillation  # needs PyTorch
+
         self.work.mkdir(parents=True, exist_ok=True)
         try:
             with self._lock().acquire(blocking=False):

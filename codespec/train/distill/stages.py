@@ -10,10 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import psutil
@@ -31,7 +28,8 @@ from codespec.train import export
 from codespec.train.distill import vocabulary as vocabularies
 from codespec.train.distill.acceptance import N_DRAFT, Contest, contestants, opened
 from codespec.train.distill.lessons import Lessons, ask
-from codespec.train.distill.student import CHECKPOINT_SECONDS, Progress, Student
+from codespec.train.distill.plan import Plan, Reporter, StoppedError, write_json
+from codespec.train.distill.student import Progress, Student
 from codespec.train.distill.teacher import Teacher
 from codespec.train.distill.vocabulary import DraftVocabulary
 from codespec.train.distill.workspace import Prompts, Workspace
@@ -42,36 +40,6 @@ from codespec.train.train import Budget
 # draft model with its optimisers and gradients for each thread.
 _BASE_BYTES = 700_000_000
 _BYTES_PER_LESSON_TOKEN = 120
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How much to ask of the target and how long to train. minutes: most for each of the two."""
-
-    n_tokens: int = 300_000
-    minutes: float = 15.0
-    tokens: int | None = None
-    n_places: int = 60
-    n_threads: int = 1
-    device: str = "cpu"
-    seed: int = 0
-    from_text: bool = False
-    checkpoint_s: float = CHECKPOINT_SECONDS
-
-    @property
-    def budget(self) -> Budget:
-        return Budget(tokens=self.tokens) if self.tokens else Budget(minutes=self.minutes)
-
-
-Stage = Literal[
-    "reading", "asking the target", "training", "measuring", "done", "stopped", "failed"
-]
-Reporter = Callable[[Stage, float, str], None]
-"""Told the stage, how much of it is done, 0 to 1, and a line of detail."""
-
-
-class StoppedError(Exception):
-    """Somebody asked the job to stop; what it did is kept."""
 
 
 class _About(msgspec.Struct, frozen=True):
@@ -200,8 +168,9 @@ class Distillation:
             return self._stop.exists()
 
         plan = self._plan
+        budget = Budget(tokens=plan.tokens) if plan.tokens else Budget(minutes=plan.minutes)
         student.run(
-            lessons, plan.budget, on_step, from_text=plan.from_text, checkpoint_s=plan.checkpoint_s
+            lessons, budget, on_step, from_text=plan.from_text, checkpoint_s=plan.checkpoint_s
         )
         self._end_if_asked()
 
@@ -256,13 +225,6 @@ class Distillation:
         if self._stop.exists():
             self._report("stopped", 0.0, "")
             raise StoppedError
-
-
-def write_json(path: Path, value: object) -> None:
-    """All of it or nothing."""
-    temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(msgspec.json.encode(value))
-    os.replace(temporary, path)
 
 
 def _check_device(device: str) -> None:

@@ -13,6 +13,7 @@ import torch
 
 from codespec.train import divergence
 from codespec.train.distill.lessons import SHAPES, Batch, Lessons, batch
+from codespec.train.distill.plan import CHECKPOINT_SECONDS
 from codespec.train.distill.vocabulary import DraftVocabulary
 from codespec.train.model import Llama
 from codespec.train.optim import make_optimisers
@@ -20,7 +21,6 @@ from codespec.train.parallel import GradientPool
 from codespec.train.recipe import DRAFT
 from codespec.train.train import Budget, read_torch, set_lr, write_atomically
 
-CHECKPOINT_SECONDS = 30.0
 WARMUP_STEPS = 20
 # Of the recipe's rates where the model is not new: it has learned from the target already.
 GO_ON_SHARE = 0.1
