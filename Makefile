@@ -39,7 +39,7 @@ vsix: dev  ## the extension for VS Code: editor-plugins/vscode/codespec.vsix
 	@$(NPM) ci --silent
 	@$(NPM) run package --silent
 
-soak: dev  ## 10,000 requests with random cancels; native tests under sanitizers (GCC; some minutes)
+soak: dev  ## 10,000 requests with random cancels; native tests under sanitizers (GCC; ten minutes)
 	SOAK_REQUESTS=10000 $(BIN)/python -m pytest -q tests/e2e/test_lsp_storm.py
 	$(BIN)/cmake -E rm -rf $(SOAK)/site
 	$(BIN)/cmake -S codespec/native -B $(SOAK) -G Ninja -DCMAKE_BUILD_TYPE=Debug \
@@ -48,6 +48,7 @@ soak: dev  ## 10,000 requests with random cancels; native tests under sanitizers
 	$(BIN)/cmake --build $(SOAK)
 	$(BIN)/cmake -E copy_directory codespec $(SOAK)/site/codespec
 	$(BIN)/cmake -E copy_directory tests $(SOAK)/site/tests
+	$(BIN)/cmake -E copy_directory bench $(SOAK)/site/bench
 	$(BIN)/cmake -E copy pyproject.toml $(SOAK)/site/
 	$(BIN)/cmake --install $(SOAK) --prefix $(SOAK)/site
 	cd $(SOAK)/site && ASAN_OPTIONS=detect_leaks=0 \
@@ -56,7 +57,7 @@ soak: dev  ## 10,000 requests with random cancels; native tests under sanitizers
 	    $(CURDIR)/$(BIN)/python -S -m pytest -q -p no:faulthandler -p no:cacheprovider \
 	    tests/property/test_automaton.py tests/property/test_segment.py tests/property/test_allowed.py \
 	    tests/property/test_sources.py tests/property/test_batch.py tests/unit/test_native_api.py tests/unit/test_index_words.py \
-	    tests/unit/test_calibrate.py
+	    tests/unit/test_calibrate.py tests/model/test_kernels.py tests/model/test_attention.py
 	@$(BIN)/python -m pytest tests/editors/vscode/soak_environment.py
 
 env:  # the environment of users
