@@ -83,8 +83,8 @@ Switch: TypeAlias = Literal["auto", "on", "off"]
 
 
 class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """[context]: what the model is shown beside the file. "auto": on for models large enough to
-    gain by it, see `engine/gather.py`."""
+    """[context]: what the model is shown beside the file. "auto": where the model gains by it, see
+    `engine/gather.py`."""
 
     symbols: Switch = "auto"
     """Definitions in other files of names used near the cursor."""

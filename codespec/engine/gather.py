@@ -23,8 +23,10 @@ from codespec.requests import CompletionRequest
 from codespec.types import ModelInfo, Snippet, Tokenizer, Tokens
 
 AUTO_MIN_PARAMS = 300_000_000
-"""Models below this size are shown the file alone: with the bundled one, text of other files costs
-time and gains nothing beyond the noise (bench/LOG.md). Larger ones have not been measured."""
+"""Models below this size are shown recent edits alone. The bundled one gains by them at next to no
+cost; definitions gain it nothing, and like parts of other documents no more than edits, for half
+as many tokens again to read where a line begins (bench/LOG.md). Larger ones have not been
+measured."""
 MAX_SHELVES = 8
 _LINES_BEFORE, _LINES_AFTER = 30, 8
 _WINDOW_LINES, _WINDOW_STEP = 20, 10
@@ -121,7 +123,7 @@ class Gatherer:
             yield from self._definitions(request, after + "\n" + before)
         if self._is_on(self._settings.buffers):
             yield from self._like(request, before + after)
-        if self._is_on(self._settings.edits):
+        if self._settings.edits != "off":
             yield from self._edits(request)
 
     def _is_on(self, switch: Switch) -> bool:

@@ -124,7 +124,8 @@ def test_each_source_can_be_switched_off(workspace, source):
         return {s.source for s in editor.snippets("main.py", MAIN)}
 
     assert sources(ON) == {"symbols", "buffers", "edits"}
-    off = ContextSettings(**{s: "on" for s in ("symbols", "buffers", "edits") if s != source})
+    switches = dict.fromkeys(("symbols", "buffers", "edits"), "on") | {source: "off"}
+    off = ContextSettings(**switches)
     assert sources(off) == {"symbols", "buffers", "edits"} - {source}
 
 
@@ -143,11 +144,16 @@ def test_the_clients_own_snippets_come_first_and_the_newest_have_room(workspace)
             assert chosen == ()
 
 
-def test_automatic_goes_by_the_models_size(workspace):
-    auto = ContextSettings()
+def test_automatic_shows_small_models_recent_edits_alone(workspace):
+    def sources(info):
+        editor = Editor(workspace, ContextSettings(), info)
+        editor.open("other.py", "def main():\n    area = circle_area(2)\n    lost_line(area)\n")
+        editor.open("other.py", "def main():\n    area = circle_area(2)\n    kept_line(area)\n")
+        return {s.source for s in editor.snippets("main.py", MAIN)}
+
+    assert sources(INFO) == {"edits"}
     large = replace(INFO, n_params=AUTO_MIN_PARAMS)
-    assert Editor(workspace, auto, INFO).snippets("main.py", MAIN) == ()
-    assert Editor(workspace, auto, large).snippets("main.py", MAIN)
+    assert sources(large) == {"buffers", "edits", "symbols"}
 
 
 @pytest.mark.parametrize("why", ["ignored", "deleted", "secret"])

@@ -17,7 +17,6 @@ _INVISIBLE = re.compile(
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _IN_LINE_LOOP = re.compile(r"(?P<unit>[^\n]{1,40}?)(?P=unit){4,}(?P<tail>[^\n]{0,40})\Z")
-_BRANCH = re.compile(r"[\s}]*(?:else|elif|except|finally|catch|case|when)\b")
 MAX_CYCLE = 8
 """Lines of a loop that is recognised as one."""
 
@@ -82,11 +81,13 @@ def _without_punctuation(line: str, place: Place) -> str:
 
 
 def _repeats(lines: list[str], following: list[tuple[int, str]]) -> bool:
-    """Whether lines are the ones that follow, or begin with one that will not stand twice."""
+    """Whether lines are the ones that follow, or begin with one that will not stand twice: further
+    in it may, if it goes on in another way."""
     squeezed = [_squeezed(line) for line in lines]
     if tells(lines[0]) and squeezed[0][1] == following[0][1]:
-        # Further in, it may be a branch of a statement of its own.
-        if squeezed[0][0] <= following[0][0] or not _BRANCH.match(lines[0]):
+        after = [text for _, text in squeezed[1:2]]
+        is_within = squeezed[0][0] > following[0][0]
+        if not is_within or not after or after == [text for _, text in following[1:2]]:
             return True
     return following[: len(lines)] == squeezed and any(map(has_words, lines))
 
