@@ -43,7 +43,7 @@ class Shelf:
         room = max_tokens - sum(map(n_tokens, kept))
         left_out: list[Snippet] = []
         for snippet in wanted:
-            if any(snippet.path == s.path and snippet.text in s.text for s in kept):
+            if any(_holds_most(s, snippet) for s in kept):
                 continue
             n = n_tokens(snippet)
             if n <= room:
@@ -57,6 +57,15 @@ class Shelf:
             kept = list(self.choose(wanted, n_tokens, max_tokens, allowed))
         self._snippets = kept
         return tuple(kept)
+
+
+def _holds_most(shown: Snippet, wanted: Snippet) -> bool:
+    """Whether what is shown holds most of what is wanted: the rest of a text that grows is not
+    worth reading the document again for."""
+    if shown.path != wanted.path:
+        return False
+    grown = shown.text in wanted.text and len(wanted.text) < 2 * len(shown.text)
+    return grown or wanted.text in shown.text
 
 
 def has_markers(info: ModelInfo) -> bool:
