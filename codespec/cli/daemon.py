@@ -91,7 +91,7 @@ def status(of_all: bool, as_json: bool) -> None:
 
 def _name_others() -> None:
     """A daemon belongs to the settings that it was started with; others are easily forgotten."""
-    n = len(control.running())
+    n = len(control.alive())
     if n:
         click.echo(f"{n} of other settings or versions: codespec daemon status --all, stop --all")
 

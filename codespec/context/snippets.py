@@ -43,7 +43,7 @@ class Shelf:
         room = max_tokens - sum(map(n_tokens, kept))
         left_out: list[Snippet] = []
         for snippet in wanted:
-            if any(_holds_most(s, snippet) for s in kept):
+            if any(_is_shown(s, snippet) for s in kept):
                 continue
             n = n_tokens(snippet)
             if n <= room:
@@ -59,13 +59,14 @@ class Shelf:
         return tuple(kept)
 
 
-def _holds_most(shown: Snippet, wanted: Snippet) -> bool:
-    """Whether what is shown holds most of what is wanted: the rest of a text that grows is not
+def _is_shown(shown: Snippet, wanted: Snippet) -> bool:
+    """Whether what is wanted stands there; of an edit that goes on, most of it: the rest is not
     worth reading the document again for."""
     if shown.path != wanted.path:
         return False
-    grown = shown.text in wanted.text and len(wanted.text) < 2 * len(shown.text)
-    return grown or wanted.text in shown.text
+    is_edit = shown.source == wanted.source == "edits"
+    is_most = is_edit and shown.text in wanted.text and len(wanted.text) < 2 * len(shown.text)
+    return is_most or wanted.text in shown.text
 
 
 def has_markers(info: ModelInfo) -> bool:

@@ -74,7 +74,7 @@ def address_of(settings: Settings, transport: Transport | None = None) -> Addres
 
     Raises: ConfigError for folders that cannot be created, DaemonError for one not private.
     """
-    return _address(f"{__version__}-{_identity(resolved(settings))}", transport)
+    return _address(_folder(), f"{__version__}-{_identity(resolved(settings))}", transport)
 
 
 def known_addresses(transport: Transport | None = None) -> list[Address]:
@@ -82,8 +82,9 @@ def known_addresses(transport: Transport | None = None) -> list[Address]:
 
     Raises: as `address_of`.
     """
-    locks = sorted(_folder().glob("daemon-*.lock"))
-    return [_address(lock.stem.removeprefix("daemon-"), transport) for lock in locks]
+    folder = _folder()
+    names = (lock.stem.removeprefix("daemon-") for lock in sorted(folder.glob("daemon-*.lock")))
+    return [_address(folder, name, transport) for name in names]
 
 
 def _folder() -> Path:
@@ -98,8 +99,7 @@ def _folder() -> Path:
     return folder
 
 
-def _address(name: str, transport: Transport | None) -> Address:
-    folder = _folder()
+def _address(folder: Path, name: str, transport: Transport | None) -> Address:
     socket = folder / f"daemon-{name}.sock"
     if len(os.fsencode(socket)) > _MAX_SOCKET_PATH_BYTES:
         socket = _short_folder() / f"{_digest(str(socket), 16)}.sock"

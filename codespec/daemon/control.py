@@ -51,16 +51,22 @@ def status(settings: Settings, *, transport: Transport | None = None) -> wire.St
         return _status(connection)
 
 
+def alive(transport: Transport | None = None) -> list[Address]:
+    """Where all daemons of this user are, of other settings and versions, too. Asks none of them.
+
+    Raises: DaemonError.
+    """
+    return [a for a in known_addresses(transport) if not is_free(a.lock)]
+
+
 def running(
     transport: Transport | None = None,
 ) -> list[tuple[Address, wire.StatusReport | None]]:
-    """All daemons of this user, of other settings and versions, too. None for one that does not
-    answer this version. Raises: DaemonError."""
-    found: list[tuple[Address, wire.StatusReport | None]] = []
-    for address in known_addresses(transport):
-        if not is_free(address.lock):
-            found.append((address, _asked(address)))
-    return found
+    """What those say of themselves, None for one that does not answer this version.
+
+    Raises: as `alive`.
+    """
+    return [(address, _asked(address)) for address in alive(transport)]
 
 
 def stop(settings: Settings, *, transport: Transport | None = None) -> bool:
@@ -76,7 +82,7 @@ def stop_all(transport: Transport | None = None) -> int:
 
     Raises: as `stop`.
     """
-    return sum([_stop(address) for address in known_addresses(transport)])
+    return sum([_stop(address) for address in alive(transport)])
 
 
 def _stop(address: Address) -> bool:
