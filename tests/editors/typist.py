@@ -31,6 +31,8 @@ def read_table(path):
 PERIOD_S = 0.12
 PATIENCE_S = 0.7
 
+# Nothing that is shown is accepted, and a server that learned it would show little.
+SETTINGS = {"CODESPEC_COMPLETION_ADAPTIVE": "false"}
 # How long a place is looked at before the first key.
 LOOK_S = 0.3
 KEY = "p"

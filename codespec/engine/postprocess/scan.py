@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 _HASH = r"\#[^\n]*"
 _SLASHES = r"//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)"
@@ -59,6 +59,8 @@ class Scan:
         return quote + "".join(CLOSER_OF[bracket] for bracket, _ in reversed(self.open))
 
 
+# While a text grows the same beginnings are asked about for each of its tokens.
+@lru_cache(maxsize=64)
 def scan(text: str, language: str) -> Scan:
     """About 10 MB a second."""
     stack: list[tuple[str, int]] = []

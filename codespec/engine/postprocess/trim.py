@@ -27,19 +27,35 @@ def without_invisible(text: str) -> str:
 
 def without_loops(text: str, line_prefix: str, *, finished: bool) -> str:
     """Once what a model says again and again: a line that comes three times in a row, or several
-    that come twice, and, where the text was cut off, the end of a line that repeats itself."""
+    that come twice, what nests in itself, and, where the text was cut off, the end of a line that
+    repeats itself."""
     lines = text.split("\n")
     whole = [line_prefix + lines[0], *lines[1:]]
     for i in range(len(lines)):
         for period in range(1, MAX_CYCLE + 1):
             cycle = whole[i : i + period]
             n_times = 3 if period == 1 else 2
-            if whole[i : i + n_times * period] == n_times * cycle and has_words(cycle[0]):
+            is_loop = whole[i : i + n_times * period] == n_times * cycle
+            if has_words(cycle[0]) and (is_loop or _nests(whole[i:], period)):
                 return "\n".join(lines[: i + period]).rstrip()
     loop = None if finished else _IN_LINE_LOOP.search(text)
     if loop and has_words(loop["unit"]) and loop["unit"].startswith(loop["tail"]):
         return text[: loop.start() + len(loop["unit"])]
     return text
+
+
+def _nests(lines: list[str], period: int) -> bool:
+    """Whether the first `period` lines come four times, each time as much further in: less often is
+    how data and mark-up may well look."""
+    n = 4 * period
+    if len(lines) < n or lines[0].lstrip() != lines[period].lstrip():
+        return False
+    step = indentation(lines[period]) - indentation(lines[0])
+    return step > 0 and all(
+        later.lstrip() == line.lstrip()
+        and (not line.strip() or indentation(later) - indentation(line) == step)
+        for line, later in zip(lines, lines[period:n], strict=False)
+    )
 
 
 def without_suffix(text: str, place: Place) -> str:

@@ -2,8 +2,8 @@
 
 Each key is measured from being sent to the frame with ghost text after it, on the screen of the
 user interface: the plug-in's debounce (15 ms), the server, the model and drawing included. Settings
-are the defaults. `typist` says what is typed. Keys that got no text (the server's rules, the
-deadline) are counted apart. Prints a table and one line of JSON for each version.
+are the defaults, but for habits. `typist` says what is typed. Keys that got no text (the server's
+rules, the deadline) are counted apart. Prints a table and one line of JSON for each version.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tests.editors.typist import (
     LOOK_S,
     PATIENCE_S,
     PERIOD_S,
+    SETTINGS,
     TEXT,
     figures,
     line_of,
@@ -34,7 +35,7 @@ from .install import SUITES, install
 def measure(version: str, n_keys: int, n_jumps: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory(prefix="codespec-") as folder:
         desk = set_up(Path(folder), Path(folder) / "cache")
-        editor = Editor(install(version), desk.env, desk.workspace, "{}")
+        editor = Editor(install(version), {**desk.env, **SETTINGS}, desk.workspace, "{}")
         try:
             editor.open(desk.file("table.py", "import os\n"))
             editor.wait_for_status("ready")
@@ -82,6 +83,7 @@ def jump(editor: Editor, n: int) -> dict[str, object]:
             editor.read()
         if (ms := answer_ms(editor, KEY)) is not None:
             asked.append(ms)
+        editor.type("<Esc>u")  # what is left at one place is what a model copies at the next
     return {**figures("jumping", asked), "n_jumping_silent": n - len(asked)}
 
 
@@ -96,6 +98,7 @@ def answer_ms(editor: Editor, key: str) -> float | None:
         if answer is None and frame is not before and frame.ghost:
             answer = (frame.at_s - key_at) * 1e3
         busy = frame is before or editor.lua("return require('codespec.inline').busy()")
+        busy = busy or editor.suggested  # which is drawn with the next frame
         if passed_s > PERIOD_S and (answer is not None or not busy or passed_s > PATIENCE_S):
             return answer
 

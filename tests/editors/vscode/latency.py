@@ -19,7 +19,18 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from .. import chromium
-from ..typist import KEY, LOOK_S, PATIENCE_S, PERIOD_S, TEXT, figures, line_of, order, places
+from ..typist import (
+    KEY,
+    LOOK_S,
+    PATIENCE_S,
+    PERIOD_S,
+    SETTINGS,
+    TEXT,
+    figures,
+    line_of,
+    order,
+    places,
+)
 from . import install
 from .app import GHOST, Code, Window, home_in, launch, until
 
@@ -45,7 +56,8 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         folder = Path(scratch)
-        code = Code(install.install(), install.extension(), folder / "code", home_in(folder))
+        env = {**home_in(folder), **SETTINGS}
+        code = Code(install.install(), install.extension(), folder / "code", env)
         browser = launch(playwright, chromium.install())
         try:
             (folder / "workspace").mkdir()
@@ -108,6 +120,8 @@ def jump(window: Window, n: int) -> dict[str, object]:
         ms, _ = answer_ms(window, KEY, KEY)
         if ms is not None:
             asked.append(ms)
+        # What is left at one place is what a model copies at the next.
+        window.press("Escape", "Control+KeyZ")
     return {**figures("jumping", asked), "n_jumping_silent": n - len(asked)}
 
 
