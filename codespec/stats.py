@@ -164,6 +164,8 @@ class Stats:
                 db.execute("DELETE FROM typed WHERE day < ?", (oldest // _DAY_S,))
         except (sqlite3.Error, OSError, InputError) as e:
             log.warning("statistics were not written: %s", type(e).__name__)
+            with self._lock:  # until next time
+                self._pending = (pending + self._pending)[:MAX_PENDING]
 
     def _add(self, statement: str, values: tuple[object, ...]) -> None:
         with self._lock:

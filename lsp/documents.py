@@ -39,7 +39,7 @@ class Snapshot:
     start, end: what an answer replaces, on the cursor's line; both the cursor without a selection.
     selected: what an answer begins with; "" without a selection.
     line_end: what the document itself ends its lines with.
-    after_deletion: the last change only took text away.
+    after_deletion: the last change only took text away, and not from another line.
     """
 
     uri: str
@@ -90,6 +90,7 @@ class Document:
         text = _well_formed(text)
         self._lines = split_lines(text)
         self._n_chars = len(text)
+        self._edited_line: int | None = None  # unknown
         self._around: _Around | None = None
 
     def replace(self, start: Place, end: Place, text: str, encoding: Encoding) -> None:
@@ -104,6 +105,7 @@ class Document:
         inserted = split_lines(text)
         n_lines = len(inserted) - 1
         self.edited = Place(first + n_lines, len(inserted[-1]) + (0 if n_lines else i))
+        self._edited_line = self.edited.line
         if first > 0 and self._lines[first - 1].endswith("\r"):
             # What is now a line end of its own may become half of one.
             first -= 1
@@ -150,7 +152,7 @@ class Document:
             end=Place(line, to_character(here, end, encoding)),
             selected=selected,
             line_end=self._line_end(),
-            after_deletion=self.shrank,
+            after_deletion=self.shrank and self._edited_line in (line, None),
         )
 
     def _lines_around(self, first: int, line: int, last: int) -> _Around:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from codespec.stats import Stats, n_retained
 
 from .positions import to_index
+from .suggestions import Tally
 
-_MAX_OFFERS = 256
 _LOOK_AGAIN_S = 60.0
 _FLUSH_S = 20.0
 # Around an accepted text, for what was moved a little.
@@ -19,15 +18,18 @@ _LINES_AROUND = 20
 
 
 @dataclass(slots=True)
-class _Offer:
+class Offered:
+    """A text that may be shown. tally: of the suggestion that it is, or is the rest of."""
+
+    id: str
     uri: str
     language: str
     line: int
     text: str
-    latency_ms: float
-    cached: bool
+    tally: Tally
+    latency_ms: float = 0.0
+    cached: bool = False
     n_accepted: int = 0
-    was_shown: bool = False
 
 
 class Feedback:
@@ -46,47 +48,37 @@ class Feedback:
         self._stats = stats
         self._lines_of = lines_of
         self._session_id = session_id
-        self._offers: OrderedDict[str, _Offer] = OrderedDict()
         self._timers: set[asyncio.TimerHandle] = set()
         self._flush: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Future[None] | None = None
 
-    def offered(
-        self, offer_id: str, uri: str, language: str, line: int, text: str,
-        latency_ms: float, cached: bool,
-    ) -> None:  # fmt: skip
-        self._offers[offer_id] = _Offer(uri, language, line, text, latency_ms, cached)
-        if len(self._offers) > _MAX_OFFERS:
-            self._offers.popitem(last=False)
+    def shown(self, offer: Offered) -> bool:
+        """Whether it is the first that was shown of its suggestion: that counts."""
+        if offer.tally.first:
+            return False
+        offer.tally.first = offer.id
+        if self._stats is not None:
+            self._stats.shown(
+                self._key(offer), offer.language, len(offer.text), offer.latency_ms,
+                cached=offer.cached,
+            )  # fmt: skip
+            self._flush_soon()
+        return True
 
-    def shown(self, offer_id: str) -> None:
-        offer = self._offers.get(offer_id)
-        if offer is None or offer.was_shown or self._stats is None:
-            return
-        offer.was_shown = True
-        self._stats.shown(
-            self._key(offer_id), offer.language, len(offer.text), offer.latency_ms,
-            cached=offer.cached,
-        )  # fmt: skip
-        self._flush_soon()
-
-    def partially_accepted(self, offer_id: str, n_units: int) -> None:
+    def partially_accepted(self, offer: Offered, n_units: int) -> None:
         """`n_units`: of UTF-16, from the start of the text."""
-        offer = self._offers.get(offer_id)
-        if offer is not None:
-            self.accepted(offer_id, to_index(offer.text, n_units, "utf-16"))
+        self.accepted(offer, to_index(offer.text, n_units, "utf-16"))
 
-    def accepted(self, offer_id: str, n_chars: int | None = None) -> None:
-        """So many characters up to now; None: all."""
-        offer = self._offers.get(offer_id)
-        if offer is None or self._stats is None:
-            return
-        self.shown(offer_id)
+    def accepted(self, offer: Offered, n_chars: int | None = None) -> None:
+        """So many characters up to now, of an offer whose suggestion was shown; None: all."""
         n_chars = len(offer.text) if n_chars is None else n_chars
+        if self._stats is None or n_chars <= offer.n_accepted:
+            return
         if not offer.n_accepted:
-            self._later(self._look_again_s, lambda: self._look_again(offer_id, offer))
-        offer.n_accepted = max(offer.n_accepted, n_chars)
-        self._stats.accepted(self._key(offer_id), offer.n_accepted)
+            self._later(self._look_again_s, lambda: self._look_again(offer))
+        offer.tally.n_accepted += n_chars - offer.n_accepted
+        offer.n_accepted = n_chars
+        self._stats.accepted(self._key(offer), offer.tally.n_accepted)
         self._flush_soon()
 
     def typed(self, language: str, n_chars: int) -> None:
@@ -102,16 +94,15 @@ class Feedback:
         if self._stats is not None:
             await asyncio.to_thread(self._stats.flush)
 
-    def _key(self, offer_id: str) -> str:
-        return f"{self._session_id}-{offer_id}"
+    def _key(self, offer: Offered) -> str:
+        return f"{self._session_id}-{offer.tally.first}"
 
-    def _look_again(self, offer_id: str, offer: _Offer) -> None:
+    def _look_again(self, offer: Offered) -> None:
         last = offer.line + offer.text.count("\n") + _LINES_AROUND
         now = self._lines_of(offer.uri, max(0, offer.line - _LINES_AROUND), last)
         if now and self._stats is not None:
-            self._stats.retained(
-                self._key(offer_id), n_retained(offer.text[: offer.n_accepted], now)
-            )
+            offer.tally.n_retained += n_retained(offer.text[: offer.n_accepted], now)
+            self._stats.retained(self._key(offer), offer.tally.n_retained)
             self._flush_soon()
 
     def _flush_soon(self) -> None:

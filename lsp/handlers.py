@@ -156,9 +156,8 @@ async def did_change_configuration(
 # --- files and folders ------------------------------------------------------------------------
 
 
-async def did_close(server: Server, params: types.DidCloseTextDocumentParams) -> None:
-    if server.session is not None:
-        server.session.closed(params.text_document.uri)
+async def did_close(_server: Server, _params: types.DidCloseTextDocumentParams) -> None:
+    """The protocol does it all; without a handler pygls asks editors not to send documents."""
 
 
 async def did_save(server: Server, params: types.DidSaveTextDocumentParams) -> None:

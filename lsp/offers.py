@@ -1,6 +1,6 @@
 """What was offered lately, and what became of it: the user's statistics, and habits.
 
-Habits count each suggestion that nobody asked for once, however it was typed along.
+Both count a suggestion once, however it was typed along; habits only those nobody asked for.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from codespec.habits import Habits
 from codespec.stats import Stats
 
 from .answers import Answer, Ask, Offer
-from .feedback import Feedback
-from .suggestions import Piece, Suggestion
+from .feedback import Feedback, Offered
+from .suggestions import Piece, Tally
 
 _MAX_OFFERS = 256
 
@@ -34,7 +34,9 @@ class Offers:
         self._stats = stats
         self._habits = Habits(stats)
         self._feedback = Feedback(stats, lines_of, secrets.token_hex(6))
-        self._offers: OrderedDict[str, tuple[Ask, Piece, Suggestion]] = OrderedDict()
+        self._offers: OrderedDict[str, Offered] = OrderedDict()
+        # Of the last answer alone: what was asked holds the document's text.
+        self._last: tuple[Ask, dict[str, Piece]] | None = None
         self._numbers = numbers
         self._learning: asyncio.Task[None] | None = None
 
@@ -50,55 +52,66 @@ class Offers:
         """The habit against suggesting anything unasked at such a place, "" for none."""
         return self._habits.why_not(language, kind)
 
-    def make(self, ask: Ask, piece: Piece, suggestion: Suggestion) -> Offer:
+    def make(self, ask: Ask, piece: Piece, tally: Tally) -> Offer:
+        snapshot = ask.snapshot
         offer = Offer(str(next(self._numbers)), piece)
-        self._offers[offer.id] = (ask, piece, suggestion)
+        self._offers[offer.id] = Offered(
+            offer.id, snapshot.uri, snapshot.language_id, snapshot.place.line,
+            snapshot.selected + piece.text, tally,
+        )  # fmt: skip
         if len(self._offers) > _MAX_OFFERS:
             self._offers.popitem(last=False)
         return offer
 
     def made(self, ask: Ask, answer: Answer, latency_ms: float) -> None:
         """The answer goes to the editor."""
-        snapshot = ask.snapshot
+        if not answer.offers:
+            return
+        self._last = ask, {offer.id: offer.piece for offer in answer.offers}
         for offer in answer.offers:
-            self._feedback.offered(
-                offer.id, snapshot.uri, snapshot.language_id, snapshot.place.line,
-                snapshot.selected + offer.piece.text, latency_ms, answer.cached,
-            )  # fmt: skip
+            offered = self._offers[offer.id]
+            offered.latency_ms, offered.cached = latency_ms, answer.cached
 
     def shown(self, offer_id: str) -> None:
-        self._feedback.shown(offer_id)
-        self._count(offer_id, accepted=False)
+        if offer := self._offers.get(offer_id):
+            self._shown(offer)
 
     def partially_accepted(self, offer_id: str, n_units: int) -> None:
         """`n_units`: how much up to now, in units of UTF-16."""
-        self._feedback.partially_accepted(offer_id, n_units)
-        self._count(offer_id, accepted=True)
+        if offer := self._offers.get(offer_id):
+            self._accepted(offer)
+            self._feedback.partially_accepted(offer, n_units)
 
     def accepted(self, offer_id: str) -> tuple[Ask, Piece] | None:
-        """All of it was. What was asked and offered; None where that was too long ago."""
-        self._feedback.accepted(offer_id)
-        self._count(offer_id, accepted=True)
-        found = self._offers.get(offer_id)
-        return found[:2] if found is not None else None
+        """All of it was. What was asked and offered; None where that was not answered last."""
+        if offer := self._offers.get(offer_id):
+            self._accepted(offer)
+            self._feedback.accepted(offer)
+        if self._last is None or offer_id not in self._last[1]:
+            return None
+        ask, pieces = self._last
+        return ask, pieces[offer_id]
 
     def typed(self, language_id: str, n_chars: int) -> None:
         """Characters came into a document by typing."""
         self._feedback.typed(language_id, n_chars)
+
+    def forget(self, uri: str) -> None:
+        """The document is no longer open."""
+        if self._last is not None and self._last[0].snapshot.uri == uri:
+            self._last = None
 
     async def close(self) -> None:
         if self._learning is not None:
             await self._learning
         await self._feedback.close()
 
-    def _count(self, offer_id: str, *, accepted: bool) -> None:
-        if offer_id not in self._offers:
-            return
-        ask, _, suggestion = self._offers[offer_id]
-        language, kind = ask.snapshot.language_id, suggestion.kind
-        if kind and not suggestion.was_shown:
-            suggestion.was_shown = True
-            self._habits.shown(language, kind)
-        if kind and accepted and not suggestion.was_accepted:
-            suggestion.was_accepted = True
-            self._habits.accepted(language, kind)
+    def _shown(self, offer: Offered) -> None:
+        if self._feedback.shown(offer) and offer.tally.kind:
+            self._habits.shown(offer.language, offer.tally.kind)
+
+    def _accepted(self, offer: Offered) -> None:
+        """Something of it, before that is counted."""
+        self._shown(offer)
+        if offer.tally.kind and not offer.tally.n_accepted:
+            self._habits.accepted(offer.language, offer.tally.kind)

@@ -10,12 +10,13 @@ import contextvars
 import os
 import stat
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 from pygls.io_ import StdinAsyncReader
 from pygls.protocol import LanguageServerProtocol, lsp_method
 from pygls.uris import to_fs_path
@@ -30,13 +31,22 @@ if TYPE_CHECKING:
 
 
 class Protocol(LanguageServerProtocol):
-    """Keeps `documents` instead of pygls' own. Overridden handlers that are generators
-    call a further one."""
+    """Keeps `documents` instead of pygls' own."""
 
     documents: dict[str, Document]
     notebooks: Notebooks
     on_open: Callable[[Document], None]
     on_change: Callable[[Document, Sequence[types.TextDocumentContentChangeEvent]], None]
+    on_close: Callable[[str], None]
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        # pygls leaves a request whose parameters are wrong without an answer.
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as e:
+            if "id" in data and "method" in data:
+                self._send_response(data["id"], error=e.to_response_error())
+            raise
 
     def handle_message(self, message: Any) -> None:
         # pygls asks `isinstance` of runtime-checkable protocols, 20 us each time.
@@ -66,9 +76,8 @@ class Protocol(LanguageServerProtocol):
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, params: types.DidCloseTextDocumentParams
-    ) -> Generator[Any, Any, None]:
-        self.documents.pop(params.text_document.uri, None)
-        yield self.fm.features[types.TEXT_DOCUMENT_DID_CLOSE], (params,), None
+    ) -> None:
+        self._close(params.text_document.uri)
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_OPEN)
     def lsp_notebook_document__did_open(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -95,7 +104,7 @@ class Protocol(LanguageServerProtocol):
             for opened in cells.structure.did_open or ():
                 self._open(opened)
             for closed in cells.structure.did_close or ():
-                self.documents.pop(closed.uri, None)
+                self._close(closed.uri)
         for content in cells.text_content or ():
             self._change(content.document.uri, content.document.version, content.changes)
 
@@ -105,13 +114,17 @@ class Protocol(LanguageServerProtocol):
     ) -> None:
         self.notebooks.close(params.notebook_document.uri)
         for cell in params.cell_text_documents:
-            self.documents.pop(cell.uri, None)
+            self._close(cell.uri)
 
     def _open(self, opened: types.TextDocumentItem) -> None:
         path_of.cache_clear()
         self.documents[opened.uri] = Document(
             opened.uri, opened.language_id, opened.version, opened.text
         )
+
+    def _close(self, uri: str) -> None:
+        self.documents.pop(uri, None)
+        self.on_close(uri)
 
     def _change(
         self, uri: str, version: int, changes: Sequence[types.TextDocumentContentChangeEvent]

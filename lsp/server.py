@@ -57,6 +57,7 @@ class Server(LanguageServer):
         self._protocol.notebooks = Notebooks(self._protocol.documents)
         self._protocol.on_open = self._document_opened
         self._protocol.on_change = self._document_changed
+        self._protocol.on_close = self._document_closed
         self.configuration = Configuration()
         self.settings: Settings | None = None
         self.session: Session | None = None
@@ -268,6 +269,10 @@ class Server(LanguageServer):
         if self.session.is_growing(document.uri):
             self.session.changed(self.ask(document, document.edited, "utf-32").snapshot)
         self.looked_at(document, document.edited, "utf-32")
+
+    def _document_closed(self, uri: str) -> None:
+        if self.session is not None:
+            self.session.closed(uri)
 
     def _state_changed(self, change: StateChanged) -> None:
         self.status.state(change)

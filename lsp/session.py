@@ -185,7 +185,7 @@ class Session:
         if not pieces:
             reason = suggestion.reason or self._why_late()
             return _with_times(Answer(reason=reason, cached=cached), suggestion)
-        offers = tuple(self._offers.make(ask, piece, suggestion) for piece in pieces)
+        offers = tuple(self._offers.make(ask, piece, suggestion.tally) for piece in pieces)
         return _with_times(Answer(offers, cached=cached), suggestion)
 
     def _habit_against(self, now: Snapshot) -> str:
@@ -214,7 +214,7 @@ class Session:
         self._ahead.asked(ask.snapshot.uri, ask.snapshot.place.line)
         suggestion = Suggestion(ask.snapshot)
         suggestion.has_alternatives = ask.invoked
-        suggestion.kind = "" if ask.invoked else _kind_of(ask.snapshot)
+        suggestion.tally.kind = "" if ask.invoked else _kind_of(ask.snapshot)
         self._suggestions.add(suggestion)
         document.growing = suggestion
         document.generation = asyncio.ensure_future(self._generate(ask, suggestion))
@@ -327,12 +327,14 @@ class Session:
         self._offers.typed(language_id, n_chars)
 
     def closed(self, uri: str) -> None:
-        """The document is no longer open."""
+        """The document is no longer open. One that was only read ahead is known to the engine,
+        too."""
         document = self._documents.pop(uri, None)
         if document is not None:
             self._end_generation(document)
-            self._client.closed(uri)
+        self._client.closed(uri)
         self._suggestions.forget(uri)
+        self._offers.forget(uri)
         self._ahead.forget(uri)
 
     async def close(self) -> None:

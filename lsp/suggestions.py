@@ -17,10 +17,26 @@ from .documents import Snapshot
 MAX_DOCUMENTS = 32
 MAX_SUGGESTIONS = 24
 """Of one document; the oldest goes."""
+MAX_CHARS = 1 << 20
+"""Of the texts around all suggestions of one document, where that leaves it four."""
 _CLOSING = frozenset(")]}>\"'`")
 _MAX_CLOSED = 4
 # Texts that were cut to a window are compared as far as both reach, if that is far enough.
 _MIN_WINDOW = 4000
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of one suggestion, in however many offers it was shown on the way.
+
+    kind: of its place, where nobody asked for it. first: the offer that was shown first.
+    n_accepted, n_retained: characters, of all of them.
+    """
+
+    kind: str = ""
+    first: str = ""
+    n_accepted: int = 0
+    n_retained: int = 0
 
 
 class Suggestion:
@@ -41,9 +57,7 @@ class Suggestion:
         self.model_ms = 0.0
         self.done = False
         self.has_alternatives = False
-        self.kind = ""
-        """Of its place, where nobody asked for it."""
-        self.was_shown = self.was_accepted = False
+        self.tally = Tally()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +87,11 @@ class Suggestions:
     def add(self, suggestion: Suggestion) -> None:
         uri = suggestion.base.uri
         known = self._by_uri.pop(uri, None)
-        self._by_uri[uri] = deque(maxlen=MAX_SUGGESTIONS) if known is None else known
-        self._by_uri[uri].appendleft(suggestion)
+        self._by_uri[uri] = suggestions = deque() if known is None else known
+        suggestions.appendleft(suggestion)
+        n_chars = len(suggestion.base.prefix) + len(suggestion.base.suffix)
+        while len(suggestions) > max(4, min(MAX_SUGGESTIONS, MAX_CHARS // (n_chars + 1))):
+            suggestions.pop()
         if len(self._by_uri) > MAX_DOCUMENTS:
             self._by_uri.popitem(last=False)
 

@@ -25,6 +25,7 @@ SCRIPT = str(Path(__file__))
 class ScriptedEngine:
     def __init__(self) -> None:
         self._closed: list[str] = []
+        self._read_ahead: list[str] = []
 
     def closed(self, path: str) -> None:
         self._closed.append(path)
@@ -56,6 +57,7 @@ class ScriptedEngine:
         cancelled: Callable[[], bool] = lambda: False,
         paused: Paused = lambda has_progressed: False,
     ) -> Generator[None, None, None]:
+        self._read_ahead.append(request.path)
         yield from self.completing(request, cancelled, None, paused)
 
     def complete(
@@ -86,6 +88,8 @@ class ScriptedEngine:
             return Completion("a", "stop", alternatives=others)
         elif request.prefix == "what was closed":
             return Completion(" ".join(sorted(self._closed)), "stop")
+        elif request.prefix == "what was read ahead":
+            return Completion(" ".join(filter(None, self._read_ahead)), "stop")
         elif request.prefix == "print":
             os.write(1, b"native chatter on stdout\n")
             print("chatter of Python on stdout", flush=True)

@@ -41,8 +41,8 @@ _NO_ENDS: Ends = np.zeros(0, np.uint8)
 class LookupDrafter:
     """`Drafter` over suffix automata of the document and a frozen index of the workspace.
 
-    document:   gives the live document of a path, or of what it is known by without one, already
-        brought up to date for the request.
+    document:   gives the live document of a path, or of what else it is known by, already brought
+        up to date for the request.
     planner:    gives the planner of a workspace folder.
     repository: gives the index of a workspace folder, or None where there is none (yet).
     neighbours: gives what else may be drafted from for a request; of one source's automata the
@@ -80,7 +80,7 @@ class LookupDrafter:
         self._is_planned = False
 
     def begin(self, context: Context) -> None:
-        document = self._open_document(context.path or context.document)
+        document = self._open_document(context.document or context.path)
         self._boundary = self._make_boundary(context) if self._make_boundary else None
         self._sources = sources = Sources(self._boundary.base if self._boundary else context.left)
         sources.add_before(Source.PREFIX, document.before)
@@ -180,8 +180,10 @@ class LookupDrafter:
 
     def _trees_pay(self, n_max: int) -> bool:
         """Whether some tokens more cost next to nothing, so that much is worth knowing."""
+        if self._max_leaves == 1:
+            return False
         few_ms = self._curve.pass_ms(1 + min(n_max, _FEW))
-        return self._max_leaves > 1 and few_ms < _CHEAP * self._curve.pass_ms(1)
+        return few_ms < _CHEAP * self._curve.pass_ms(1)
 
 
 def _open_paths(draft: Draft, ends: Ends, n_max: int) -> list[Tokens]:

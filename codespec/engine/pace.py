@@ -22,7 +22,7 @@ _FIRST, _SOONEST, _LATEST = 4, 16, 2048
 _RECENT, _USUAL = 0.2, 0.01
 # Recent above usual by this much: the machine got busier, so trials begin anew.
 _TROUBLE = 0.4
-# Passes are learned from together, after so many milliseconds of them or before the next request:
+# Passes are learned from together, after so many milliseconds of them, or when nobody waits:
 # between two passes of a small model the processor's caches are cold, and each lesson alone would
 # take ten times as long.
 _TOGETHER_MS = 50.0
@@ -156,7 +156,7 @@ class Pace:
 
     def begin(self, n_context: int) -> None:
         """The passes of a request follow, behind about this many tokens."""
-        self._learn()
+        self.learn()
         for curve in self._curves.values():
             curve.set_context(n_context)
 
@@ -165,9 +165,10 @@ class Pace:
         self._seen.append((n, ms))
         self._seen_ms += ms
         if self._seen_ms >= _TOGETHER_MS or self._choice.is_trying:
-            self._learn()
+            self.learn()
 
-    def _learn(self) -> None:
+    def learn(self) -> None:
+        """What was observed counts now."""
         for n, ms in self._seen:
             self.curve.observe(n, ms)
             if self._choice.n_threads == self._model.n_threads:
@@ -197,7 +198,7 @@ class Pace:
 
     def save(self) -> None:
         """Keep what real passes taught."""
-        self._learn()
+        self.learn()
         for n, curve in self._curves.items():
             if curve.n_observed and n not in self._unmeasured:
                 self._store.save(self._key_of(n), curve)
@@ -225,6 +226,10 @@ class Paces:
     def begin(self, n_context: int) -> None:
         for pace in self._paces:
             pace.begin(n_context)
+
+    def learn(self) -> None:
+        for pace in self._paces:
+            pace.learn()
 
     def measure(self, interrupted: Callable[[], bool]) -> bool:
         """One pass of what is left to measure; True while there is more. Requests may come in

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import threading
+import time
 from itertools import count
 
 import pytest
@@ -320,6 +321,35 @@ def test_the_engine_is_told_of_closed_documents(scripted: LspClient) -> None:
     scripted.open("untitled:1", "what was closed")
     (item,) = scripted.complete("untitled:1", 0, 15)
     assert item["insertText"] == "/w/a.py"
+
+
+def test_the_engine_is_told_of_closed_documents_that_were_only_read_ahead(
+    scripted: LspClient,
+) -> None:
+    uri, question = "file:///w/a.py", "what was read ahead"
+    scripted.open("untitled:1", question)
+    scripted.complete("untitled:1", 0, 1)  # it is ready
+    scripted.open(uri, "x\n" * 100)
+    for line in range(100):
+        time.sleep(0.05)  # any request would take the place of reading ahead
+        found = scripted.complete("untitled:1", 0, len(question))
+        if found and "/w/a.py" in found[0]["insertText"]:
+            break
+        place = {"line": line, "character": 0}
+        scripted.notify("textDocument/didFocus", {"textDocument": {"uri": uri}, "position": place})
+    else:
+        pytest.fail("it was never read ahead")
+    scripted.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    scripted.open("untitled:2", "what was closed")
+    (item,) = scripted.complete("untitled:2", 0, 15)
+    assert item["insertText"] == "/w/a.py"
+
+
+def test_a_request_with_wrong_parameters_is_answered(scripted: LspClient) -> None:
+    reply = scripted.reply(scripted.post("textDocument/inlineCompletion", {}))
+    assert reply["error"]["code"] == -32602
+    scripted.open(URI, "x")
+    assert len(scripted.complete(URI, 0, 1)) == 1
 
 
 def test_untitled_documents_are_completed_too(scripted: LspClient) -> None:

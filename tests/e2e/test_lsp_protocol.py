@@ -291,6 +291,11 @@ def test_cells_of_a_notebook_are_joined(home: Home, scripted: LspClient) -> None
     params = {"notebookDocument": {"uri": notebook}, "cellTextDocuments": closed}
     scripted.notify("notebookDocument/didClose", params)
     assert scripted.complete(cells[2], 0, 2) == []
+    # The engine has heard of the one that was asked about.
+    (home.workspace / ".gitignore").unlink()
+    scripted.open("untitled:1", "what was closed")
+    (item,) = scripted.complete("untitled:1", 0, 15)
+    assert item["insertText"] == str(home.workspace / "a.ipynb")
 
 
 # --- deadlines --------------------------------------------------------------------------------

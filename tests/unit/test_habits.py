@@ -95,7 +95,10 @@ def test_kinds_of_places(text: str, character: int, kind: str) -> None:
         (" x", "more than closing punctuation"),
         (") + 1", "more than closing punctuation"),
         ("(", "more than closing punctuation"),
+        ("- " + " " * 100_000 + "x", "more than closing punctuation"),
+        (")" + " " * 100_000, ""),
     ],
+    ids=lambda value: value[:20],
 )
 def test_places_where_suggestions_are_in_the_way(after: str, words: str) -> None:
     assert why_unwelcome(after).startswith(words)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from codespec.stats import LanguageStats, Stats, summary
-from codespec_lsp.feedback import Feedback
+from codespec_lsp.feedback import Feedback, Offered
+from codespec_lsp.suggestions import Tally
 
 TEXT = "first line\nsecond line\n"
 
@@ -39,8 +40,9 @@ async def test_what_is_left_of_an_accepted_text_is_counted_later(
         return now
 
     feedback = Feedback(Stats(path), lines_of, "session", look_again_s=0.0)
-    feedback.offered("1", "a", "python", 5, TEXT, 12.0, False)
-    feedback.accepted("1")
+    offer = Offered("1", "a", "python", 5, TEXT, Tally(), 12.0)
+    feedback.shown(offer)
+    feedback.accepted(offer)
     await asyncio.wait_for(looked.wait(), 30)
     await feedback.close()
     found = of_python(path)
@@ -49,20 +51,35 @@ async def test_what_is_left_of_an_accepted_text_is_counted_later(
 
 
 @pytest.mark.asyncio
-async def test_suggestions_that_are_typed_through_are_told_apart(tmp_path: Path) -> None:
+async def test_a_suggestion_counts_once_however_it_is_typed_through(tmp_path: Path) -> None:
     path = tmp_path / "stats.db"
     feedback = Feedback(Stats(path), lambda uri, first, last: "", "session")
-    feedback.offered("1", "a", "python", 0, "abc", 80.0, False)
-    feedback.offered("2", "a", "python", 0, "bc", 2.0, True)
-    feedback.offered("3", "a", "python", 0, "c", 4.0, True)
-    for offer in ("1", "2", "2", "unknown"):  # the third never came before the user's eyes
-        feedback.shown(offer)
+    tally = Tally()
+    whole = Offered("1", "a", "python", 0, "abcde", tally, 80.0)
+    typed = Offered("2", "a", "python", 0, "bcde", tally, 2.0, cached=True)
+    rest = Offered("3", "a", "python", 0, "de", tally, 4.0, cached=True)
+    assert [feedback.shown(offer) for offer in (whole, whole, typed)] == [True, False, False]
     feedback.typed("python", 1)
-    feedback.partially_accepted("2", 1)
+    feedback.partially_accepted(typed, 1)
+    feedback.partially_accepted(typed, 2)
+    feedback.accepted(rest)
     await feedback.close()
     found = of_python(path)
-    assert (found.n_shown, found.n_accepted, found.n_accepted_chars) == (2, 1, 1)
+    assert (found.n_shown, found.n_accepted, found.n_accepted_chars) == (1, 1, 4)
+    assert found.n_shown_chars == 5
     assert found.model_ms == (80.0, 80.0)
-    assert found.cached_ms == (2.0, 2.0)
+    assert found.cached_ms is None
     assert found.n_typed_chars == 1
-    assert found.written_share == 0.5
+    assert found.written_share == 0.8
+
+
+@pytest.mark.asyncio
+async def test_suggestions_made_before_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "stats.db"
+    feedback = Feedback(Stats(path), lambda uri, first, last: "", "session")
+    feedback.shown(Offered("1", "a", "python", 0, "abc", Tally(), 80.0))
+    feedback.shown(Offered("2", "a", "python", 0, "bc", Tally(), 2.0, cached=True))
+    await feedback.close()
+    found = of_python(path)
+    assert (found.n_shown, found.n_accepted) == (2, 0)
+    assert (found.model_ms, found.cached_ms) == ((80.0, 80.0), (2.0, 2.0))

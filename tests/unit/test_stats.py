@@ -105,7 +105,18 @@ def test_a_broken_database_is_no_error_for_editors_and_a_clear_one_for_readers(p
     assert stats.delete(path)
     s.shown("b", "c", 1, 1.0)
     s.flush()
-    assert summary(path=path)[0].n_shown == 1
+    assert summary(path=path)[0].n_shown == 2  # the first one was kept until it could be written
+
+
+def test_what_could_not_be_written_is_written_later(path):
+    s = Stats(path)
+    path.mkdir()
+    s.shown("a", "python", 20, 100.0)
+    s.flush()
+    path.rmdir()
+    s.accepted("a", 5)
+    s.flush()
+    assert summary(path=path)[0].n_accepted_chars == 5
 
 
 def test_no_text_is_stored(path):

@@ -133,6 +133,70 @@ def test_read_only_buffers_stay_silent(editor: Editor, desk: Desk) -> None:
     assert "help" in editor.status()["message"]
 
 
+@pytest.mark.parametrize("keys", ["<C-c>", "<Insert>"])
+def test_what_is_shown_goes_with_insert_mode(editor: Editor, keys: str) -> None:
+    """Neither of them is an InsertLeave."""
+    editor.type(OPEN)
+    editor.wait_for_ghost()
+    editor.type(keys)
+    editor.wait(lambda frame: not frame.ghost)
+    assert editor.suggested == ""
+
+
+def test_the_format_of_a_file_is_changed(editor: Editor, desk: Desk) -> None:
+    """The server goes on ending lines as the file did."""
+    body = "    with open(path) as f:\n        return f.read()\n"
+    code = "".join(f"def {name}(path):\n{body}\n\n" for name in ("read_file", "read_lines"))
+    path = desk.file("b.py", f"import os\n\n\n{code}def main(path):\n    pass\n")
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    editor.open(path)
+    editor.type(":set fileformat=unix<CR>15Gccwith open(")
+    editor.wait_for_ghost()
+    assert "\n" in editor.suggested
+    editor.lua("require('codespec').accept()")
+    editor.type("<Esc>")
+    assert "\r" not in editor.text
+
+
+def test_buffers_without_a_name_do_not_get_in_each_others_way(editor: Editor) -> None:
+    editor.wait_for_status("ready")
+    editor.type(":enew<CR>idef read_file(path):<CR>    with open(")
+    editor.wait_for_ghost()
+    editor.type("<Esc>:new<CR>")
+    editor.wait_for(lambda: "without a name" in editor.status()["message"])
+    editor.type(":bdelete<CR>A")
+    editor.wait_for_ghost()
+
+
+def test_a_buffer_is_known_by_its_new_name(editor: Editor) -> None:
+    editor.wait_for_status("ready")
+    editor.type(":file c.py<CR>" + OPEN)
+    editor.wait_for_ghost()
+
+
+def test_languages_are_told(
+    neovim: Neovim, desk: Desk, editors: list[Editor], tmp_path: Path
+) -> None:
+    """Where `setup` comes before Neovim looks for the types of files, as in an init.lua; and of one
+    that is changed."""
+    program = str(Path(sys.executable).parent / "codespec")
+    setup = f"require('codespec').setup({{cmd={{'{listening(program, tmp_path)}', 'lsp'}}}})"
+    early = ("--cmd", "filetype plugin indent off", "--cmd", f"lua {setup}", "--cmd", "filetype on")
+    editor = Editor(neovim, desk.env, desk.workspace, "", *early)
+    editors.append(editor)
+
+    def languages() -> dict[str, str]:
+        opened = (p["textDocument"] for p in told(tmp_path, "textDocument/didOpen"))
+        return {Path(document["uri"]).name: document["languageId"] for document in opened}
+
+    editor.open(desk.file("a.py", CODE))
+    editor.wait_for_status("ready")
+    editor.open(desk.file("run", "#!/bin/sh\necho\n"))
+    editor.wait_for(lambda: languages() == {"a.py": "python", "run": "sh"}, languages)
+    editor.type(":set filetype=markdown<CR>")
+    editor.wait_for(lambda: languages()["run"] == "markdown", languages)
+
+
 def test_switches(editor: Editor, desk: Desk) -> None:
     editor.type(OPEN)
     editor.wait_for_ghost()

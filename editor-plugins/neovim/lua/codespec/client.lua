@@ -24,7 +24,7 @@ M.failure = nil
 ---Called after each change of the three above.
 M.on_change = function() end
 
-local buffers = {} ---@type table<integer, true> those attached
+local buffers = {} ---@type table<integer, string> those attached, with the filetype told of
 local roots = {} ---@type table<string, true>
 local ends = {} ---@type integer[]
 local stopping = false
@@ -38,21 +38,17 @@ function M.get()
   end
 end
 
----The text of an item ends its lines as the document does; buffers and extmarks want \n.
-local function with_newlines(params, result)
+---The text of an item ends its lines as the document once did; buffers and extmarks want \n.
+local function with_newlines(result)
   local items = type(result) == 'table' and (result.items or result)
   if type(items) ~= 'table' then
     return
   end
-  local format = vim.bo[vim.uri_to_bufnr(params.textDocument.uri)].fileformat
-  local line_end = ({ dos = '\r\n', mac = '\r' })[format]
   for _, item in ipairs(items) do
     if type(item.insertText) == 'table' then
       item.insertText = item.insertText.value
     end
-    if line_end then
-      item.insertText = item.insertText:gsub(line_end, '\n')
-    end
+    item.insertText = item.insertText:gsub('\r\n?', '\n')
   end
 end
 
@@ -73,7 +69,7 @@ local function rpc(cmd)
         return request(method, params, callback, notify_reply)
       end
       return request(method, params, function(err, result)
-        with_newlines(params, result)
+        with_newlines(result)
         callback(err, result)
       end, notify_reply)
     end
@@ -162,12 +158,23 @@ local function root_of(buf)
   return name ~= '' and vim.fs.root(buf, config.current.root_markers) or nil
 end
 
----Make the server know a buffer.
+---Whether the server knows another buffer without a name: to it all of them are one document.
+---@param buf integer
+function M.knows_other_unnamed(buf)
+  for other in pairs(buffers) do
+    if other ~= buf and vim.api.nvim_buf_is_loaded(other) and vim.api.nvim_buf_get_name(other) == '' then
+      return true
+    end
+  end
+  return false
+end
+
+---Make the server know a buffer, and its language.
 ---@param buf integer
 function M.attach(buf)
-  local fresh = not buffers[buf]
-  buffers[buf] = true
-  if fresh then
+  local told = buffers[buf]
+  buffers[buf] = vim.bo[buf].filetype
+  if not told then
     vim.api.nvim_create_autocmd({ 'BufDelete', 'BufWipeout' }, {
       buffer = buf,
       once = true,
@@ -180,6 +187,9 @@ function M.attach(buf)
   local client = M.id and vim.lsp.get_client_by_id(M.id)
   if not client then
     return M.failure == nil and start(buf, root)
+  end
+  if told and told ~= buffers[buf] and M.get() and vim.lsp.buf_is_attached(buf, M.id) then
+    vim.lsp.buf_detach_client(buf, M.id) -- a language is told with a document that is opened
   end
   if not vim.lsp.buf_is_attached(buf, M.id) then
     vim.lsp.buf_attach_client(buf, M.id)

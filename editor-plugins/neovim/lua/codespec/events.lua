@@ -118,6 +118,9 @@ function M.start(again)
   on({ 'FileType', 'BufNewFile', 'BufReadPost', 'BufFilePost' }, function(event)
     consider(event.buf)
   end)
+  on('BufFilePre', function(event)
+    client.detach(event.buf) -- by the name that the server knows
+  end)
   on('BufEnter', function(event)
     consider(event.buf)
     focus()
@@ -135,6 +138,7 @@ function M.start(again)
       vim.schedule(focus)
     end)
     on({ 'InsertLeave', 'BufLeave', 'WinLeave' }, inline.leave)
+    on({ 'CursorMoved', 'ModeChanged' }, inline.look)
   end
   if again then
     inline.leave()

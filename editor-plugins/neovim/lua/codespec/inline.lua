@@ -223,6 +223,13 @@ function M.leave()
   seen = ''
 end
 
+---Insert mode may have been left in a way that tells nobody: <C-c>, or <Insert> to Replace mode.
+function M.look()
+  if (shown or pending) and not inserting() then
+    M.leave()
+  end
+end
+
 ---The server ended or was told something new: nothing of before counts.
 function M.refresh()
   if inserting() then

@@ -1,4 +1,5 @@
 ---Where suggestions are made without being asked for.
+local client = require('codespec.client')
 local config = require('codespec.config')
 
 local M = {}
@@ -11,6 +12,8 @@ function M.why_not_served(buf)
     return 'the buffer is not loaded'
   elseif vim.bo[buf].buftype ~= '' then
     return ('not a file: a buffer of type "%s"'):format(vim.bo[buf].buftype)
+  elseif vim.api.nvim_buf_get_name(buf) == '' and client.knows_other_unnamed(buf) then
+    return 'there is another buffer without a name: give this one a name'
   end
 end
 
