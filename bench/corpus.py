@@ -97,8 +97,10 @@ def read_corpus(
                 n_tokens += len(tokens)
                 longest = max(longest, text, key=lambda s: s.count("\n"))
             progress(min(n_tokens, max_tokens))
-    if not held_out:
-        raise InputError("the files hold fewer than two different texts", "Give a larger folder.")
+    if not held_out or not longest.strip():
+        raise InputError(
+            "the files hold fewer than two different texts of some lines", "Give a larger folder."
+        )
     lengths = np.cumsum([0, *map(len, docs)], dtype=np.int64)
     tokens = np.concatenate(docs)[:max_tokens]
     starts = lengths[:-1]

@@ -16,6 +16,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from codespec.context.document import read_document
+from codespec.errors import InputError
+
 from . import workspace
 from .editor import ENGINE_MS, Editor, editor_of, own_folders
 from .results import Row
@@ -40,7 +43,7 @@ def run(
     progress: Callable[[str], None] = lambda words: None,
 ) -> list[Row]:
     """Figures of `n_lines` lines of `file`, typed with `key_ms` between keys, after
-    the cursor rested there for `rest_ms`.
+    the cursor rested there for `rest_ms`. Raises: InputError for a file that is not fit for that.
 
     folder:  the workspace, which is indexed first. Without it a file stands alone; without both, a
              workspace of `N_TOKENS` is made of the standard library, and a file of it is taken.
@@ -56,6 +59,10 @@ def run(
         if file is None:
             assert folder is not None
             file = workspace.file_of(folder, N_FILE_LINES)
+        if len(_places(read_document(file).split("\n"))) < 2:
+            raise InputError(
+                f"{file}: fewer than two lines to type again", "Give a file with more code in it."
+            )
         rows: list[Row] = []
         if folder is not None:
             progress("indexing")
@@ -87,7 +94,7 @@ def _measure(
     progress: Callable[[str], None],
     times: dict[str, list[float]],
 ) -> None:
-    lines = file.read_text("utf-8").split("\n")
+    lines = read_document(file).split("\n")
     places = _places(lines)
     chosen = sorted(random.Random(0).sample(places, min(n_lines, len(places))))
     uri = file.as_uri()
@@ -115,7 +122,7 @@ def _first_and_second(
 ) -> None:
     """The first generation after a start beside the second: a key in one line, then in another,
     the two lines changing places from start to start."""
-    lines = file.read_text("utf-8").split("\n")
+    lines = read_document(file).split("\n")
     uri = file.as_uri()
     times.setdefault("start to the reply to initialize", []).append(editor.startup_ms)
     pair = random.Random(start // 2).sample(_places(lines), 2)

@@ -14,6 +14,7 @@ import numpy as np
 import psutil
 
 from codespec.config import Settings
+from codespec.errors import InputError
 from codespec.index.build import BuildProgress, build_index
 from codespec.index.live import LiveDocument
 from codespec.index.parsers import Parsers
@@ -26,6 +27,7 @@ from codespec.types import Tokenizer
 
 from .editor import environment
 
+DRAFT = 16
 SOURCE_BYTES = 24_000_000
 SWITCHED_FILES = 500
 EDITED_LINES = 2000
@@ -44,7 +46,10 @@ def measure_sources(
 ) -> Result:
     """MB of source files a second, from the first look at the folder to an index that answers;
     then seconds for a switch of branches that changes some hundred of them. Both also per CPU time,
-    which other work on the machine changes less."""
+    which other work on the machine changes less.
+
+    Raises: InputError for files that say too little.
+    """
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary) / "workspace"
         root.mkdir()
@@ -78,20 +83,26 @@ def _measure_switch(
     this process and its interpreter lock, which in the product it does not."""
     changed = _switch(paths[:: max(1, len(paths) // SWITCHED_FILES)])
     index = WorkspaceIndex.open(root, encoder.tokenizer.hash)
-    assert index is not None
     context = encoder.encode(b"    def __init__(self, ")
+    if index is None or not len(index.find(context, DRAFT).proposal):
+        raise InputError(
+            "the files say too little: nothing is drafted after `def __init__(self, `",
+            "Give a larger folder.",
+        )
     done = threading.Event()
     waits: list[float] = []
 
     def ask() -> None:
         last = time.perf_counter()
-        while not done.is_set():
+        is_done = False
+        while not is_done:
             index.refresh()
-            assert len(index.find(context, 16).proposal), "no answer while the index is updated"
-            now = time.perf_counter()
-            waits.append(now - last)
-            last = now
-            done.wait(0.002)
+            # Where all files change, which is where they are few, there may be none for a moment.
+            if len(index.find(context, DRAFT).proposal):
+                now = time.perf_counter()
+                waits.append(now - last)
+                last = now
+            is_done = done.wait(0.002)
 
     reader = threading.Thread(target=ask)
     reader.start()

@@ -57,6 +57,8 @@ def run(
 
     Raises: ModelError, InputError.
     """
+    for path in models:
+        load_model(path, vocab_only=True).close()  # or say at once what is wrong with it
     roots = list(packages) or [fetch(package) for package in HELD_OUT]
     numbers = {"line": n_places, "inline": n_places // 2 or 1, "block": n_places // 2 or 1}
     places = {

@@ -58,13 +58,13 @@ def configs_of(settings: Settings) -> dict[str, Settings]:
 _COLUMNS = {
     "shown": "shown",
     "exact": "exact",
-    "wrote": "model alone",
-    "similarity": "similarity",
-    "identifiers": "identifiers",
-    "repeats": "repeats suffix",
+    "wrote": "model\nalone",
+    "similarity": "alike",
+    "repeats": "repeats\nsuffix",
     "breaks": "breaks",
-    "breaks_strict": "breaks (strict)",
+    "breaks_strict": "breaks\nstrict",
 }
+"""Of what a row has; more would not fit 80 columns."""
 
 
 def print_rows(rows: list[dict[str, Any]]) -> None:
@@ -73,9 +73,8 @@ def print_rows(rows: list[dict[str, Any]]) -> None:
         of_kind = [row for row in rows if row["kind"] == kind]
         if not of_kind:
             continue
-        table = Table(title=f"{kind}: {of_kind[0]['model']}")
-        for name in ("config", "language", "n", *_COLUMNS.values(), "ms"):
-            table.add_column(name, justify="left" if name in ("config", "language") else "right")
+        names = ("n", *_COLUMNS.values(), "ms")
+        table = _table(f"{kind}: {of_kind[0]['model']}", ("config", "language"), names)
         for row in of_kind:
             figures = [
                 f"{row[key]:.2f}" if key == "similarity" else f"{row[key]:.1%}" for key in _COLUMNS
@@ -85,14 +84,21 @@ def print_rows(rows: list[dict[str, Any]]) -> None:
         out.print(table)
     gains = [row for row in rows if "similarity_gain" in row and row["language"] == "all"]
     if gains:
-        table = Table(title="gained by context, 95 % intervals")
-        for name in ("config", "kind", "with context", "exact", "similarity"):
-            table.add_column(name, justify="left" if name in ("config", "kind") else "right")
+        names = ("with\ncontext", "exact", "alike")
+        table = _table("gained by context, 95 % intervals", ("config", "kind"), names)
         for row in gains:
             seen = f"{row['with_context']:.0%}"
             exact, alike = _gained(row, "exact", "{:+.1%}"), _gained(row, "similarity", "{:+.3f}")
             table.add_row(row["config"], row["kind"], seen, exact, alike)
         out.print(table)
+
+
+def _table(title: str, words: Sequence[str], figures: Sequence[str]) -> Table:
+    """Narrow. words, figures: heads of its columns."""
+    table = Table(title=title, box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in (*words, *figures):
+        table.add_column(name, justify="left" if name in words else "right", no_wrap=True)
+    return table
 
 
 def _gained(row: dict[str, Any], name: str, form: str) -> str:

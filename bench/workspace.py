@@ -13,6 +13,7 @@ from pathlib import Path
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import load_settings
 from codespec.errors import InputError
+from codespec.index.scan import is_binary
 from codespec.index.words import WordEncoder
 from codespec.models.registry import target_path
 
@@ -56,11 +57,11 @@ def index(folder: Path, env: Mapping[str, str], model: str) -> int:
 
 
 def file_of(folder: Path, n_lines: int) -> Path:
-    """The Python file with nearest to so many lines. Raises: InputError where there is none."""
+    """The Python file of text with nearest to so many lines. Raises: InputError where none is."""
     found = {
-        path: abs(path.read_bytes().count(b"\n") - n_lines)
+        path: abs(data.count(b"\n") - n_lines)
         for path in folder.rglob("*.py")
-        if path.is_file()
+        if path.is_file() and not is_binary(data := path.read_bytes())
     }
     if not found:
         raise InputError(f"{folder}: no Python file in it", "Give the file, too.")

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import msgspec
 import platformdirs
@@ -26,6 +26,20 @@ else:  # pragma: no cover
 
 
 DEFAULT_N_CTX = 2048
+_LEAST_N_CTX = 64
+"""With less there is hardly a prompt, and with far less llama.cpp ends the process."""
+_MOST_N_CTX = 1 << 24
+
+
+def _between(least: int, most: int) -> msgspec.Meta:
+    """A range of numbers, both ends in it. One without an upper end would take in infinity."""
+    return msgspec.Meta(ge=least, le=most, description=f"from {least:,} to {most:,}")
+
+
+_Count: TypeAlias = Annotated[int, _between(0, 1 << 20)]
+_Several: TypeAlias = Annotated[int, _between(1, 1 << 20)]
+_Bytes: TypeAlias = Annotated[int, _between(0, 1 << 50)]
+_Milliseconds: TypeAlias = Annotated[float, _between(0, 10**9)]
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -36,18 +50,27 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     draft: str = "auto"
     """GGUF file of the draft model; "auto": the one distilled for the workspace, else the target's
     pair where one is known; "": none."""
-    n_ctx: int = 0
+    n_ctx: Annotated[
+        int,
+        msgspec.Meta(
+            ge=0, le=_MOST_N_CTX, description=f"from {_LEAST_N_CTX} to {_MOST_N_CTX:,}, or 0"
+        ),
+    ] = 0
     """Context window in tokens; 0: 2048 or what the model was trained with, if less."""
-    n_threads: int = 0
+    n_threads: Annotated[int, _between(0, 512)] = 0
     """CPU threads; 0: at most one per core and 8, fewer while others keep the cores busy."""
     kv_type: Literal["f16", "q8_0"] = "f16"
     """Keys and values in the cache; q8_0 halves it and costs some accuracy and speed."""
-    max_saved_kv_bytes: int = 268_435_456
+    max_saved_kv_bytes: _Bytes = 268_435_456
     """Memory for the caches of documents that others took the place of, 0: none are kept; and of
     answers that are left off for others, which are kept in any case (at most two that can wait, and
     what interrupted them)."""
-    n_gpu_layers: int = -1
+    n_gpu_layers: Annotated[int, _between(-1, 1 << 16)] = -1
     """Layers on the GPU where there is one; -1: all."""
+
+    def __post_init__(self) -> None:
+        if 0 < self.n_ctx < _LEAST_N_CTX:
+            raise ValueError(f"model.n_ctx needs to be 0 or at least {_LEAST_N_CTX}")
 
     def window(self, n_trained: int) -> int:
         """Tokens of context in use for a model that was trained on so many, 0 for unknown."""
@@ -61,22 +84,22 @@ class CompletionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Complete at all, in editors."""
     disabled_languages: tuple[str, ...] = ()
     """Languages, by the editor's names for them, in which nothing is completed."""
-    max_tokens: int = 64
-    deadline_auto_ms: float = 400.0
+    max_tokens: _Several = 64
+    deadline_auto_ms: _Milliseconds = 400.0
     """Time for an answer that nobody asked for; then what is finished is shown."""
-    deadline_invoked_ms: float = 3000.0
+    deadline_invoked_ms: _Milliseconds = 3000.0
     """Time for an answer that the user asked for."""
-    linger_ms: float = 3000.0
+    linger_ms: _Milliseconds = 3000.0
     """How long a generation may go on after that, while the model is free, for later use."""
     adaptive: bool = True
     """Suggest less, unasked, at kinds of places where suggestions were hardly ever accepted."""
     prefetch: bool = True
     """Read the prompt of a place that is likely asked for next, while the model is free."""
-    n_candidates: int = 3
+    n_candidates: _Several = 3
     """Different suggestions to choose from when the user asks."""
-    temperature: float = 0.0
-    n_prefix_tokens: int = 1024
-    n_suffix_tokens: int = 256
+    temperature: Annotated[float, _between(0, 100)] = 0.0
+    n_prefix_tokens: _Count = 1024
+    n_suffix_tokens: _Count = 256
 
 
 Switch: TypeAlias = Literal["auto", "on", "off"]
@@ -92,7 +115,7 @@ class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """Parts of other open documents that are like the text around the cursor."""
     edits: Switch = "auto"
     """Lines that you changed or deleted lately."""
-    max_tokens: int = 512
+    max_tokens: _Count = 512
     """For all of them together."""
 
 
@@ -101,7 +124,7 @@ class DraftingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
     drafters: tuple[str, ...] = ("lookup", "model")
     """In order of preference; (): plain decoding."""
-    max_width: int = 16
+    max_width: _Count = 16
     """Most drafted tokens verified in one pass."""
     adaptive: bool = True
     """Whether drafters are asked seldom where that has not paid: of the smallest models a pass
@@ -115,15 +138,15 @@ class IndexSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     exclude: tuple[str, ...] = ()
     """Files that are never indexed, drafted from or completed, on top of those that ignore files
     exclude: patterns as in .gitignore, from the workspace's folder."""
-    max_file_bytes: int = 1_000_000
-    max_cache_bytes: int = 2_000_000_000
+    max_file_bytes: _Bytes = 1_000_000
+    max_cache_bytes: _Bytes = 2_000_000_000
     """All indexes together; beyond it, those not used for longest are deleted."""
 
 
 class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[daemon]"""
 
-    idle_minutes: float = 30.0
+    idle_minutes: Annotated[float, _between(0, 10**9)] = 30.0
     """Without a client for this long, the daemon ends."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
@@ -168,7 +191,8 @@ def load_settings(
     """Settings from all sources. `options`: {"section": {"key": value}}, e.g. from flags or LSP;
     None as a value stands for one that is not set.
 
-    Raises: ConfigError for an unreadable file, unknown key, or value of the wrong type.
+    Raises: ConfigError for an unreadable file, unknown key, or value of the wrong type or out
+        of its range.
     """
     values = {key: value for key, (value, _) in _resolve(options, env, config_file).items()}
     merged: dict[str, dict[str, Any]] = {}
@@ -210,19 +234,27 @@ def _resolve(
                     f"{origin}: {section} must be a table of settings",
                     f"Write its keys below a line [{section}].",
                 )
-            known = [f.name for f in msgspec.structs.fields(_SECTIONS[section])]
+            known = {f.name: f.type for f in msgspec.structs.fields(_SECTIONS[section])}
             for key, value in values.items():
                 if key not in known:
-                    raise _unknown(origin, key, known, f"{section}.")
+                    raise _unknown(origin, key, list(known), f"{section}.")
                 if value is None:
                     continue
                 try:
                     msgspec.convert({key: value}, _SECTIONS[section], strict=False)
                 except msgspec.ValidationError as e:
-                    why = str(e).partition(" - at ")[0]
+                    allowed = _range_of(known[key])
+                    why = f"needs to be {allowed}" if allowed else str(e).partition(" - at ")[0]
                     raise ConfigError(f"{origin}: {section}.{key} = {value!r}: {why}") from None
                 found[section, key] = (value, origin)
     return found
+
+
+def _range_of(kind: Any) -> str:
+    """In words; "" for what is no number."""
+    base, *metas = get_args(kind) or (kind,)
+    where = [m.description for m in metas if isinstance(m, msgspec.Meta) and m.description]
+    return f"{'a whole number' if base is int else 'a number'} {where[0]}" if where else ""
 
 
 def _unknown(origin: str, key: str, known: list[str], where: str = "") -> ConfigError:

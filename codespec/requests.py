@@ -32,6 +32,7 @@ class CompletionRequest:
     verbatim: bool = False  # the model's own text: no shape ends it, nothing else is taken away
     extra: tuple[Snippet, ...] = ()  # what to show the model of other files, the best one last
     n_candidates: int = 1  # different texts to choose from, the best one included
+    lends: bool = True  # its text may serve the workspace's other documents
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,8 +108,10 @@ class Sampler:
             one_hot[int(x.argmax())] = 1.0
             return one_hot
         p = self.params
-        x = x / p.temperature
+        # In this order the smallest temperatures come to their limit, greedy, and not to inf - inf.
         x -= x.max()
+        with np.errstate(over="ignore"):
+            x /= p.temperature
         if 0 < p.top_k < len(x):
             kth = np.partition(x, -p.top_k)[-p.top_k]
             x[x < kth] = -np.inf

@@ -125,8 +125,8 @@ class SamplingParams:
     def __post_init__(self) -> None:
         if not (self.temperature >= 0 and 0 < self.top_p <= 1 and 0 <= self.min_p <= 1):
             raise ValueError("need temperature >= 0, 0 < top_p <= 1, 0 <= min_p <= 1")
-        if self.top_k < 0 or not self.repetition_penalty > 0:
-            raise ValueError("need top_k >= 0 and repetition_penalty > 0")
+        if self.top_k < 0 or not 0.01 <= self.repetition_penalty <= 100:
+            raise ValueError("need top_k >= 0 and repetition_penalty from 0.01 to 100")
         if not (abs(self.frequency_penalty) <= 100 and abs(self.presence_penalty) <= 100):
             raise ValueError("need frequency_penalty and presence_penalty from -100 to 100")
 
@@ -158,7 +158,7 @@ class Context:
     right:  (s,) the document's own tokens after the cursor.
     healed: bytes that stand before the cursor but were held back from the prompt because they
             may be part of a longer token; the output must start with them.
-    document: what the document is known by where it has no path.
+    document: what the document is known by; "": its path.
     snippets: what the prompt holds of other files.
     n_before, n_after: how many of the document's tokens the prompt holds.
     """

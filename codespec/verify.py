@@ -16,9 +16,10 @@ import numpy as np
 
 from codespec import sampling
 from codespec.sampling import Sampler
-from codespec.types import Draft, Logits, LogitsRows, Probs, Verdict
+from codespec.types import Draft, Logits, LogitsRows, Probs, Source, Verdict
 
-_INT32 = np.dtype(np.int32)
+_INT32, _INT8 = np.dtype(np.int32), np.dtype(np.int8)
+_SOURCES = frozenset(map(int, Source))
 
 
 def accept(
@@ -113,14 +114,16 @@ def propose(q: Logits | Probs, sampler: Sampler, position: int) -> int:
 
 def wellformed(draft: Draft, n_vocab: int, n_max: int) -> bool:
     """Whether a draft can be handed to a target at all. Drafters are not trusted: arrays of other
-    lengths, ids outside the vocabulary, and parents that do not precede their children are
-    refused here, once, so that neither the target nor `accept` has to care."""
+    lengths, ids outside the vocabulary, parents that do not precede their children, and sources
+    that are none are refused here, once, so that nobody who is handed the draft has to care."""
     k = len(draft.tokens)
     if not (len(draft.parents) == len(draft.probs) == len(draft.sources) == k <= n_max):
         return False
     if k == 0:
         return True
     if draft.tokens.dtype != _INT32 or draft.parents.dtype != _INT32:
+        return False
+    if draft.sources.dtype != _INT8 or not _SOURCES.issuperset(draft.sources.tolist()):
         return False
     # Drafts are short: a loop over plain integers is quicker than five calls of numpy.
     nodes = list(zip(draft.parents.tolist(), draft.tokens.tolist(), strict=True))

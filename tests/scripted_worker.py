@@ -1,7 +1,8 @@
 """A model worker without a model, for fault injection: the real `codespec.daemon.worker`, and an
 engine that does what the text before the cursor says. Run as a script by the supervisor.
 
-    scripted_worker.py LOAD [FILE]     how loading goes: ok, refuse, die, garbage, wait (for FILE)
+    scripted_worker.py LOAD [FILE]     how loading goes: ok, refuse, die, crash (in native code),
+                                       garbage, wait (for FILE)
 """
 
 from __future__ import annotations
@@ -110,6 +111,9 @@ def load(
     if how == "die":
         print("last words", file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
+    if how == "crash":
+        print("why it crashed", file=sys.stderr, flush=True)
+        os.abort()
     if how == "wait":
         on_loading(0.4)
         while not Path(sys.argv[2]).exists():

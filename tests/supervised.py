@@ -56,12 +56,13 @@ class Harness:
         deadline_ms: float = 0.0,
         partials: list[str] | None = None,
         prefetch: bool = False,
+        lends: bool = True,
     ) -> asyncio.Future[wire.Completed | wire.Failed]:
         self._n_ids += 1
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         message = wire.Complete(
             id=self._n_ids,
-            request=payload.pack(CompletionRequest(prefix, "after", path=path)),
+            request=payload.pack(CompletionRequest(prefix, "after", path=path, lends=lends)),
             document=document,
             deadline_ms=deadline_ms,
             stream=partials is not None,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -55,14 +56,30 @@ class LazyGroup(click.Group):
 
 
 class _Main(LazyGroup):
-    def invoke(self, ctx: click.Context) -> Any:
+    def main(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            return super().main(*args, **kwargs)
         except CodespecError as e:
-            click.secho(f"error: {e.message}", fg="red", err=True)
-            if e.hint:
-                click.echo(f"  {e.hint}", err=True)
-            sys.exit(1)
+            _fail(e)
+        except OSError as e:  # but a broken pipe, which click ends quietly
+            _fail(_with_cause(e))
+        except UnicodeDecodeError as e:
+            what = f"a file that should be text is not UTF-8: {e.reason} at byte {e.start}"
+            _fail(InputError(what, "Give a text file, or convert it to UTF-8, e.g. with iconv."))
+
+
+def _fail(e: CodespecError) -> NoReturn:
+    click.secho(f"error: {e.message}", fg="red", err=True)
+    if e.hint:
+        click.echo(f"  {e.hint}", err=True)
+    sys.exit(1)
+
+
+def _with_cause(e: OSError) -> CodespecError:
+    cause = e.strerror or str(e) or type(e).__name__
+    if e.filename is None:  # of what was open already, the output above all
+        return InputError(cause, "See to where the output goes, and to the cache folder.")
+    return InputError(f"{e.filename}: {cause}", "See to that file or folder, or give another one.")
 
 
 @click.group(
@@ -79,6 +96,18 @@ def main() -> None:
 
     Begin with:  codespec index .   then   codespec complete FILE:LINE:COL
     """
+
+
+class FiniteRange(click.FloatRange):
+    """Without infinity, and without NaN, which no bounds exclude."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
 
 
 def print_json(value: object) -> None:

@@ -8,11 +8,12 @@ from typing import Any, TextIO
 
 import click
 
-from codespec.cli import model_options, model_settings, print_json
+from codespec.cli import FiniteRange, model_options, model_settings, print_json
 from codespec.cli.place import FilePlace, PlaceParam, request_at
 from codespec.config import load_settings
 from codespec.engine.measures import Comparison, Measures, measures
 from codespec.engine.measures import compare as run_both
+from codespec.errors import InputError
 from codespec.requests import Completion, CompletionRequest, Engine, Idler
 from codespec.types import SamplingParams
 
@@ -23,19 +24,23 @@ from codespec.types import SamplingParams
 @click.option("--max-tokens", type=click.IntRange(1), help="Most tokens to generate.")
 @click.option("--no-draft", is_flag=True, help="Plain decoding: same text, more time.")
 @click.option("--drafters", metavar="LIST", help="Only these, e.g. lookup,model.")
-@click.option("--temperature", type=click.FloatRange(0), help="0 (default): greedy.")
+@click.option("--temperature", type=FiniteRange(0), help="0 (default): greedy.")
 @click.option("--top-k", type=click.IntRange(0), default=0, help="0 (default): off.")
-@click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), default=1.0)
-@click.option("--min-p", type=click.FloatRange(0, 1), default=0.0)
-@click.option("--repetition-penalty", type=click.FloatRange(0, min_open=True), default=1.0)
-@click.option("--frequency-penalty", type=click.FloatRange(-100, 100), default=0.0)
-@click.option("--presence-penalty", type=click.FloatRange(-100, 100), default=0.0)
-@click.option("--grammar", type=click.File(), help="GBNF that the text follows.")
+@click.option("--top-p", type=FiniteRange(0, 1, min_open=True), default=1.0)
+@click.option("--min-p", type=FiniteRange(0, 1), default=0.0)
+@click.option("--repetition-penalty", type=FiniteRange(0.01, 100), default=1.0)
+@click.option("--frequency-penalty", type=FiniteRange(-100, 100), default=0.0)
+@click.option("--presence-penalty", type=FiniteRange(-100, 100), default=0.0)
+@click.option("--grammar", type=click.File(encoding="utf-8"), help="GBNF that the text follows.")
 @click.option("--stop", multiple=True, metavar="TEXT", help="End before TEXT; may be repeated.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--single-line", is_flag=True, help="Stop at the end of the line.")
 @click.option("--verbatim", is_flag=True, help="The model's own text, until it or a limit ends it.")
-@click.option("--workspace", type=click.Path(path_type=Path), help="Default: the Git root.")
+@click.option(
+    "--workspace",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Default: the Git root.",
+)
 @click.option("--daemon/--local", default=False, help="Ask the daemon, or load the model here.")
 @click.option("--stats", is_flag=True, help="More figures: percentiles, acceptance by position.")
 @click.option(
@@ -87,7 +92,7 @@ def command(
             frequency_penalty=frequency_penalty,
             presence_penalty=presence_penalty,
             seed=seed,
-            grammar=grammar.read() if grammar else "",
+            grammar=_text_of(grammar),
         ),
         stop=stop,
         drafters=() if no_draft else names,
@@ -115,6 +120,16 @@ def command(
         _print_measures(measures(completion.trace))
     if comparison is not None:
         _print_comparison(comparison)
+
+
+def _text_of(grammar: TextIO | None) -> str:
+    """Raises: InputError."""
+    try:
+        return grammar.read() if grammar else ""
+    except UnicodeDecodeError as e:
+        raise InputError(
+            f"{grammar and grammar.name}: not UTF-8 text", "Give a grammar in GBNF."
+        ) from e
 
 
 def _compare(engine: Engine, request: CompletionRequest) -> Comparison:

@@ -31,7 +31,7 @@ def _wait_option(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _all_option = click.option(
-    "--all", "of_all", is_flag=True, help="Those of other settings and versions, too."
+    "--all", "of_all", is_flag=True, help="Also those of other settings and versions."
 )
 
 
@@ -66,7 +66,7 @@ def stop(of_all: bool, as_json: bool) -> None:
         print_json({"stopped": stopped})
         return
     click.echo("stopped" if stopped else "it was not running")
-    _name_others()
+    _name_others("stop")
 
 
 @command.command()
@@ -85,23 +85,35 @@ def status(of_all: bool, as_json: bool) -> None:
         print_json({"state": "stopped"})
     else:
         click.echo("not running; editors start it, or: codespec daemon start")
-        _name_others()
+        _name_others("stop")
     click.get_current_context().exit(3)
 
 
-def _name_others() -> None:
-    """A daemon belongs to the settings that it was started with; others are easily forgotten."""
-    n = len(control.alive())
+def _name_others(how_to_end: str, mine: str = "") -> None:
+    """A daemon belongs to the settings that it was started with; others are easily forgotten.
+    mine: the address of the one that is none of them."""
+    n = sum(str(address) != mine for address in control.alive())
     if n:
-        click.echo(f"{n} of other settings or versions: codespec daemon status --all, stop --all")
+        ways = f"codespec daemon status --all, {how_to_end} --all"
+        click.echo(f"{n} of other settings or versions: {ways}")
 
 
 @command.command()
+@_all_option
 @_wait_option
 @_json_option
-def restart(no_wait: bool, as_json: bool) -> None:
-    """Stop it, then start it with the settings as they are now."""
-    _show(control.restart(load_settings(), wait_ready=not no_wait), as_json)
+def restart(of_all: bool, no_wait: bool, as_json: bool) -> None:
+    """Stop it, then start it with the settings as they are now.
+
+    One that was started with other settings, such as another model, is another one: it goes on
+    until its editors have left it, unless --all ends it.
+    """
+    if of_all:
+        control.stop_all()
+    report = control.restart(load_settings(), wait_ready=not no_wait)
+    if not as_json:
+        _name_others("restart", report.address)
+    _show(report, as_json)
 
 
 @command.command()

@@ -18,7 +18,7 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from codespec.cli import check_folder, model_settings, print_json
+from codespec.cli import FiniteRange, check_folder, model_settings, print_json
 from codespec.config import load_settings
 from codespec.errors import ConfigError
 from codespec.models.drafts import DraftRecord
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     default=15.0,
     show_default=True,
     help="Time to train; asking the target takes no longer either.",

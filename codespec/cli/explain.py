@@ -31,7 +31,11 @@ class Unasked(msgspec.Struct, frozen=True, kw_only=True):
 @click.command()
 @click.argument("place", type=PlaceParam())
 @model_options
-@click.option("--workspace", type=click.Path(path_type=Path), help="Default: the Git root.")
+@click.option(
+    "--workspace",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Default: the Git root.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def command(
     place: FilePlace,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from codespec.cli import print_json
+from codespec.cli import check_folder, print_json
 from codespec.errors import IndexCorruptError
 from codespec.index import check, upkeep
 from codespec.index.build import BuildReport
@@ -33,8 +34,13 @@ def print_report(path: Path, report: BuildReport, as_json: bool) -> None:
 
 
 def print_status(path: Path | None, as_json: bool) -> None:
-    """Of one workspace, or of all."""
+    """Of one workspace, or of all.
+
+    Raises: InputError for a workspace that is no folder, unless an index of it is left.
+    """
     found = upkeep.all_status(os.path.realpath(path) if path else None)
+    if path and not found:
+        check_folder(path)
     if as_json:
         print_json([{**asdict(s), "sound": s.is_sound} for s in found])
         return
@@ -48,8 +54,15 @@ def print_status(path: Path | None, as_json: bool) -> None:
         )
         changed = f"changed {_ago(s.age_s)}, " if s.root else ""
         click.echo(f"  {changed}used {_ago(s.unused_s)}")
+    if path and not found:
+        click.echo(_no_index(path))
+        return
     total = sum(s.n_bytes for s in found)
     click.echo(f"{_counted(len(found), 'index', 'indexes')}, {total / 1e6:.1f} MB")
+
+
+def _no_index(path: Path) -> str:
+    return f"{path}: no index yet: codespec index {shlex.quote(str(path))}"
 
 
 def _counted(n: int, one: str, many: str) -> str:
@@ -94,6 +107,8 @@ def verify(path: Path, repair: bool, as_json: bool) -> bool:
     if as_json:
         report = {"n_indexes": len(folders), "n_segments": n_segments, "damaged": damaged}
         print_json({**report, "repaired": bool(damaged) and repair})
+    elif not folders:
+        click.echo(_no_index(path))
     else:
         for d in damaged:
             click.echo(f"damaged: {d['file']}: {d['what']}")
@@ -106,7 +121,8 @@ def verify(path: Path, repair: bool, as_json: bool) -> bool:
 def print_symbols(path: Path, name: str, as_json: bool) -> int:
     """The definitions of a name in all indexes of a workspace. Returns: an exit status."""
     found: dict[Definition, None] = {}
-    for status in upkeep.all_status(os.path.realpath(path)):
+    known = upkeep.all_status(os.path.realpath(path))
+    for status in known:
         index = WorkspaceIndex.open(path, status.tokenizer)
         found |= dict.fromkeys(index.definitions([name]) if index else ())
     if as_json:
@@ -116,7 +132,8 @@ def print_symbols(path: Path, name: str, as_json: bool) -> int:
             lines = f"{d.first_line}-{d.last_line}"
             click.echo(f"{d.path}:{lines}: {d.signature} ({d.kind})")
         if not found:
-            click.echo(f"{path}: no definition of {name} in the index", err=True)
+            none = f"{path}: no definition of {name} in the index"
+            click.echo(none if known else _no_index(path), err=True)
     return 0 if found else 1
 
 

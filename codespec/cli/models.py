@@ -105,22 +105,26 @@ def show(model: str, no_speed: bool, as_json: bool) -> None:
 
 @command.command()
 @click.argument("source")
-@click.option("--sha256", metavar="HEX", help="What the download must have.")
+@click.option("--sha256", metavar="HEX", help="What the file must have.")
 @_json_option
 def add(source: str, sha256: str | None, as_json: bool) -> None:
     """Add a model: a .gguf FILE (it stays where it is), a URL of one, or a NAME that
     `codespec models recommend` lists.
 
-    A download that was interrupted goes on where it stopped; what does not have the SHA-256 you
-    give, or the model hub states, is not kept.
+    A download that was interrupted goes on where it stopped; one that does not have the SHA-256
+    you give, or the model hub states, is not kept, and a FILE that does not is not added.
     """
     from codespec.backends.llama import load_model
 
     entry = catalogue.by_name(source)
-    if Path(source).expanduser().is_file():
-        load_model(Path(source).expanduser(), vocab_only=True).close()
-        name = library.add(Path(source))
+    path = Path(source).expanduser()
+    if path.is_file():
+        digest = None if sha256 is None else download.check_file(path, sha256)
+        load_model(path, vocab_only=True).close()
+        name = library.add(path)
         facts: dict[str, Any] = {"name": name, "path": str(library.find(name))}
+        if digest is not None:
+            facts |= {"sha256": digest, "verified": True}
     elif entry is not None or "://" in source:
         url = download.hub_url(entry.repo, entry.file) if entry else source
         fetched = _fetch(url, sha256)
@@ -259,4 +263,5 @@ def default(model: str | None, draft: str | None) -> None:
     for key, setting in values.items():
         file = library.set_default(key, setting)
         click.echo(f'model.{key} = "{setting}" in {file}')
-    click.echo("a running daemon takes it with: codespec daemon restart")
+    click.echo("editors take it by themselves, each model with a daemon of its own;")
+    click.echo("that of the last one ends after a while, or at once: codespec daemon stop --all")

@@ -8,13 +8,13 @@ from rich.console import Console
 from rich.table import Table
 
 from codespec import stats
-from codespec.cli import print_json
+from codespec.cli import FiniteRange, print_json
 from codespec.habits import Habit
 from codespec.stats import LanguageStats, Stats
 
 
 @click.command()
-@click.option("--days", type=click.FloatRange(0, min_open=True), help="Only of the last DAYS.")
+@click.option("--days", type=FiniteRange(0, min_open=True), help="Only of the last DAYS.")
 @click.option("--delete", "delete_all", is_flag=True, help="Delete them all.")
 @click.option("--yes", is_flag=True, help="Delete without asking.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")

@@ -74,6 +74,15 @@ class HealingMask:
         return ids if len(ids) else None
 
 
+def n_repeating(emitted: Sequence[int], healed: bytes, tokenizer: Tokenizer) -> int:
+    """How many of an output's tokens spell nothing but what was held back."""
+    n, n_missing = 0, len(healed)
+    while n_missing > 0 and n < len(emitted):
+        n_missing -= len(tokenizer.piece(emitted[n]))
+        n += 1
+    return n - (n_missing < 0)
+
+
 def hold_back(left: Tokens, tokenizer: Tokenizer) -> tuple[Tokens, bytes]:
     """(tokens to prompt with, bytes held back): cuts the last token where it ends in a word or in
     blanks. After a line end or punctuation nothing is held back."""

@@ -30,10 +30,20 @@ class Access:
     workspaces: the folders, links resolved, that requests may name; the first is that of requests
     that name none. Workspaces lend text to prompts, so who may name one may read it. The sender's
     address would not tell: loopback is where other users of the machine and tunnels come from.
+
+    Raises: ConfigError for a workspace that no request could name.
     """
 
     keys: tuple[str, ...] = ()
     workspaces: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for workspace in self.workspaces:
+            try:
+                workspace.encode()
+            except UnicodeEncodeError:
+                why = f"the workspace's name is not UTF-8: {workspace!r}"
+                raise ConfigError(why, "Rename the folder.") from None
 
     def check(self, headers: dict[bytes, bytes], *, is_public: bool) -> None:
         """Raises: Refused."""

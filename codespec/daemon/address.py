@@ -23,7 +23,7 @@ import msgspec
 
 from codespec import __version__
 from codespec.config import Settings, log_dir, runtime_dir
-from codespec.errors import DaemonError
+from codespec.errors import ConfigError, DaemonError
 
 Transport: TypeAlias = Literal["unix", "tcp"]
 
@@ -58,7 +58,10 @@ def default_transport() -> Transport:
 
 
 def resolved(settings: Settings) -> Settings:
-    """The same settings for a process in another folder: model files made absolute."""
+    """The same settings for a process in another folder: model files made absolute.
+
+    Raises: ConfigError for names that are not UTF-8, in which settings travel.
+    """
 
     def absolute(path: str) -> str:
         return path if path in ("", "auto") else str(Path(path).expanduser().absolute())
@@ -66,13 +69,21 @@ def resolved(settings: Settings) -> Settings:
     model = msgspec.structs.replace(
         settings.model, target=absolute(settings.model.target), draft=absolute(settings.model.draft)
     )
-    return msgspec.structs.replace(settings, model=model)
+    found = msgspec.structs.replace(settings, model=model)
+    try:
+        msgspec.json.encode(found)
+    except UnicodeEncodeError as e:
+        raise ConfigError(
+            f"the settings name {e.object!r}, which is not UTF-8", "Rename the file or folder."
+        ) from None
+    return found
 
 
 def address_of(settings: Settings, transport: Transport | None = None) -> Address:
     """The address that these settings lead to. Creates the folders.
 
-    Raises: ConfigError for folders that cannot be created, DaemonError for one not private.
+    Raises: ConfigError as `resolved`, and for folders that cannot be created, DaemonError for one
+        not private.
     """
     return _address(_folder(), f"{__version__}-{_identity(resolved(settings))}", transport)
 

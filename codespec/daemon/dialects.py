@@ -29,6 +29,10 @@ Event: TypeAlias = "Json | str"
 
 _ALL_THERE_IS = 1 << 20
 """Tokens: as many as the model's context holds."""
+_ANY_TOKEN = 1 << 30
+"""For `top_k`: no vocabulary is larger."""
+_MAX_GRAMMAR_CHARS = 1 << 16
+"""Reading a grammar and following it take time, and cannot be interrupted."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=_ALL_THERE_IS)]
 _Penalty = Annotated[float, msgspec.Meta(ge=-100, le=100)]
@@ -96,9 +100,9 @@ class _Body(Document, kw_only=True):
     min_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     frequency_penalty: _Penalty | None = None
     presence_penalty: _Penalty | None = None
-    repeat_penalty: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    repeat_penalty: Annotated[float, msgspec.Meta(ge=0.01, le=100)] | None = None
     seed: Annotated[int, msgspec.Meta(ge=-1, le=(1 << 63) - 1)] | None = None
-    grammar: str | None = None
+    grammar: Annotated[str, msgspec.Meta(max_length=_MAX_GRAMMAR_CHARS)] | None = None
 
     def request(
         self, prefix: str, suffix: str, max_tokens: int | None, defaults: CompletionSettings
@@ -114,7 +118,7 @@ class _Body(Document, kw_only=True):
             max_tokens=defaults.max_tokens if max_tokens is None else max_tokens,
             sampling=SamplingParams(
                 temperature=temperature,
-                top_k=max(0, self.top_k or 0),
+                top_k=min(max(0, self.top_k or 0), _ANY_TOKEN),
                 top_p=self.top_p or 1.0,
                 min_p=self.min_p or 0.0,
                 repetition_penalty=self.repeat_penalty or 1.0,

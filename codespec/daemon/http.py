@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from itertools import count
 from typing import Any, TypeAlias
 
 import msgspec
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from codespec.config import Settings
 from codespec.daemon import wire
@@ -26,7 +26,7 @@ from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.dialects import Dialect, FieldError, Infill, OpenAICompletions
 from codespec.daemon.logs import outline
 from codespec.engine.until import Until
-from codespec.errors import CodespecError, ConfigError, InputError
+from codespec.errors import CodespecError, InputError
 from codespec.requests import Completion, CompletionRequest, Progress
 
 log = logging.getLogger(__name__)
@@ -35,10 +35,13 @@ MAX_BODY_BYTES = 4 << 20
 MAX_WAITING = 64
 """Requests at once; with more, nobody would get an answer in time."""
 _MAX_CONNECTIONS = 512
+_HEAD_S = 10.0
 _BODY_S = 30.0
 _ANSWER_S = 300.0
 _SEND_S = 30.0
 _KEEP_ALIVE_S = 30
+_NO_DOCUMENT = ""
+"""No two requests are of one document: none takes another's place, and there is none to close."""
 
 _Scope: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -64,7 +67,6 @@ class Front:
         self._access = access
         self._state = wire.StateChanged(state="starting")
         self._client = AsyncClient(settings, self._take_state)
-        self._documents = count(1)
         self._n_waiting = 0
 
     def _take_state(self, state: wire.StateChanged) -> None:
@@ -76,7 +78,7 @@ class Front:
             await self._route(scope, receive, reply)
         except Refused as e:
             await reply.error(e.status, e.message, e.field, e.headers)
-        except (InputError, ConfigError) as e:
+        except InputError as e:
             await reply.error(400, str(e), e.field if isinstance(e, FieldError) else "")
         except CodespecError as e:
             await reply.error(503, str(e))
@@ -146,30 +148,25 @@ class Front:
             workspace=workspace,
             path=path,
             deadline_ms=_ANSWER_S * 1e3,
+            lends=False,  # what one client sent is shown to no other
         )
         if dialect.only_reads:
             self._client.connect()
             self._client.prefetch(
-                replace(request, path="", max_tokens=self._defaults.max_tokens), ""
+                replace(request, max_tokens=self._defaults.max_tokens), _NO_DOCUMENT
             )
-            await reply.json(200, dialect.answer(Completion(finish="length")))
-            return
-        # No two requests are of one document: none takes another's place. It is closed with its
-        # answer: what one client sent of a file is lent to nobody else's prompts.
-        document = f"http-{next(self._documents)}" if path else ""
-        try:
+            nothing = Completion(finish="length")
             if dialect.streams:
-                await self._stream(dialect, request, document, reply)
+                await reply.end(dialect.end("", nothing))
             else:
-                completion = _made(await self._client.ask(request, document))
-                await reply.json(200, dialect.answer(completion))
-        finally:
-            if document:
-                self._client.closed(document)
+                await reply.json(200, dialect.answer(nothing))
+        elif dialect.streams:
+            await self._stream(dialect, request, reply)
+        else:
+            completion = _made(await self._client.ask(request, _NO_DOCUMENT))
+            await reply.json(200, dialect.answer(completion))
 
-    async def _stream(
-        self, dialect: Dialect, request: CompletionRequest, document: str, reply: _Reply
-    ) -> None:
+    async def _stream(self, dialect: Dialect, request: CompletionRequest, reply: _Reply) -> None:
         until = Until(request.stop, request.min_indent)
         news, said, n_sent = asyncio.Event(), "", 0
 
@@ -178,7 +175,7 @@ class Front:
             said = progress.text
             news.set()
 
-        asking = asyncio.create_task(self._client.ask(request, document, hear))
+        asking = asyncio.create_task(self._client.ask(request, _NO_DOCUMENT, hear))
         asking.add_done_callback(lambda _: news.set())
         try:
             while True:
@@ -192,9 +189,7 @@ class Front:
                     await reply.event(dialect.part(text[n_sent:]))
                     n_sent = len(text)
             completion = _made(asking.result())
-            for event in dialect.end(completion.text[n_sent:], completion):
-                await reply.event(event)
-            await reply.end()
+            await reply.end(dialect.end(completion.text[n_sent:], completion))
         finally:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
@@ -235,7 +230,9 @@ class _Reply:
         body = b"data: " + data + b"\n\n"
         await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
-    async def end(self) -> None:
+    async def end(self, events: Sequence[Any]) -> None:
+        for event in events:
+            await self.event(event)
         await self._send({"type": "http.response.body", "body": b""})
 
     async def error(
@@ -244,8 +241,7 @@ class _Reply:
         kind = _KINDS.get(status, _KINDS[400])
         error = {"message": message, "type": kind, "param": field or None, "code": status}
         if self._streams:
-            await self.event({"error": error})
-            await self.end()
+            await self.end([{"error": error}])
         else:
             await self.json(status, {"error": error}, headers)
 
@@ -279,6 +275,33 @@ async def _left(receive: _Receive) -> None:
         pass
 
 
+class Protocol(H11Protocol):
+    """Gives a request's head a time to come: uvicorn waits for the first one of a connection, and
+    for the rest of one that has begun, for ever."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self._expect_head(_HEAD_S)
+
+    def handle_events(self) -> None:
+        before = self.cycle
+        super().handle_events()
+        if self.cycle is not before and not self.cycle.response_complete:
+            self._no_head.cancel()
+
+    def on_response_complete(self) -> None:
+        self._no_head.cancel()
+        self._expect_head(_KEEP_ALIVE_S + _HEAD_S)
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._no_head.cancel()
+        super().connection_lost(exc)
+
+    def _expect_head(self, limit_s: float) -> None:
+        self._no_head = self.loop.call_later(limit_s, self.transport.close)
+
+
 # --- starting it ----------------------------------------------------------------------------
 
 
@@ -290,7 +313,7 @@ def serve(settings: Settings, listener: socket.socket, access: Access) -> None:
         front.start()
         config = uvicorn.Config(
             front,
-            http="h11",
+            http=Protocol,
             ws="none",
             lifespan="off",
             log_config=None,

@@ -32,6 +32,7 @@ class Policy:
                       arrives: it looks at the clock between two passes of the model.
     grace_s:          how long a worker may go on after a cancel or a deadline before it counts
                       as hung.
+    pause_s:          how long one may go on after it was told to leave off at once.
     load_s:           how long a worker may take to load its model.
     max_load_deaths:  deaths in a row while loading after which it is not tried again.
     backoff_s:        pause after a worker that died without an answer; doubles each time, up to
@@ -42,6 +43,7 @@ class Policy:
     answer_margin: float = 0.1
     max_margin_s: float = 0.1
     grace_s: float = 2.0
+    pause_s: float = 10.0
     load_s: float = 300.0
     max_load_deaths: int = 3
     backoff_s: float = 0.2
@@ -187,8 +189,8 @@ class Keeper:
         reason = self._killed_because or _describe(status)
         if failure is not None:
             reason = failure.message
-        elif not loaded and worker.last_lines:
-            reason = f"{reason}; its last words: {worker.last_lines[-1]}"
+        elif not loaded and worker.last_words:
+            reason = f"{reason}; its last words: {worker.last_words}"
         return _End(reason, loaded, useful, failure)
 
     def _poisoned(self, reason: str, n_deaths: int) -> wire.Failed:

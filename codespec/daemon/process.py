@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import subprocess
-from collections import deque
 from collections.abc import Sequence
 
 from codespec.daemon import wire
@@ -14,12 +13,13 @@ from codespec.errors import DaemonError
 
 log = logging.getLogger(__name__)
 
-_N_LAST_LINES = 20
 _MAX_LINE_CHARS = 400
+_CRASH = "Fatal Python error"
+"""So begins what faulthandler reports: where it happened, at length, and not why."""
 
 
 class WorkerProcess:
-    """Frames go over stdin and stdout; stderr is logged, its last lines kept for a diagnosis."""
+    """Frames go over stdin and stdout; stderr is logged."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
@@ -29,7 +29,9 @@ class WorkerProcess:
         self._stdin = process.stdin
         self._stdout = process.stdout
         self._stderr = process.stderr
-        self._last_lines: deque[str] = deque(maxlen=_N_LAST_LINES)
+        self.last_words = ""
+        """The last line that it said itself, for a diagnosis."""
+        self._has_crashed = False
         self._stderr_pump = asyncio.create_task(self._read_stderr())
 
     @classmethod
@@ -48,10 +50,6 @@ class WorkerProcess:
     @property
     def pid(self) -> int:
         return self._process.pid
-
-    @property
-    def last_lines(self) -> list[str]:
-        return list(self._last_lines)
 
     def send(self, message: wire.Message) -> None:
         """Never waits; a worker that died is noticed by `read`."""
@@ -97,7 +95,9 @@ class WorkerProcess:
             if not line:
                 return
             text = line.decode("utf-8", "replace").rstrip()[:_MAX_LINE_CHARS]
-            self._last_lines.append(text)
+            self._has_crashed = self._has_crashed or text.startswith(_CRASH)
+            if text and not self._has_crashed:
+                self.last_words = text
             log.info("worker %d: %s", self.pid, text)
 
 

@@ -52,6 +52,7 @@ class Supervisor:
         self._timers: dict[Job, asyncio.TimerHandle] = {}
         self._documents: dict[int, set[str]] = {}  # open in each client
         self._grace: asyncio.TimerHandle | None = None
+        self._must_pause: asyncio.TimerHandle | None = None
         self._turn_end: asyncio.TimerHandle | None = None
         self._started_s = time.monotonic()
         self._n_requests = 0
@@ -138,7 +139,7 @@ class Supervisor:
             if job.document == document:
                 self._give_up(job, "cancelled", "the document was closed")
         self._documents.get(client, set()).discard(document)
-        self._keeper.send(wire.Closed(document=document))
+        self._keeper.send(wire.Closed(document=_known_as(client, document)))
 
     def drop(self, client: int) -> None:
         """The client is gone, with its documents; nothing of its is answered any more."""
@@ -146,7 +147,7 @@ class Supervisor:
             self._replies.pop(job, None)
             self._give_up(job, "cancelled", "the client is gone")
         for document in self._documents.pop(client, ()):
-            self._keeper.send(wire.Closed(document=document))
+            self._keeper.send(wire.Closed(document=_known_as(client, document)))
 
     def _pump(self) -> None:
         if self._keeper.state != "ready":
@@ -172,6 +173,11 @@ class Supervisor:
         if job.pausing not in (how, "at once"):
             job.pausing = how
             self._keeper.send(wire.Pause(id=job.number, at_once=how == "at once"))
+            if how == "at once":
+                self._must_pause = asyncio.get_running_loop().call_later(
+                    self._policy.pause_s, self._give_up, job, "empty",
+                    "the model worker did not leave off for another request",
+                )  # fmt: skip
 
     def _send(self, job: Job, now: float) -> None:
         if job.paused:
@@ -187,7 +193,7 @@ class Supervisor:
             wire.Complete(
                 id=job.number,
                 request=job.request,
-                document=job.document,
+                document=_known_as(job.client, job.document),
                 deadline_ms=left_ms,
                 stream=job.stream,
                 prefetch=job.prefetch,
@@ -260,6 +266,7 @@ class Supervisor:
                 reply(msgspec.structs.replace(message, id=job.request_id))
             return
         if isinstance(message, wire.Paused) and not job.answered:
+            self._stop_watching()
             now = asyncio.get_running_loop().time()
             self._scheduler.pause(now, progressed=message.progressed)
         else:
@@ -277,9 +284,13 @@ class Supervisor:
 
     def _release_worker(self) -> None:
         self._scheduler.finish()
-        if self._grace is not None:
-            self._grace.cancel()
-            self._grace = None
+        self._stop_watching()
+
+    def _stop_watching(self) -> None:
+        for timer in (self._grace, self._must_pause):
+            if timer is not None:
+                timer.cancel()
+        self._grace = self._must_pause = None
 
     def _state_changed(self) -> None:
         self._tell(self.state)
@@ -289,3 +300,8 @@ class Supervisor:
                 self._scheduler.remove(job)
                 self._answer(job, msgspec.structs.replace(failure, id=job.request_id))
         self._pump()
+
+
+def _known_as(client: int, document: str) -> str:
+    """A client's name of a document as the worker is told it: several may use the same one."""
+    return document and f"{client}:{document}"

@@ -198,7 +198,7 @@ def _read(channel: Channel, tasks: _Tasks, known: dict[int, _Task]) -> None:
 def _answer(
     engine: Engine, task: _Task, paths: dict[str, str], send: Callable[[wire.Message], None]
 ) -> Generator[None, None, _Answer]:
-    """paths: of the documents that were asked about, to be kept up to date."""
+    """paths: of the documents that were asked about and are lent, to be kept up to date."""
     message = task.message
 
     def tell(progress: Progress) -> None:
@@ -206,7 +206,7 @@ def _answer(
 
     try:
         request = payload.unpack_request(message.request)
-        if message.document and request.path:
+        if message.document and request.path and request.lends:
             paths[message.document] = request.path
         request = dataclasses.replace(request, deadline_ms=message.deadline_ms)
         if message.prefetch:

@@ -132,7 +132,7 @@ def _take(branch: Branch, rows: LogitsRows, row: int, limits: Limits, eog: froze
     branch.tokens.append(token)
     if branch.stop(branch.tokens):
         branch.finish = "stop"
-    elif len(branch.tokens) >= limits.max_tokens:
+    elif limits.n_left(branch.tokens) <= 0:
         branch.finish = "length"
     return token
 

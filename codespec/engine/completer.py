@@ -7,7 +7,7 @@ With no drafter this is plain decoding, and with any drafter it emits the same t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, cast
 
@@ -55,9 +55,16 @@ def in_one_turn(work: Turns[T]) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
+    """max_tokens: of output, without the first ones that `n_free` counts.
+    deadline: on the completer's clock, in seconds."""
+
     max_tokens: int
-    deadline: float = float("inf")  # on the completer's clock, in seconds
+    deadline: float = float("inf")
     max_width: int = 16
+    n_free: Callable[[Sequence[int]], int] = lambda emitted: 0
+
+    def n_left(self, emitted: Sequence[int]) -> int:
+        return self.max_tokens + self.n_free(emitted) - len(emitted)
 
 
 class Completer:
@@ -103,7 +110,7 @@ class Completer:
         trace = Trace() if trace is None else trace
         started = clock()
         n_prompt, n_ctx, eog = len(context.prompt), target.info.n_ctx, target.info.eog
-        committed = _Tokens(context.prompt, min(limits.max_tokens, max(0, n_ctx - n_prompt)) + 1)
+        committed = _Tokens(context.prompt, max(0, n_ctx - n_prompt) + 1)
         emitted: list[int] = []
         counts: dict[int, list[int]] = {}
         trace.n_prompt_tokens = n_prompt
@@ -126,7 +133,7 @@ class Completer:
                         is_ready = True
                     if interrupted():
                         raise CancelledError
-                    n_max = self._room(limits, len(committed), len(emitted))
+                    n_max = self._room(limits, len(committed), emitted)
                     t0 = clock()
                     draft = chain.propose(committed.since(n_prompt), n_max)
                     t1 = clock()
@@ -193,16 +200,16 @@ class Completer:
             emitted.append(token)
             if stop(emitted):
                 return "stop"
-            if len(emitted) >= limits.max_tokens:
+            if limits.n_left(emitted) <= 0:
                 return "length"
         return None
 
-    def _room(self, limits: Limits, n_committed: int, n_emitted: int) -> int:
+    def _room(self, limits: Limits, n_committed: int, emitted: Sequence[int]) -> int:
         """Most nodes worth drafting: a pass emits one token more than it accepts."""
         return min(
             limits.max_width,
             self._target.max_draft,
-            limits.max_tokens - n_emitted - 1,
+            limits.n_left(emitted) - 1,
             self._target.info.n_ctx - n_committed - 1,
         )
 

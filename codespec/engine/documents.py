@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import count
 
 from codespec.index.edits import RecentEdits
-from codespec.index.ignore import secret_in
 from codespec.index.live import LiveDocument
 from codespec.index.openfiles import Looks, OpenFileRules
 from codespec.index.scan import read_file
@@ -21,8 +20,8 @@ from codespec.types import Context, Source, Tokenizer, Tokens
 
 MAX_DOCUMENTS = 8
 """Whose tokens and automata are kept: switching between tabs should cost nothing."""
-MAX_UNTITLED = 4
-"""Of those without a path, apart: whoever sends many of them takes no editor's place."""
+MAX_PRIVATE = 4
+"""Of those that lend nothing, apart: whoever sends many of them takes no editor's place."""
 MAX_WORKSPACES = 8
 
 _FileState = tuple[int, int, int] | None
@@ -30,23 +29,21 @@ _FileState = tuple[int, int, int] | None
 
 @dataclass(slots=True)
 class _Open:
-    """file: its state when the buffer was last seen; a file changed since then has other text.
-    secret: whether it holds one, None while nobody asked since its text changed."""
+    """file: its state when the buffer was last seen; a file changed since then has other text."""
 
     document: LiveDocument
+    path: str
     workspace: str
-    file: _FileState
-    secret: bool | None = None
-
-    @property
-    def is_secret(self) -> bool:
-        if self.secret is None:
-            self.secret = bool(secret_in(self.document.text.encode()))
-        return self.secret
+    file: _FileState = None
 
 
 class OpenDocuments:
-    """One thread only."""
+    """Those that lend their text, by path; private ones, apart and by made-up names: what has no
+    path, and what a request says may not be lent (`CompletionRequest.lends`). An editor may have
+    the path of a private one open, and neither document knows of the other.
+
+    One thread only.
+    """
 
     def __init__(
         self, tokenizer: Tokenizer, cuts: re.Pattern[str], exclude: Sequence[str] = ()
@@ -57,7 +54,7 @@ class OpenDocuments:
         self._rules = OpenFileRules(exclude)
         self._looks: Looks = {}
         self._open: OrderedDict[str, _Open] = OrderedDict()
-        self._untitled: OrderedDict[str, _Open] = OrderedDict()
+        self._private: OrderedDict[str, _Open] = OrderedDict()
         self._numbers = count(1)
         self._edits: OrderedDict[str, RecentEdits] = OrderedDict()
 
@@ -70,59 +67,62 @@ class OpenDocuments:
         )
         if why:
             self._looks = {}
-            self._forget(request.path)
+            if request.lends:
+                self._forget(request.path)
         return why
 
     def name_of(self, request: CompletionRequest) -> str:
-        """What the request's document is known by: its path, or, without one, a name that no path
-        has. Several clients may send such, and no client says which is which: it is the one of the
-        last few of this workspace that begins and ends as this one for half its text at least, or
-        a new one."""
-        if request.path:
+        """What the request's document is known by: its path, or, for a private one, a name that no
+        path has. Several clients may send such, and no client says which is which: it is the one
+        of the last few of this workspace and path that begins and ends as this one for half its
+        text at least, or a new one."""
+        if request.path and request.lends:
             return request.path
         text = request.prefix + request.suffix
         most, name = 0.5, ""
-        for other, known in self._untitled.items():
-            if known.workspace == request.workspace:
+        for other, known in self._private.items():
+            if (known.path, known.workspace) == (request.path, request.workspace):
                 likeness = _likeness(known.document.text, text)
                 if likeness >= most:
                     most, name = likeness, other
-        return name or f"\0{next(self._numbers)}"
+        # It ends as the path does, which says the language.
+        return name or f"\0{next(self._numbers)}{request.path}"
 
     def update(self, request: CompletionRequest, name: str = "") -> LiveDocument:
         """The document as the request has it; the least recently used one goes. name: see
         `name_of`, where the caller has it already."""
         path, name = request.path, name or self.name_of(request)
-        shelf, n_most = (self._open, MAX_DOCUMENTS) if path else (self._untitled, MAX_UNTITLED)
+        lends = name == path
+        shelf, n_most = (self._open, MAX_DOCUMENTS) if lends else (self._private, MAX_PRIVATE)
         known = shelf.pop(name, None)
         if known is None or known.workspace != request.workspace:
-            edits = self._edits_of(request.workspace) if path else None
+            edits = self._edits_of(request.workspace) if lends else None
             document = LiveDocument(self._tokenizer, self._cuts, edits, path)
-            known = _Open(document, request.workspace, None)
+            known = _Open(document, path, request.workspace)
         known.file = _file_state(path)
         shelf[name] = known
         if len(shelf) > n_most:
             shelf.popitem(last=False)
-        if known.document.update(request.prefix, request.suffix):
-            known.secret = None
+        known.document.update(request.prefix, request.suffix)
         return known.document
 
     def close(self, path: str) -> bool:
-        """The document is no longer open. Of text that was never saved nothing is kept, the lines
-        that it lost included. Returns: whether there was any."""
+        """The document is no longer open. Of text that was never saved, or that holds a secret,
+        nothing is kept, the lines that it lost included. Returns: whether there was any."""
         known = self._open.pop(path, None)
         if known is None:
             return False
         # A file that changed since was saved, most likely by this editor.
         saved = known.file != _file_state(path) or _holds(path, known.document.text)
+        keeps = saved and not known.document.is_secret
         edits = self._edits.get(known.workspace)
         if edits is not None:
-            edits.close(path) if saved else edits.forget(path)
-        return not saved
+            edits.close(path) if keeps else edits.forget(path)
+        return not keeps
 
     def get(self, name: str) -> LiveDocument:
         """The document of the last `update` under this name. Raises: KeyError."""
-        return (self._open.get(name) or self._untitled[name]).document
+        return (self._open.get(name) or self._private[name]).document
 
     def neighbours(self, context: Context) -> list[tuple[Source, SuffixAutomaton]]:
         """What else the workspace's user has in hand: recent edits, and other documents as they
@@ -133,7 +133,8 @@ class OpenDocuments:
         edits = self._edits.get(context.workspace)
         if edits is not None:
             for path in edits.paths:
-                if self._rules.why_excluded(path, context.workspace, looks=looks):
+                why = self._rules.why_excluded(path, context.workspace, looks=looks)
+                if why or self._is_secret(path):
                     edits.forget(path)
             found.append((Source.EDITS, edits.automaton))
         for path in self._shared(context.path, context.workspace, looks):
@@ -159,18 +160,21 @@ class OpenDocuments:
 
     def may_show(self, path: str, workspace: str) -> bool:
         """Whether text of this file, open or not, may be used now."""
-        known = self._open.get(path)
-        if known is not None and known.is_secret:
+        if self._is_secret(path):
             return False
-        is_there = known is not None or _file_state(path) is not None
+        is_there = path in self._open or _file_state(path) is not None
         return is_there and not self._rules.why_excluded(path, workspace)
+
+    def _is_secret(self, path: str) -> bool:
+        known = self._open.get(path)
+        return known is not None and known.document.is_secret
 
     def _shared(self, path: str, workspace: str, looks: Looks) -> list[str]:
         return [
             other
             for other in self._current(workspace)
             if other != path
-            and not self._open[other].is_secret
+            and not self._is_secret(other)
             and not self._rules.why_excluded(other, workspace, looks=looks)
         ]
 

@@ -67,15 +67,17 @@ class Gatherer:
         self._pages: OrderedDict[str, _Page] = OrderedDict()
         self._windows: OrderedDict[str, tuple[str, list[_Window]]] = OrderedDict()
 
-    def snippets(self, request: CompletionRequest) -> tuple[Snippet, ...]:
+    def snippets(self, request: CompletionRequest, name: str = "") -> tuple[Snippet, ...]:
         """For this request; those of the one before while the cursor stays in its line. What the
-        client knows of other documents takes the place of what is known here."""
+        client knows of other documents takes the place of what is known here. name: what the
+        document is known by, where that is not its path."""
         if request.extra:
             return self._given(request) if self._is_on(self._settings.buffers) else ()
         if not request.workspace or not request.path:
             return ()
-        page = self._pages.pop(request.path, None) or _Page()
-        self._pages[request.path] = page
+        name = name or request.path
+        page = self._pages.pop(name, None) or _Page()
+        self._pages[name] = page
         if len(self._pages) > MAX_SHELVES:
             self._pages.popitem(last=False)
         line = (request.prefix.count("\n"), request.suffix.count("\n"))

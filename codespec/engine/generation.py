@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from codespec.context.healing import n_repeating
 from codespec.engine.postprocess import Finished, Place, Shape, UnitStop, finish
 from codespec.engine.until import STOPPED, Until, UntilRule
 from codespec.types import Context, Finish, Tokenizer, Trace
@@ -54,6 +55,10 @@ class Generation:
         if len(rules) == 1:
             return rules[0]
         return lambda emitted: any(rule(emitted) for rule in rules)
+
+    def n_repeating(self, tokenizer: Tokenizer) -> Callable[[Sequence[int]], int]:
+        """How many tokens of an output only repeat what stands before the cursor."""
+        return lambda emitted: n_repeating(emitted, self.context.healed, tokenizer)
 
     def why_empty(self, finished: Finished) -> str:
         """A reason in words for a text that came to nothing."""

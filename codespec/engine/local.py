@@ -164,7 +164,7 @@ class LocalEngine:
             made = best.anew(self.tokenizer)
             return Branch(Sampler(request.sampling, mask), made.ends(self.tokenizer))
 
-        limits = Limits(request.max_tokens)
+        limits = Limits(request.max_tokens, n_free=best.n_repeating(self.tokenizer))
         # Twice as many as are wanted: some come to the same text, or to none.
         for _ in range(2 * n_more):
             made = decode_side_by_side(self._target, context.prompt, 2 * n_more, make, limits, late)
@@ -216,21 +216,26 @@ class LocalEngine:
             return made
         sampler = Sampler(request.sampling, self._mask(context, request))
         deadline = started + request.deadline_ms / 1e3 if request.deadline_ms else float("inf")
-        limits = Limits(request.max_tokens, deadline, self.settings.drafting.max_width)
+        n_free = made.n_repeating(self.tokenizer)
+        limits = Limits(request.max_tokens, deadline, self.settings.drafting.max_width, n_free)
         chain = self.chain(request.workspace, request.drafters)
         completer = Completer(self._target, chain, self._clock, self._pace.observe)
         ends = made.ends(self.tokenizer)
         if on_progress is not None:
             ends = self._telling(on_progress, made, ends)
         turns = completer.turns(context, sampler, limits, ends, cancelled, paused, trace)
-        tokens, ended = yield from self._taking_turns(turns, context, trace)
+        tokens, ended = yield from self._taking_turns(turns, request, made)
         return dataclasses.replace(made, tokens=tokens, finish=ended)
 
-    def _taking_turns(self, turns: Turns[T], context: Context, trace: Trace) -> Turns[T]:
+    def _taking_turns(
+        self, turns: Turns[T], request: CompletionRequest, made: Generation
+    ) -> Turns[T]:
         """Between two turns, what the target's cache holds is kept: read again, in passes of other
         widths, it would not be the same to the last digit."""
+        trace, parsed = made.trace, made.place.parsed
+        text = parsed.text if parsed is not None else b""
         while True:
-            self._models.paces.begin(len(context.prompt))
+            self._models.paces.begin(len(made.context.prompt))
             try:
                 next(turns)
             except StopIteration as end:
@@ -241,6 +246,11 @@ class LocalEngine:
                 self._target.take_back(held)
             finally:  # it may have been forgotten
                 self._target.let_go(held)
+            # Others may have asked about the same document, or one that was taken for it.
+            if parsed is not None:
+                parsed.update(text)
+            if made.context.document != request.path:
+                self._documents.update(request, made.context.document)
             trace.paused_ms += (self._clock() - paused_s) * 1e3
             trace.model_ms -= (self._models.busy_s - busy_s) * 1e3  # of others
 
@@ -256,7 +266,7 @@ class LocalEngine:
         trace = Trace(model=self.info.name, backend=self.info.backend)
         name = self._documents.name_of(request)
         document = self._documents.update(request, name)
-        snippets = self._gatherer.snippets(request)
+        snippets = self._gatherer.snippets(request, name)
         context = build_context(
             request,
             document.left,
@@ -351,6 +361,7 @@ class LocalEngine:
     def idle(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
         """Do one piece of work that is due but that no request waits for: a pass at most. True
         while there is more. `interrupted` says that a request came."""
+        self._models.paces.learn()
         if self._models.paces.measure(interrupted):
             return True
         return any(index.check_some() for index in self._indexes.values())

@@ -22,6 +22,8 @@ from codespec.types import NO_TOKENS, Tokens
 MAX_TOKENS = 4096
 MAX_CHARS = 1 << 13
 """A larger replacement is another text in the window rather than an edit."""
+_REACH = 256
+"""No pattern of a secret needs more characters than that."""
 
 
 class RecentEdits:
@@ -84,6 +86,8 @@ class EditTracker:
         self._cache = cache
         self._cuts = cuts
         self._path = path
+        self._before = ""  # the document before the edit
+        self._was_secret: bool | None = None  # whether that held a secret; None: nobody asked
         self._original = ""  # the lines under edit as they were before it
         self._start = self._end = 0  # where they stand now
         self._removed = False
@@ -105,19 +109,24 @@ class EditTracker:
         else:
             self._finish()
             self._original, self._start, self._end = old[start:end], start, end
+            self._before, self._was_secret = old, None
         self._removed = self._removed or n_same + n_tail < len(old)
         self._end += len(new) - len(old)
-        self._edits.set_open(self._path, self._encode(new[self._start : self._end]))
+        lost = self._lost(new[self._start : self._end])
+        if lost and self._touches_secret(new):
+            lost = ""
+        self._edits.set_open(self._path, self._encode(lost))
         if len(self._original) > MAX_CHARS:
             self._finish()
 
     def _finish(self) -> None:
         self._edits.close(self._path)
-        self._original, self._removed = "", False
+        self._before, self._original, self._removed = "", "", False
 
-    def _encode(self, now: str) -> Tokens:
-        if not self._removed or secret_in(self._original.encode()):
-            return NO_TOKENS
+    def _lost(self, now: str) -> str:
+        """now: what the lines under edit have become."""
+        if not self._removed:
+            return ""
         left = sorted(line.rstrip() for line in now.split("\n"))
 
         def is_lost(line: str) -> bool:
@@ -125,6 +134,17 @@ class EditTracker:
             at = bisect_left(left, line)  # the first of those that may begin with it
             return bool(line) and not (at < len(left) and left[at].startswith(line))
 
-        lost = "".join(filter(is_lost, self._original.splitlines(keepends=True)))
-        pieces = self._cache.encode(list(split(lost, self._cuts, 1)))
+        return "".join(filter(is_lost, self._original.splitlines(keepends=True)))
+
+    def _encode(self, lost: str) -> Tokens:
+        pieces = self._cache.encode(list(split(lost, self._cuts, 1))) if lost else []
         return np.concatenate(pieces) if pieces else NO_TOKENS
+
+    def _touches_secret(self, new: str) -> bool:
+        """Whether the document holds a secret, or held one before the edit. All of it is asked, not
+        the lines alone: those in the middle of a key look harmless."""
+        if self._was_secret is None:
+            self._was_secret = bool(secret_in(self._before.encode()))
+        # What came since is where the edit is, and this is asked with each key.
+        around = new[max(0, self._start - _REACH) : self._end + _REACH]
+        return self._was_secret or bool(secret_in(around.encode()))

@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right
 import numpy as np
 
 from codespec.index.edits import EditTracker, RecentEdits
+from codespec.index.ignore import secret_in
 from codespec.index.pieces import PieceCache
 from codespec.index.text import common_prefix, common_suffix, safe_cuts, split
 from codespec.native import SuffixAutomaton
@@ -100,6 +101,7 @@ class LiveDocument:
         cuts = safe_cuts(tokenizer) if cuts is None else cuts
         cache = PieceCache(tokenizer, cuts)
         self._text = ""
+        self._is_secret: bool | None = False  # None: nobody asked since the text changed
         self._tracker = EditTracker(edits, cache, cuts, path) if edits is not None else None
         self._left = TokenizedText(cache, cuts)
         self._right = TokenizedText(cache, cuts)
@@ -142,7 +144,7 @@ class LiveDocument:
         else:
             assert right is not None
             n_same, n_tail = len(before) + right[0], right[1]
-        self._text = text
+        self._text, self._is_secret = text, None
         if self._tracker is not None:
             self._tracker.changed(old, text, n_same, n_tail)
         return True
@@ -157,6 +159,13 @@ class LiveDocument:
     def text(self) -> str:
         """The whole text of the last update, as far as it is kept."""
         return self._text
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether the text holds a secret. The first to ask after a change pays for the search."""
+        if self._is_secret is None:
+            self._is_secret = bool(secret_in(self._text.encode()))
+        return self._is_secret
 
     @property
     def left(self) -> Tokens:

@@ -39,6 +39,7 @@ _LISTS = re.compile(
 _DEPTH = np.zeros(256, np.int8)
 _DEPTH[list(b"([{")] = 1
 _DEPTH[list(b")]}")] = -1
+_PAIRS = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"), (b"/*", b"*/"))
 _NO_BRACKETS = bytes(set(range(256)) - {*b"()[]{}"})
 
 
@@ -169,7 +170,9 @@ class ParsedDocument:
         kept = _without_far(parsed.tree.root_node, parsed.text, begin)
         document.update(parsed.text[:begin] + kept)
         root = document.root
-        if root is None or n_errors(root) > n_errors(parsed.tree.root_node):
+        n_cut = n_errors(parsed.tree.root_node) - n_errors(root) if root is not None else -1
+        # What is cut with an error may hold the other bracket of one that is missing at the cursor.
+        if n_cut < 0 or (n_cut > 0 and _balance(kept) != _balance(tail)):
             kept, document._base, document._change = tail, parsed, None
         document.update(text[:limit] + kept)
         return Near(document, limit - at, tail, kept)
@@ -317,7 +320,7 @@ def _without_far(root: Node, text: bytes, limit: int) -> bytes:
         far: list[Node] = []
         for n, child in enumerate(node.children):
             if n and is_list and child.start_byte >= limit:
-                far += [child] if child.is_named else []
+                far += [child] if child.is_named and not child.is_error else []
             elif child.end_byte > limit and (child.start_byte < limit or _LISTS.search(child.type)):
                 nodes.append(child)
         if far:
@@ -331,6 +334,11 @@ def _without_far(root: Node, text: bytes, limit: int) -> bytes:
         kept.append(text[limit:start])
         limit = max(limit, end)
     return b"".join([*kept, text[limit:]])
+
+
+def _balance(text: bytes) -> list[int]:
+    """Of each kind, brackets and comments opened less those closed, strings taken for code."""
+    return [text.count(opener) - text.count(closer) for opener, closer in _PAIRS]
 
 
 def _is_tame(text: bytes) -> bool:

@@ -85,13 +85,12 @@ def fetch(
     not what it should be.
     """
     path = folder / file_name(url)
-    if sha256 is not None and not _SHA256.fullmatch(sha256.lower()):
-        raise InputError(f"{sha256}: not a SHA-256 in hexadecimal", "It has 64 digits.")
+    stated = None if sha256 is None else _stated(sha256)
     folder.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     about = path.with_name(path.name + ".part.json")
     try:
-        expected = sha256.lower() if sha256 else _announced(url)
+        expected = stated or _announced(url)
         total = _stream(url, part, about, on_progress)
     except (urllib.error.URLError, HTTPException, OSError) as e:
         raise ModelError(
@@ -118,6 +117,26 @@ def fetch(
         raise ModelError(f"{url}: {problem}", "It was deleted. Check the address, or try again.")
     os.replace(part, path)
     return Fetched(path, n_bytes, digest, expected is not None)
+
+
+def check_file(path: Path, sha256: str) -> str:
+    """The SHA-256 of a file that is here already, which must be the one given.
+
+    Raises: InputError for what is none; ModelError where the file has another one.
+    """
+    expected, digest = _stated(sha256), _digest(path)
+    if digest != expected:
+        raise ModelError(
+            f"{path}: its SHA-256 is {digest}, not {expected}",
+            "It was not added. Get the file again, or the right sum.",
+        )
+    return digest
+
+
+def _stated(sha256: str) -> str:
+    if not _SHA256.fullmatch(sha256.lower()):
+        raise InputError(f"{sha256}: not a SHA-256 in hexadecimal", "It has 64 digits.")
+    return sha256.lower()
 
 
 def _stream(url: str, part: Path, about: Path, on_progress: OnProgress) -> int:

@@ -109,7 +109,12 @@ def set_default(key: str, value: str) -> Path:
         temporary = path.with_suffix(".tmp")
         temporary.write_text(tomlkit.dumps(document), "utf-8")
         os.replace(temporary, path)
-    except (OSError, UnicodeDecodeError, tomlkit.exceptions.TOMLKitError) as e:
+    except OSError as e:
+        raise ConfigError(
+            f"{e.filename or path}: {e.strerror}",
+            f"See that {path} can be written, or set CODESPEC_CONFIG to another file.",
+        ) from None
+    except (UnicodeDecodeError, tomlkit.exceptions.TOMLKitError) as e:
         raise ConfigError(f"{path}: {e}", "Mend or remove the file.") from None
     return path
 

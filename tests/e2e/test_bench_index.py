@@ -69,3 +69,22 @@ def test_what_cannot_be_measured_is_said_plainly(tmp_path: Path, option: str) ->
     assert done.returncode == 1
     assert "error:" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (["total = compute(first, second)\n", "other = total\n"], "the files say too little"),
+        (["\0", "\0\0"], "the files say too little"),
+        (["x = 1", "y = 1"], "different texts of some lines"),
+    ],
+)
+def test_a_corpus_that_is_too_small_is_said_to_be(
+    tmp_path: Path, texts: list[str], words: str
+) -> None:
+    for i, text in enumerate(texts):
+        (tmp_path / f"{i}.py").write_text(text)
+    done = bench("--json", "--corpus", tmp_path)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr

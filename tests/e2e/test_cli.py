@@ -10,8 +10,10 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from codespec.backends.llama import LlamaTokenizer, load_model
+from codespec.cli import main
 from codespec.config import load_settings
 from codespec.engine.local import LocalEngine
 from codespec.models.registry import BUNDLED_TARGET, bundled
@@ -208,6 +210,8 @@ def test_unusable_models(tmp_path, gguf, repository):
         message = error("complete", place, "--model", tmp_path / name)
         assert name in message
         assert word in message
+    missing = error("complete", place, "--model", "none.gguf")
+    assert "codespec models default bundled" in missing
 
 
 def test_a_draft_model_with_other_tokens_is_refused(tmp_path, gguf, repository):
@@ -239,7 +243,7 @@ def test_mistaken_settings(tmp_path, repository):
     assert 'Did you mean "completion.max_tokens"?' in message
     assert "CODESPEC_MODELS_TARGET" in error("index", repository, CODESPEC_MODELS_TARGET="x")
     message = error("index", repository, CODESPEC_COMPLETION_MAX_TOKENS="x").splitlines()[0]
-    assert message.endswith("completion.max_tokens = 'x': Expected `int`, got `str`")
+    assert message.endswith("max_tokens = 'x': needs to be a whole number from 1 to 1,048,576")
     assert "unknown drafter" in error("complete", place, "--drafters", "lokup")
 
 
@@ -251,6 +255,53 @@ def test_an_unwritable_cache_folder_is_named(tmp_path, repository):
         message = error(*args, CODESPEC_CACHE_DIR=cache)
         assert cache in message
         assert "CODESPEC_CACHE_DIR" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--temperature", "nan"], ["--temperature", "finite"]),
+        (["--temperature", "inf"], ["--temperature", "finite"]),
+        (["--top-p", "nan"], ["--top-p", "finite"]),
+        (["--workspace", "nowhere"], ["--workspace", "does not exist"]),
+        (["--workspace", "new.py"], ["--workspace", "is a file"]),
+        (["--grammar", "binary"], ["binary: not UTF-8 text", "GBNF"]),
+    ],
+)
+def test_mistaken_options(repository, monkeypatch, options, words):
+    monkeypatch.chdir(repository)
+    Path("binary").write_bytes(b"\xff\xfe\0")
+    message = error("complete", "new.py:2:1", *options)
+    assert all(word in message for word in words), message
+    if "--workspace" in options:
+        assert error("explain", "new.py:2:1", *options) == message.replace("complete", "explain")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("args", [["--help"], ["models", "list"]])
+def test_output_that_cannot_be_written(args):
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "codespec", *args]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: No space left on device\n  See to where the output goes")
+    assert "Traceback" not in done.stderr
+
+
+def test_errors_that_nobody_foresaw_name_their_cause(monkeypatch):
+    def fail(error):
+        def load(*_, **__):
+            raise error
+
+        monkeypatch.setattr("codespec.cli.models.load_settings", load)
+        return CliRunner().invoke(main, ["models", "list"])
+
+    gone = fail(PermissionError(13, "Permission denied", "/some/file"))
+    assert (gone.exit_code, gone.exception.__class__) == (1, SystemExit)
+    assert gone.output.startswith("error: /some/file: Permission denied\n")
+    torn = fail(UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"))
+    assert (torn.exit_code, torn.exception.__class__) == (1, SystemExit)
+    assert "not UTF-8: invalid start byte at byte 0\n" in torn.output
 
 
 def test_index_of_nothing(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from pathlib import Path
 
 import msgspec
@@ -77,6 +78,16 @@ def test_a_model_of_ones_own(model: Path) -> None:
     assert "no such file" in run("add", "nowhere").output
 
 
+def test_a_file_without_the_sum_it_should_have_is_not_added(model: Path) -> None:
+    refused = run("add", model, "--sha256", "0" * 64)
+    assert (refused.exit_code, "its SHA-256 is" in refused.output) == (1, True)
+    assert "not a SHA-256" in run("add", model, "--sha256", "1234").output
+    assert library.added() == {}
+    digest = hashlib.sha256(model.read_bytes()).hexdigest()
+    facts = json.loads(ok("add", model, "--sha256", digest.upper(), "--json"))
+    assert (facts["sha256"], facts["verified"]) == (digest, True)
+
+
 def test_what_a_model_is() -> None:
     facts = json.loads(ok("show", "bundled", "--json"))
     assert facts["architecture"] == "llama"
@@ -133,7 +144,8 @@ def test_the_default_is_written_and_nothing_else_changes(model: Path, config: Pa
     text = "# mine\n[completion]\nmax_tokens = 12  # short\n\n[model]\nn_threads = 1\n"
     config.write_text(text)
     ok("add", model)
-    ok("default", "mine", "--draft", "none")
+    # A daemon belongs to its settings: the next one is not the last one restarted.
+    assert "daemon stop --all" in ok("default", "mine", "--draft", "none")
     settings = load_settings(env={"CODESPEC_CONFIG": str(config)})
     assert settings.model.target == str(model)
     assert settings.model.draft == ""
@@ -146,6 +158,19 @@ def test_the_default_is_written_and_nothing_else_changes(model: Path, config: Pa
     config.write_text("[model\n")
     assert "Mend" in run("default", "bundled").output
     assert run("default").exit_code == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where settings are by default")
+def test_settings_that_cannot_be_written_are_said_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "away").symlink_to(tmp_path / "nowhere")
+    monkeypatch.delenv("CODESPEC_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "away"))
+    refused = run("default", "bundled")
+    assert refused.exit_code == 1
+    assert f"{tmp_path / 'away'}: File exists" in refused.output
+    assert f"See that {config_path()} can be written" in refused.output
 
 
 def test_a_pair_that_does_not_match_is_refused_before_it_is_written(

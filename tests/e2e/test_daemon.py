@@ -288,6 +288,9 @@ def test_daemons_of_other_settings_are_found_and_ended(home: Home, tmp_path: Pat
     missed = cli("status")
     assert (missed.returncode, "1 of other settings" in missed.stdout) == (3, True)
     ready = control.start(home.settings)
+    restarted = cli("restart", "--no-wait").stdout
+    assert "1 of other settings or versions: codespec daemon status --all, restart" in restarted
+    ready = control.start(home.settings)
     both = [json.loads(line) for line in cli("status", "--all", "--json").stdout.splitlines()]
     found = {report["pid"]: report["state"] for report in both}
     assert found == {failed.pid: "failed", ready.pid: "ready"}
@@ -295,6 +298,14 @@ def test_daemons_of_other_settings_are_found_and_ended(home: Home, tmp_path: Pat
     for pid in (failed.pid, ready.pid, ready.worker_pid):
         wait_until_gone(pid)
     assert control.running() == []
+
+
+def test_a_restart_ends_those_of_other_settings_if_told_to(home: Home, tmp_path: Path) -> None:
+    model = msgspec.structs.replace(home.settings.model, target=str(tmp_path / "no.gguf"))
+    other = control.start(msgspec.structs.replace(home.settings, model=model))
+    restarted = json.loads(cli("restart", "--all", "--json").stdout)
+    wait_until_gone(other.pid)
+    assert home.daemon_pids() == [restarted["pid"]]
 
 
 def test_a_daemon_of_another_version_is_ended(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

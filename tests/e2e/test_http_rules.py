@@ -53,6 +53,8 @@ def scripted(home: Home) -> Iterator[Front]:
         ("/v1/completions", {"prompt": "a", "top_p": 1.5}, 400, ["top_p"]),
         ("/v1/completions", {"prompt": "a", "temperature": -1}, 400, ["temperature"]),
         ("/v1/completions", {"prompt": "a", "max_tokens": "many"}, 400, ["max_tokens"]),
+        ("/v1/completions", {"prompt": "a", "repeat_penalty": 1e-320}, 400, ["repeat_penalty"]),
+        ("/infill", {"prompt": "a", "grammar": "a" * 65537}, 400, ["grammar", "65536"]),
         ("/v1/completions", {"prompt": "a", "stop": [3]}, 400, ["stop"]),
         ("/v1/completions", {"prompt": "a", "stop": ["b"] * 65}, 400, ["stop"]),
         ("/infill", {"n_predict": -2}, 400, ["n_predict"]),
@@ -66,6 +68,18 @@ def scripted(home: Home) -> Iterator[Front]:
 def test_what_cannot_be_honoured_is_named(scripted, path, body, status, words) -> None:
     refusal(scripted.ask(path, body), status, *words)
     assert scripted.text(prompt="on", suffix="off", n=1, echo=False, logit_bias={}) == "[on|off]"
+
+
+def test_numbers_larger_than_any_vocabulary_are_as_good_as_it(scripted) -> None:
+    assert scripted.text(prompt="on", suffix="off", top_k=2**70) == "[on|off]"
+
+
+def test_a_stream_of_no_tokens_is_a_stream(scripted) -> None:
+    *parts, done = scripted.stream("/v1/completions", {"prompt": "on", "max_tokens": 0})
+    assert done == "[DONE]"
+    assert [part["choices"][0]["finish_reason"] for part in parts] == ["length"]
+    [end] = scripted.stream("/infill", {"prompt": "on", "n_predict": 0})
+    assert (end["content"], end["stop"], end["stop_type"]) == ("", True, "limit")
 
 
 def test_nothing_of_a_request_is_logged(scripted, home) -> None:
@@ -187,6 +201,27 @@ def test_a_document_that_was_sent_serves_no_other(home, monkeypatch) -> None:
             _, answer = front.ask("/v1/completions", {"prompt": asked, "path": path})
             assert answer["choices"][0]["text"] == ""
             assert why in answer["reason"]
+
+
+def test_a_document_that_was_sent_serves_no_other_before_its_answer_either(
+    home, monkeypatch
+) -> None:
+    """While its generation is left off for another, and while it waits for its answer."""
+    monkeypatch.setenv("CODESPEC_CONTEXT_BUFFERS", "on")
+    body = "".join(f"def zebra_engine_{i}(gears):\n    return gears + {i}\n\n" for i in range(20))
+    lent = {"prompt": body, "path": "lender.py", "max_tokens": 500, "stream": True}
+    asked = "def report(gears):\n    return zebra_engine_7(gears) + zebra_engine_9(gears)\n"
+    with front_of(home.path, "--workspace", str(home.workspace)) as front:
+
+        def n_prompt(path: str) -> int:
+            status, answer = front.ask("/v1/completions", {"prompt": asked, "path": path})
+            assert status == 200
+            return answer["usage"]["prompt_tokens"]
+
+        alone = n_prompt("one.py")
+        with closing(front.begin("/v1/completions", lent)) as connection:
+            assert connection.getresponse().readline()
+            assert n_prompt("two.py") == alone
 
 
 # --- what dies ------------------------------------------------------------------------------

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import numpy as np
 import pytest
 
-from codespec.backends.llama import GrammarMask, load_model
+from codespec.backends.llama import GrammarMask, load_model, loader
 from codespec.errors import InputError
 from codespec.models.registry import BUNDLED_TARGET, bundled
 from codespec.requests import CompletionRequest
@@ -73,6 +74,45 @@ def test_a_bad_grammar_is_an_error_in_words(bad):
     try:
         with pytest.raises(InputError, match="grammar"):
             GrammarMask(model, bad)
+    finally:
+        model.close()
+
+
+@pytest.mark.parametrize(
+    "bad", ['root ::= "WOMBAT" nowhere', 'root ::= "WOMBAT" (', "root ::= root"]
+)
+def test_what_a_bad_grammar_says_is_printed_nowhere(bad, capfd):
+    """The model worker's descriptor 2 is a log."""
+    model = load_model(bundled(BUNDLED_TARGET), vocab_only=True)
+    try:
+        with pytest.raises(InputError, match="grammar"):
+            GrammarMask(model, bad)
+        os.write(2, b"heard again")
+        assert capfd.readouterr().err == "heard again"
+    finally:
+        model.close()
+
+
+def test_a_grammar_is_read_where_nobody_listens():
+    model = load_model(bundled(BUNDLED_TARGET), vocab_only=True)
+    heard = os.dup(2)
+    os.close(2)
+    try:
+        assert len(GrammarMask(model, LIST).allowed([]))
+        with pytest.raises(OSError, match="descriptor"):
+            os.fstat(2)
+    finally:
+        os.dup2(heard, 2)
+        os.close(heard)
+        model.close()
+
+
+def test_the_cause_is_that_of_the_grammar():
+    model = load_model(bundled(BUNDLED_TARGET), vocab_only=True)
+    try:
+        loader._on_log(0, b"graph_compute: failed with error 1", None)
+        with pytest.raises(InputError, match="left recursion"):
+            GrammarMask(model, "root ::= root")
     finally:
         model.close()
 

@@ -107,6 +107,24 @@ def test_interrupted_completions_are_the_undisturbed_ones(engine, law, drafters)
     assert bool(drafters) == (n_accepted > 0)
 
 
+BEFORE = (
+    "import os\n\n\ndef area(width, height):\n    if width < 0:\n"
+    '        raise ValueError("width")\n    '
+)
+BELOW = "\n\n\ndef main():\n    print(area(1, 2))\n"
+
+
+def test_what_was_left_off_is_judged_in_its_own_text(engine):
+    """Not in what another request says of the same document meanwhile."""
+    request = CompletionRequest(BEFORE, BELOW, path="/area.py", max_tokens=48)
+    other = replace(request, prefix=f"def g(a):\n    b = {{'k': [{BEFORE}", max_tokens=2)
+    expected = engine.complete(request)
+    found, n = interrupted(engine, request, [other], every=2)
+    assert n > 1
+    assert expected.text
+    assert (found.text, found.trace.trimmed) == (expected.text, expected.trace.trimmed)
+
+
 def test_what_is_left_off_while_its_prompt_is_read_loses_nothing_but_time(engine):
     first, *others = (replace(place, max_tokens=24, verbatim=True) for place in places(4))
     assert len(engine.context(first).prompt) > 200
@@ -156,6 +174,35 @@ def test_several_take_turns(engine):
                 del works[i]
     assert [found[i] for i in range(3)] == expected
     assert not engine.target._saved._held
+
+
+def test_what_is_left_off_and_not_lent_drafts_from_its_own_text(engine, tmp_path):
+    """Though others of its path came in between, one of them so like it that it takes its place."""
+    (tmp_path / "a.py").write_text("saved = 1\n")
+    text = "".join(
+        f"    def method_{i}(self):\n        return self._items[{i}]\n\n" for i in range(9)
+    )
+    request = CompletionRequest(
+        "class Items:\n" + text,
+        path=str(tmp_path / "a.py"),
+        workspace=str(tmp_path),
+        max_tokens=60,
+        verbatim=True,
+        lends=False,
+    )
+    like = replace(request, prefix=request.prefix + "    # theirs\n", max_tokens=2)
+    others = [like, *(replace(like, prefix=place.prefix) for place in places(5))]
+    engine.open(replace(request, prefix="mine = 2\n", lends=True))
+    work = engine.completing(request, paused=after_passes(engine, 2))
+    next(work)
+    for other in others:
+        engine.complete(other)
+    found = finish(work)
+    documents = engine._documents
+    assert documents.get(documents.name_of(request)).text == request.prefix
+    assert found.trace.by_source["prefix"].n_accepted
+    assert found.text == engine.complete(request).text
+    assert documents.get(request.path).text == "mine = 2\n"
 
 
 def test_every_turn_that_is_not_cut_short_gets_somewhere(engine):

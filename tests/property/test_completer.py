@@ -230,6 +230,21 @@ def test_limits_cut_where_plain_decoding_would(max_tokens):
     assert len(out) <= max_tokens
 
 
+@pytest.mark.parametrize("n_free", [0, 1, 5])
+@pytest.mark.parametrize("drafts", [False, True])
+def test_tokens_that_are_free_count_for_no_limit(n_free, drafts):
+    sampling = SamplingParams()
+    long, _, _ = run([], [1, 2, 3], sampling, 24, eog=frozenset())
+    target = CheckedTarget(eog=frozenset())
+    drafters = [OracleDrafter(long)] if drafts else []
+    out, finish = Completer(target, DraftChain(drafters, N_VOCAB, target.max_leaves)).run(
+        Context(np.array([1, 2, 3], np.int32), sampling=sampling),
+        Sampler(sampling),
+        Limits(max_tokens=2, n_free=lambda emitted: min(len(emitted), n_free)),
+    )
+    assert (out, finish) == (long[: n_free + 2], "length")
+
+
 @pytest.mark.parametrize("n_passes", [0, 1, 3])
 @pytest.mark.parametrize("drafts", [False, True])
 def test_no_pass_begins_once_a_request_is_cancelled(n_passes, drafts):

@@ -272,6 +272,17 @@ def damaged_later(path: Path, good: bytes, bad: bytes | npt.NDArray[np.uint8]) -
     return segment
 
 
+@pytest.mark.parametrize("n_docs", range(200, 1800, 200))
+def test_all_of_the_table_of_documents_is_checked_on_opening(tmp_path: Path, n_docs: int) -> None:
+    path = write(tmp_path / "segment", [[1, 2]] * n_docs)
+    raw = bytearray(path.read_bytes())
+    n_checksums = 4 * Segment.open(path).n_blocks
+    raw[len(raw) - n_checksums - 1] ^= 0x01
+    path.write_bytes(raw)
+    with pytest.raises(ValueError, match="block"):
+        Segment.open(path)
+
+
 def test_blocks_are_checked_on_first_use(tmp_path: Path) -> None:
     """A file of many blocks, any of them damaged: drafts are those of the good file, or none."""
     rng = np.random.default_rng(3)

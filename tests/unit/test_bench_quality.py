@@ -12,6 +12,7 @@ from codespec.errors import InputError
 from codespec_bench.judge import breaks, breaks_strictly, repeats_suffix, similarity, wrote
 from codespec_bench.places import KINDS, Place, places_in
 from codespec_bench.quality import Answer, rows_of, run
+from codespec_bench.quality_report import print_rows
 
 SOURCE = """\
 def area(radius, factor):
@@ -131,3 +132,20 @@ def test_the_row_of_the_truth(tmp_path):
     assert {row["kind"] for row in rows} == {*KINDS, "all"}
     assert {answer.config for answer in answers} == {"truth"}
     assert all(row["exact"] == 1.0 and row["breaks"] == row["repeats"] == 0 for row in rows)
+
+
+def test_the_tables_fit_a_narrow_terminal(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    places = [place(language="typescript")] * 1500
+    answers = [
+        Answer(config, p, text, text, ms=1234.0)
+        for config, text in (("truth", "1"), ("file", "x"), ("+symbols", "1"))
+        for p in places
+    ]
+    print_rows(list(rows_of(answers, "codespec-base")))
+    printed = capsys.readouterr().out
+    assert "…" not in printed
+    assert all(len(line) <= 80 for line in printed.splitlines())
+    heads = "config language n shown exact alone alike suffix breaks strict ms kind context"
+    assert set(heads.split()) <= set(printed.split())
+    assert "+100.0% (+100.0% to +100.0%)" in printed

@@ -54,6 +54,47 @@ def test_mistakes_are_named_with_the_nearest_key(tmp_path, toml, env, words):
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "allowed"),
+    [
+        ("model.n_ctx", "-5", "a whole number from 64 to 16,777,216, or 0"),
+        ("model.n_ctx", "1", "a whole number from 64 to 16,777,216, or 0"),
+        ("model.n_threads", "100000", "a whole number from 0 to 512"),
+        ("model.n_gpu_layers", "-2", "a whole number from -1 to 65,536"),
+        ("model.max_saved_kv_bytes", "-1", "a whole number from 0 to "),
+        ("completion.max_tokens", "-1", "a whole number from 1 to 1,048,576"),
+        ("completion.max_tokens", "many", "a whole number from 1 to 1,048,576"),
+        ("completion.n_candidates", "0", "a whole number from 1 to 1,048,576"),
+        ("completion.temperature", "-1", "a number from 0 to 100"),
+        ("completion.temperature", "inf", "a number from 0 to 100"),
+        ("completion.n_prefix_tokens", "-1", "a whole number from 0 to 1,048,576"),
+        ("completion.deadline_auto_ms", "-0.1", "a number from 0 to 1,000,000,000"),
+        ("completion.linger_ms", "inf", "a number from 0 to 1,000,000,000"),
+        ("context.max_tokens", "-1", "a whole number from 0 to 1,048,576"),
+        ("drafting.max_width", "-1", "a whole number from 0 to 1,048,576"),
+        ("index.max_file_bytes", "-1", "a whole number from 0 to "),
+        ("daemon.idle_minutes", "nan", "a number from 0 to 1,000,000,000"),
+        ("daemon.idle_minutes", "-1", "a number from 0 to 1,000,000,000"),
+    ],
+)
+def test_a_number_out_of_its_range_is_refused(tmp_path, key, value, allowed):
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, env={"CODESPEC_" + key.replace(".", "_").upper(): value})
+    assert f"{key} = {value!r}: needs to be {allowed}" in str(caught.value)
+
+
+def test_all_numbers_have_a_range():
+    """Otherwise one that nobody thought of goes into arithmetic, or into native code."""
+    import typing
+
+    import msgspec
+
+    for kind in config._SECTIONS.values():
+        for f in msgspec.structs.fields(kind):
+            base = typing.get_args(f.type)[0] if typing.get_args(f.type) else f.type
+            assert (base in (int, float)) == bool(config._range_of(f.type)), f.name
+
+
 def test_an_unreadable_file_is_an_error_not_a_default(tmp_path):
     file = tmp_path / "config.toml"
     file.write_bytes(b"\xff\xfe")
@@ -104,11 +145,13 @@ def test_every_setting_has_an_environment_variable(tmp_path):
 
     import msgspec
 
-    samples = {str: "x", int: "3", float: "2.5", bool: "false"}
+    samples = {str: "x", int: "64", float: "2.5", bool: "false"}
     for section, kind in config._SECTIONS.items():
         for f in msgspec.structs.fields(kind):
             is_list = isinstance(f.default, tuple)
-            value = samples.get(f.type) or ("lookup" if is_list else typing.get_args(f.type)[-1])
+            parts = typing.get_args(f.type)
+            base = parts[0] if typing.get_origin(f.type) is typing.Annotated else f.type
+            value = samples.get(base) or ("lookup" if is_list else parts[-1])
             env = {f"CODESPEC_{section}_{f.name}".upper(): value}
             changed = getattr(getattr(load(tmp_path, env=env), section), f.name)
             assert changed == msgspec.convert(

@@ -63,6 +63,13 @@ class Editor:
         return self.gatherer.snippets(request)
 
 
+def test_documents_of_one_path_are_shown_what_each_of_them_asks_for(workspace):
+    editor = Editor(workspace)
+    assert editor.snippets("main.py", MAIN)
+    request = replace(editor.request("main.py", MAIN.replace("circle_area", "x")), lends=False)
+    assert editor.gatherer.snippets(request, editor.documents.name_of(request)) == ()
+
+
 WORDS = st.text(alphabet="abc_1 .", max_size=40)
 
 

@@ -21,7 +21,7 @@ from codespec.daemon.address import (
     write_port_file,
 )
 from codespec.daemon.lock import FileLock, holder
-from codespec.errors import DaemonError
+from codespec.errors import ConfigError, DaemonError
 
 
 @pytest.fixture(autouse=True)
@@ -171,3 +171,24 @@ def test_a_lock_has_one_holder(tmp_path: Path) -> None:
     first.release()
     assert second.acquire()
     second.release()
+
+
+@pytest.mark.parametrize(
+    "section", [{"model": {"target": "/m\udcff.gguf"}}, {"index": {"exclude": ["\udcff"]}}]
+)
+def test_names_that_are_not_utf_8_are_refused_in_words(
+    section: dict[str, dict[str, object]],
+) -> None:
+    with pytest.raises(ConfigError, match=r"udcff.*not UTF-8"):
+        address_of(with_options(**section))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names are Unicode there")
+def test_a_model_in_a_folder_that_is_not_utf_8(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "\udcff"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        address_of(with_options(model={"target": "a.gguf"}))

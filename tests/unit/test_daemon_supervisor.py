@@ -62,6 +62,27 @@ async def test_the_deadline_holds_though_the_worker_hangs() -> None:
         assert any("hung" in state.reason for state in harness.states)
 
 
+async def test_a_worker_that_does_not_leave_off_is_replaced() -> None:
+    """One request without a deadline must not keep the model from all others."""
+    async with supervised(policy=replace(POLICY, pause_s=0.1)) as harness:
+        stubborn = await harness.running("hang", client=1)
+        editor = harness.post("next", client=2, deadline_ms=9000)
+        answer = await stubborn
+        assert (answer.text, answer.finish) == ("", "empty")
+        assert "leave off" in answer.reason
+        assert (await completion(editor)).text == "[next|after]"
+        assert harness.supervisor.report(0).n_respawns == 1
+
+
+async def test_a_worker_that_leaves_off_is_watched_no_longer() -> None:
+    async with supervised(policy=replace(POLICY, pause_s=0.5)) as harness:
+        patient = await harness.running("until paused 1")
+        # Longer than that.
+        assert (await harness.ask("until cancelled", client=2, deadline_ms=1000)).text == ""
+        assert (await patient).text == "paused 1 times"
+        assert harness.supervisor.report(0).n_respawns == 0
+
+
 async def test_the_deadline_holds_while_the_model_loads(tmp_path: Path) -> None:
     go = tmp_path / "go"
     async with supervised("wait", str(go)) as harness:
@@ -142,6 +163,26 @@ async def test_the_worker_is_told_of_closed_documents() -> None:
         assert (await harness.ask("what was closed")).text == "/a /c /d"
 
 
+async def test_clients_may_call_their_documents_the_same() -> None:
+    async with supervised() as harness:
+        for client in (1, 2, 3):
+            await harness.ask("x", client=client, document="first", path=f"/{client}")
+        harness.supervisor.drop(1)
+        assert (await harness.ask("what was closed")).text == "/1"
+        harness.supervisor.closed(3, "first")
+        assert (await harness.ask("what was closed")).text == "/1 /3"
+
+
+async def test_what_is_not_lent_closes_no_document_of_its_path() -> None:
+    async with supervised() as harness:
+        await harness.ask("x", client=1, document="mine", path="/a")
+        await harness.ask("x", client=2, document="sent", path="/a", lends=False)
+        harness.supervisor.closed(2, "sent")
+        assert (await harness.ask("what was closed")).text == ""
+        harness.supervisor.drop(1)
+        assert (await harness.ask("what was closed")).text == "/a"
+
+
 async def test_what_native_code_prints_does_not_get_between_the_frames() -> None:
     async with supervised() as harness:
         assert (await harness.ask("print")).text == "[print|after]"
@@ -188,7 +229,8 @@ async def test_a_model_that_cannot_be_loaded_fails_with_reason_and_next_step() -
 
 
 @pytest.mark.parametrize(
-    ("how", "words"), [("die", "last words"), ("garbage", "garbage")], ids=["dies", "garbage"]
+    ("how", "words"),
+    [("die", "last words"), ("crash", "last words: why it crashed"), ("garbage", "garbage")],
 )
 async def test_a_worker_that_keeps_dying_while_loading_is_given_up(how: str, words: str) -> None:
     async with supervised(how) as harness:

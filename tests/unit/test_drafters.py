@@ -173,6 +173,16 @@ def test_a_tree_where_branches_are_allowed():
         assert set(roots.tolist()) <= set(b"ny")
 
 
+def test_of_two_documents_with_one_path_each_drafts_from_its_own_text():
+    documents = {name: LiveDocument(TOKENIZER) for name in ("/w/a.py", "another")}
+    for name, document in documents.items():
+        document.update("said: ", f"\nsaid: {name}\n")
+        lookup = LookupDrafter(documents.__getitem__, lambda workspace: new_planner(), curve=CHEAP)
+        lookup.begin(Context(NO_TOKENS, document.left, path="/w/a.py", document=name))
+        draft = lookup.propose(NO_TOKENS, 16)
+        assert TOKENIZER.decode(draft.tokens).startswith(name.encode()[:4])
+
+
 CHEAP = CostCurve({1: 1.0, 17: 1.1})
 DEAR = CostCurve({1: 1.0, 2: 2.0, 16: 16.0})
 

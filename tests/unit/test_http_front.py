@@ -9,11 +9,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
 from codespec.config import Settings
 from codespec.daemon import http
 from codespec.daemon.access import Access, is_loopback, listen
 from codespec.daemon.http import Front
+from codespec.errors import ConfigError
 
 Message = dict[str, Any]
 
@@ -58,6 +61,31 @@ def test_a_body_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refusal(ask(never)) == (408, "the body did not come in time")
 
 
+HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@pytest.mark.parametrize("said", [b"", HEAD, HEAD + b"\r\n", HEAD + b"\r\n" + HEAD])
+def test_a_head_that_does_not_come(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
+    """The first one of a connection, or the next one: it is closed."""
+    monkeypatch.setattr(http, "_HEAD_S", 0.2)
+    monkeypatch.setattr(http, "_KEEP_ALIVE_S", 0.0)
+
+    async def heard() -> bytes:
+        config = uvicorn.Config(Front(Settings(), Access(("k" * 32,))), log_config=None)
+        state = ServerState()
+        server = await asyncio.get_running_loop().create_server(
+            lambda: http.Protocol(config, state, {}), "127.0.0.1", 0
+        )
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(said.replace(b"health", b"infill"))
+        found = await asyncio.wait_for(reader.read(), 30.0)
+        writer.close()
+        server.close()
+        return found
+
+    assert asyncio.run(heard()).count(b"HTTP/1.1 401") == said.count(b"\r\n\r\n")
+
+
 def test_a_body_without_end_or_too_large_is_not_taken_in() -> None:
     assert refusal(ask(endless))[0] == 413
     assert refusal(ask(never, (b"content-length", b"4194305")))[0] == 413
@@ -67,11 +95,31 @@ def test_a_client_that_leaves_early_is_not_answered() -> None:
     assert ask(leaves) == []
 
 
+def test_a_fault_in_the_servers_settings_is_not_the_requests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = iter([{"type": "http.request", "body": b"{}"}])
+
+    async def once() -> Message:
+        return next(said, None) or await never()
+
+    async def fail(*_: object) -> None:
+        raise ConfigError("the folder is not writable")
+
+    monkeypatch.setattr(http.AsyncClient, "ask", fail)
+    assert refusal(ask(once)) == (503, "the folder is not writable")
+
+
 def test_more_requests_than_can_be_answered_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "MAX_WAITING", 0)
     sent = ask(never)
     assert refusal(sent) == (503, "too many requests are waiting")
     assert (b"retry-after", b"1") in sent[0]["headers"]
+
+
+def test_a_workspace_that_no_request_could_name_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"not UTF-8.*udcff"):
+        Access(workspaces=("/home/\udcff\U0001f600",))
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "127.0.0.1", "127.8.8.8", "::1"])

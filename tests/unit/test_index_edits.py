@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from codespec.backends.fake import ByteTokenizer
-from codespec.engine.documents import MAX_DOCUMENTS, MAX_UNTITLED, OpenDocuments
+from codespec.engine.documents import MAX_DOCUMENTS, MAX_PRIVATE, OpenDocuments
 from codespec.index import openfiles
 from codespec.index.edits import MAX_CHARS, MAX_TOKENS, RecentEdits
 from codespec.index.live import LiveDocument
@@ -21,6 +22,9 @@ from codespec.types import Context, Source
 from tests.index_support import isolate
 
 TOKENIZER = ByteTokenizer()
+KEY_HEAD = "-----BEGIN RSA PRIVATE KEY-----"
+KEY_LINES = [f"MIIEpAIBAAKCAQEA{i}{i}Xc9v" for i in range(5)]
+KEY = "\n".join([KEY_HEAD, *KEY_LINES, "-----END RSA PRIVATE KEY-----", ""])
 BODY = "def first(a):\n    return old_name(a)\n\n\ndef second(b):\n    return 2\n"
 
 
@@ -160,6 +164,22 @@ def test_secrets_are_not_remembered() -> None:
     assert editor.lost == []
 
 
+def test_lines_of_a_key_are_not_remembered() -> None:
+    """Nor while what tells that it is one stays, or came with the edit."""
+    editor = Editor(KEY + BODY)
+    for n in (1, 2):
+        editor.go(KEY_LINES[n])
+        editor.delete(len(KEY_LINES[n]) + 1)
+        editor.go("return 2")
+        editor.type("# ")
+        assert editor.lost == []
+    editor = Editor(BODY + "\n".join(KEY_LINES))
+    editor.go(KEY_LINES[1])
+    editor.text = editor.text.replace(KEY_LINES[1], KEY_HEAD)
+    editor._update()
+    assert editor.lost == []
+
+
 def test_after_any_edits_the_lost_lines_were_once_there() -> None:
     rng = np.random.default_rng(3)
     text = "".join(f"value_{i} = make({i})\n" for i in range(40))
@@ -192,10 +212,10 @@ class Engine:
         self.root = root
         self.documents = OpenDocuments(TOKENIZER, safe_cuts(TOKENIZER))
 
-    def see(self, name: str, text: str, workspace: str | None = None) -> str:
+    def see(self, name: str, text: str, workspace: str | None = None, lends: bool = True) -> str:
         where = str(self.root) if workspace is None else workspace
         path = str(self.root / name) if name else ""
-        request = CompletionRequest(prefix=text, suffix="", path=path, workspace=where)
+        request = CompletionRequest(text, path=path, workspace=where, lends=lends)
         why = self.documents.why_excluded(request)
         if not why:
             self.documents.update(request)
@@ -241,11 +261,84 @@ def test_clients_that_send_no_path_do_not_disturb_each_other(home: Path) -> None
     for path in ("", str(home / "a.py")):
         assert not documents.neighbours(Context(TOKENIZER.encode(""), path=path, workspace=""))
     known = documents.update(CompletionRequest("x", path=str(home / "a.py")))
-    for i in range(MAX_DOCUMENTS + MAX_UNTITLED):
+    for i in range(MAX_DOCUMENTS + MAX_PRIVATE):
         see(f"{i} " * 50)
     assert documents.get(str(home / "a.py")) is known
     with pytest.raises(KeyError):
         documents.get(name)
+
+
+def test_what_is_not_lent_serves_no_other(home: Path) -> None:
+    engine = Engine(home)
+    other = str(home / "b.py")
+    (home / "a.py").write_text("saved\n")
+    for text in ("sent_name = private(value)\nlast\n", "last\n"):
+        engine.see("a.py", text, lends=False)
+        engine.see("b.py", "")
+        assert engine.drafts("b.py", "sent_name =") == {}
+        assert engine.drafts("b.py", "las") == {}
+        assert engine.documents.texts(other, str(home)) == []
+        assert engine.documents.lost(str(home)) == []
+        assert engine.documents.overridden(other, str(home)) == (other,)
+    # It borrows as any other does.
+    engine.see("b.py", "buffer_name = unsaved(value)\n")
+    assert engine.drafts("a.py", "buffer_name =") == {Source.BUFFERS: " unsaved(val"}
+
+
+def test_what_is_not_lent_is_no_document_of_the_editors(home: Path) -> None:
+    """Though it has the path of one."""
+    engine = Engine(home)
+    path, other = str(home / "a.py"), str(home / "b.py")
+    engine.see("a.py", "lost_name = edited(value)\nbuffer_name = unsaved(value)\n")
+    engine.see("a.py", "buffer_name = unsaved(value)\n")
+    mine = engine.documents.get(path)
+    (home / ".codespec.toml").write_text('disabled_languages = ["sql"]\n')
+    sent = CompletionRequest("sent\n", path=path, workspace=str(home), lends=False)
+    names = [engine.documents.name_of(sent)]
+    for i in range(2 * MAX_PRIVATE):
+        request = replace(sent, prefix=f"{i} sent {i}\n" * 20)
+        names.append(engine.documents.name_of(request))
+        assert not engine.documents.why_excluded(request)
+        assert engine.documents.update(request, names[-1]) is not mine
+        assert engine.documents.name_of(request) == names[-1]
+        assert engine.documents.name_of(replace(request, path=other)) != names[-1]
+        assert engine.documents.name_of(replace(request, path="")) != names[-1]
+    assert path not in names
+    assert len(names) == len(set(names))
+    assert engine.documents.why_excluded(replace(sent, language_id="sql"))
+    assert engine.documents.get(path) is mine
+    assert engine.documents.texts(other, str(home)) == [(path, mine.text)]
+    assert engine.drafts("b.py", "lost_name =")[Source.EDITS] == " edited(valu"
+
+
+@pytest.mark.parametrize("end", ["stay", "close"])
+def test_a_document_that_came_to_hold_a_key_lends_none_of_its_edits(home: Path, end: str) -> None:
+    engine = Engine(home)
+    engine.see("b.py", "")
+    rest = "\n\n\nlast\n"
+    for text in ("lost_name = edited(value)\n" + rest, rest):
+        engine.see("a.py", text)
+    assert engine.drafts("b.py", "lost_name =") == {Source.EDITS: " edited(valu"}
+    engine.see("a.py", rest + KEY)
+    assert engine.documents.lost(str(home))
+    if end == "close":
+        (home / "a.py").write_text(rest + KEY)
+        assert engine.documents.close(str(home / "a.py"))
+    else:
+        assert engine.drafts("b.py", "lost_name =") == {}
+    assert engine.documents.lost(str(home)) == []
+
+
+def test_lines_of_a_key_are_lent_to_no_other(home: Path) -> None:
+    engine = Engine(home)
+    engine.see("a.py", KEY)
+    engine.see("a.py", KEY.replace("\n".join(KEY_LINES[1:4]), ""))
+    engine.see("b.py", "")
+    assert engine.drafts("b.py", KEY_LINES[2][:-4]) == {}
+    (home / "a.py").write_text("saved meanwhile")
+    engine.documents.close(str(home / "a.py"))
+    assert engine.documents.lost(str(home)) == []
+    assert engine.drafts("b.py", KEY_LINES[2][:-4]) == {}
 
 
 def test_open_documents_draft_for_one_another(home: Path) -> None:

@@ -115,6 +115,37 @@ def test_far_statements_below_the_cursor_change_no_verdict(language: str) -> Non
             assert len({root is not None and root.has_error for root in verdicts}) == 1, (line, new)
 
 
+FUNCTIONS = b"".join(b"int f%d(int a) {\n  return a;\n}\n\n" % i for i in range(99))
+# (text before the cursor's line, the line, what stands below): what the line opens is closed below.
+OPENED = {
+    "a.c": (
+        b"int f(int a) {\n",
+        b"  while (a) {",
+        b"    a--;\n  }\n" + b"  g(a);\n" * 200 + b"  return a;\n}\n\n" + FUNCTIONS,
+    ),
+    "a.cpp": (b"", b"/*", b"int a;\n" * 200 + b"*/\n" + FUNCTIONS),
+    "a.py": (b"def f():\n", b"    x = {", b"        a.b: 'c',\n" * 100 + b"    }\n"),
+}
+
+
+@pytest.mark.parametrize("path", OPENED)
+def test_what_is_missing_at_the_cursor_is_no_fault_of_what_is_far(path: str) -> None:
+    above, line, below = OPENED[path]
+    near = Trees().update(path, "", above + b"\n" + below, len(above))
+    assert near is not None
+    with_line = near.with_change(len(above), len(above), line)
+    assert with_line is not None
+    assert not with_line.has_error
+
+
+def test_what_is_wrong_far_below_is_not_parsed_either() -> None:
+    wrong = b"int g(int a) {\n  int x = a.;\n  return x +* 2;\n}\n\n"
+    text = FUNCTIONS + wrong + FUNCTIONS
+    near = Trees().update("a.c", "", text, 0)
+    assert near is not None
+    assert len(near.text) < 4 * NEAR_BYTES
+
+
 @settings(max_examples=40)
 @given(edits=EDITS)
 def test_a_near_document_has_the_text_around_the_cursor(

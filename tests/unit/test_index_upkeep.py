@@ -197,6 +197,21 @@ def test_status(workspace: Workspace) -> None:
     assert not status.is_sound
 
 
+def test_where_nothing_is_indexed_the_next_step_is_named(workspace: Workspace) -> None:
+    root = str(workspace.root)
+    says = f"{root}: no index yet: codespec index {root}\n"
+    for arguments, code in ((["--status"], 0), (["--verify"], 0), (["--symbols", "alpha"], 1)):
+        found = index_command(root, *arguments)
+        assert (found.exit_code, found.output) == (code, says)
+        missing = index_command(root + "-missing", *arguments)
+        assert (missing.exit_code, "no such folder" in missing.output) == (1, True)
+    workspace.write("a.py", ALPHA)
+    workspace.build()
+    shutil.rmtree(root)
+    left = index_command(root, "--status")
+    assert (left.exit_code, "the workspace is gone" in left.output) == (0, True)
+
+
 def use(workspace: Workspace, when: float) -> None:
     os.utime(workspace.store.folder / "used", (when, when))
 

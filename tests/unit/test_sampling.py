@@ -26,6 +26,17 @@ def test_temperature_sharpens():
     np.testing.assert_allclose(law(temperature=0.5), squared / squared.sum(), rtol=1e-5)
 
 
+@pytest.mark.parametrize("temperature", [1e-5, 1e-308, 5e-324])
+def test_the_limit_of_small_temperatures_is_greedy(temperature):
+    for options in ({}, {"top_k": 3}, {"top_p": 0.9}, {"min_p": 0.1}, {"frequency_penalty": 9.0}):
+        sampler = Sampler(SamplingParams(temperature=temperature, **options), OnlyOdd())
+        greedy = Sampler(SamplingParams(**options), OnlyOdd())
+        for emitted in ([], [1]):
+            np.testing.assert_array_equal(
+                sampler.distribution(LOGITS, emitted), greedy.distribution(LOGITS, emitted)
+            )
+
+
 @pytest.mark.parametrize(
     ("params", "kept"),
     [
@@ -113,6 +124,8 @@ def test_draw_at_the_edges():
         {"min_p": 2.0},
         {"top_k": -1},
         {"repetition_penalty": 0.0},
+        {"repetition_penalty": 1e-320},
+        {"repetition_penalty": float("inf")},
         {"temperature": float("nan")},
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -12,6 +13,10 @@ from codespec.verify import accept, wellformed
 from tests.drafters import tree
 
 Q = np.full((2, 5), 0.2, np.float32)
+
+
+def with_source(source, dtype):
+    return msgspec.structs.replace(Draft.chain([1]), sources=np.array([source], dtype))
 
 
 @pytest.mark.parametrize(
@@ -39,6 +44,9 @@ def test_wellformed(draft):
         tree([1, 1], [-1, -1]),
         Draft(np.array([1]), *(np.zeros(1, t) for t in (np.int32, np.float32, np.int8))),
         Draft(np.array([1], np.int32), *(np.zeros(0, t) for t in (np.int32, np.float32, np.int8))),
+        with_source(99, np.int8),
+        with_source(-1, np.int8),
+        with_source(0, np.float32),
         Draft.chain([1, 2], q=Q[:1]),
         Draft.chain([1, 2], q=Q * 2),
         Draft.chain([1, 2], q=np.full((2, 5), np.nan, np.float32)),

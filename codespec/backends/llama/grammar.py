@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
 
-from codespec.backends.llama.loader import LoadedModel, last_cause, lib
+from codespec.backends.llama.loader import LoadedModel, forget_causes, last_cause, lib
 from codespec.errors import InputError
 
 
@@ -21,7 +23,9 @@ class GrammarMask:
     def __init__(self, model: LoadedModel, grammar: str) -> None:
         self._model = model  # keeps the vocabulary alive
         self._eog = model.info.eog
-        self._sampler = lib.llama_sampler_init_grammar(model.vocab, grammar.encode(), b"root")
+        forget_causes()
+        with _unheard():
+            self._sampler = lib.llama_sampler_init_grammar(model.vocab, grammar.encode(), b"root")
         if not self._sampler:
             raise InputError(
                 f"not a GBNF grammar with a rule named root{last_cause()}",
@@ -80,3 +84,22 @@ class GrammarMask:
 
     def __del__(self) -> None:
         self.close()
+
+
+@contextmanager
+def _unheard() -> Generator[None]:
+    """Descriptor 2 leads nowhere: of a grammar that it cannot read, llama.cpp prints the whole
+    text, which is a request's and must not get into a log."""
+    try:
+        heard = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)
+        os.close(nowhere)
+        yield
+    finally:
+        os.dup2(heard, 2)
+        os.close(heard)

@@ -203,7 +203,7 @@ def load_model(
 
     callback = lib.llama_progress_callback(told)
     params.progress_callback = callback
-    _last_lines.clear()
+    forget_causes()
     handle = lib.llama_model_load_from_file(os.fsencode(path), params)
     if not handle:
         raise ModelError(
@@ -221,7 +221,8 @@ def _check_file(path: Path) -> None:
     except FileNotFoundError:
         raise ModelError(
             f"{path}: no such model file",
-            "Give an existing .gguf file, or none for the bundled one.",
+            "Give an existing .gguf file; back to the bundled pair: "
+            "codespec models default bundled --draft auto",
         ) from None
     except OSError as e:
         raise ModelError(f"{path}: {e.strerror}", "Give a readable .gguf file.") from None
@@ -230,8 +231,14 @@ def _check_file(path: Path) -> None:
         raise ModelError(f"{path}: {what}", "codespec reads GGUF models; convert or download one.")
 
 
+def forget_causes() -> None:
+    """What was said up to now is of other calls: to be called before one that may fail."""
+    _last_lines.clear()
+
+
 def last_cause() -> str:
-    """Why llama.cpp's last call failed, in its own words, as ": ..." or ""."""
+    """Why llama.cpp's last call failed, in its own words, as ": ..." or "", of what it said since
+    `forget_causes`."""
     words = (
         "error",
         "fail",

@@ -18,7 +18,13 @@ from codespec.backends.checkpoints import Checkpoint, Checkpoints, State
 from codespec.backends.kv import CachedTokens
 from codespec.backends.llama import kernels
 from codespec.backends.llama.batch import MAIN, MAX_LEAVES, Batch
-from codespec.backends.llama.loader import LoadedModel, get_logits, last_cause, lib
+from codespec.backends.llama.loader import (
+    LoadedModel,
+    forget_causes,
+    get_logits,
+    last_cause,
+    lib,
+)
 from codespec.errors import ModelError
 from codespec.native import Rows
 from codespec.types import NO_DRAFT, CancelledError, Draft, ModelInfo, Tokens
@@ -80,6 +86,7 @@ class LlamaTarget:
             is_ours = kernels.attend() and model.has_plain_attention()
             params.flash_attn_type = _FLASH_ATTENTION if is_ours else _NO_FLASH_ATTENTION
         params.n_threads = params.n_threads_batch = n_threads
+        forget_causes()
         self._ctx = lib.llama_init_from_model(model.handle, params)
         if not self._ctx:
             raise ModelError(

@@ -10,7 +10,8 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from codespec.cli import model_options, print_json
+from codespec.cli import FiniteRange, model_options, print_json
+from codespec.cli.bench.results import can_be_written
 
 
 @click.command()
@@ -19,13 +20,14 @@ from codespec.cli import model_options, print_json
 )
 @click.option("--paths", default="*.py", show_default=True, metavar="GLOB", help="Files to edit.")
 @click.option(
-    "--minutes", default=15.0, show_default=True, type=click.FloatRange(0),
+    "--minutes", default=15.0, show_default=True, type=FiniteRange(0),
     help="What does not fit into this time is left out.",
 )  # fmt: skip
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
+    callback=can_be_written,
     help="Keep the results; run again with the same file, and only what is missing is done.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON a result.")

@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 
 from codespec.cli import model_options, model_settings
-from codespec.cli.bench.results import deliver, result_options
+from codespec.cli.bench.results import can_be_written, deliver, result_options
 from codespec.config import load_settings
 
 
@@ -29,6 +29,7 @@ from codespec.config import load_settings
     "--save",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
+    callback=can_be_written,
     help="Keep the curve of the last context as a file for `bench replay --curve FILE`.",
 )
 @model_options

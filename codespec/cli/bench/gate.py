@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from codespec.cli import print_json
+from codespec.cli import FiniteRange, print_json
 
 
 @click.command()
@@ -25,7 +25,7 @@ from codespec.cli import print_json
     "--tolerance",
     default=0.01,
     show_default=True,
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     help="Share by which a figure may be worse.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON a regression.")

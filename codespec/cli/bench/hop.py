@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from codespec.cli import model_options, model_settings
+from codespec.cli import FiniteRange, model_options, model_settings
 from codespec.cli.bench.results import deliver, result_options
 
 
@@ -24,10 +24,10 @@ from codespec.cli.bench.results import deliver, result_options
     help="Lines to type again.",
 )  # fmt: skip
 @click.option(
-    "--key-ms", default=120.0, show_default=True, type=click.FloatRange(0), help="Between keys."
+    "--key-ms", default=120.0, show_default=True, type=FiniteRange(0), help="Between keys."
 )
 @click.option(
-    "--rest-ms", default=500.0, show_default=True, type=click.FloatRange(0),
+    "--rest-ms", default=500.0, show_default=True, type=FiniteRange(0),
     help="How long the cursor rests in a line before it is typed in, which editors tell.",
 )  # fmt: skip
 @click.option(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from codespec.cli import model_options, model_settings
+from codespec.cli import FiniteRange, model_options, model_settings
 from codespec.cli.bench.results import deliver, result_options
 from codespec.config import load_settings
 
@@ -25,7 +25,7 @@ from codespec.config import load_settings
 )
 @click.option(
     "--scale",
-    type=float,
+    type=FiniteRange(0),
     default=0,
     metavar="N",
     help="Also build and ask N tokens: the corpus and copies with renamed identifiers.",

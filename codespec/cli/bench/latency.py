@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from codespec.cli import model_options, model_settings
+from codespec.cli import FiniteRange, model_options, model_settings
 from codespec.cli.bench.results import deliver, result_options
 
 
@@ -15,14 +15,17 @@ from codespec.cli.bench.results import deliver, result_options
 @click.argument(
     "repo", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path()
 )
-@click.option("--commits", default=25, show_default=True, help="Last commits to take edits from.")
+@click.option(
+    "--commits", default=25, show_default=True, type=click.IntRange(1),
+    help="Last commits to take edits from.",
+)  # fmt: skip
 @click.option("--paths", default="*.py", show_default=True, metavar="GLOB", help="Files to edit.")
 @click.option(
     "--keys", "n_keys", default=300, show_default=True, type=click.IntRange(1),
     help="Keys to press in each editor.",
 )  # fmt: skip
 @click.option(
-    "--pace", default=1.0, show_default=True, type=click.FloatRange(0, min_open=True),
+    "--pace", default=1.0, show_default=True, type=FiniteRange(0, min_open=True),
     help="Factor of the pauses between keys; below 1 types faster than people do.",
 )  # fmt: skip
 @click.option(

@@ -29,7 +29,10 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option(
     "--arctic", type=_FILE, metavar="FILE", help="ArcticInference's _C extension, if not installed."
 )
-@click.option("--commits", default=25, show_default=True, help="Last commits to take edits from.")
+@click.option(
+    "--commits", default=25, show_default=True, type=click.IntRange(1),
+    help="Last commits to take edits from.",
+)  # fmt: skip
 @click.option(
     "--places", "n_places", type=click.IntRange(1), metavar="N",
     help="Most edits, each of them two requests.  [default: 40, with --quick 5]",

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from codespec.cli import model_options, model_settings
-from codespec.cli.bench.results import deliver, result_options
+from codespec.cli.bench.results import can_be_written, deliver, result_options
 from codespec.config import load_settings
 
 
@@ -35,6 +35,7 @@ from codespec.config import load_settings
     "--answers",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
+    callback=can_be_written,
     help="Also append each place and its suggestion to a file of JSON lines; it holds source text.",
 )
 @model_options
@@ -52,9 +53,10 @@ def command(
     """Complete places of REPOS, folders of source files, and compare with what stood there.
 
     Rests of lines, texts between brackets that are closed behind the cursor, and bodies of blocks
-    are cut out of files that parse, the same ones each time. "repeats suffix" and "breaks" are
-    shares of the suggestions shown: those that say what stands after the cursor already, and
-    those that leave a file that does not parse (strict: by Python's own parser for Python).
+    are cut out of files that parse, the same ones each time. "alike" is the edit similarity,
+    1 at most. "repeats suffix" and "breaks" are shares of the suggestions shown: those that say
+    what stands after the cursor already, and those that leave a file that does not parse (strict:
+    by Python's own parser for Python). --json and --output have more.
     "truth" is what post-processing leaves of a model that writes what stood there and then goes on;
     "model alone" is how often the model wrote just that before anything was trimmed. Gains are
     differences to the first configuration, with 95 % intervals.

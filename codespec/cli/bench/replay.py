@@ -13,7 +13,10 @@ from codespec.config import load_settings
 
 @click.command()
 @click.argument("repo", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--commits", default=50, show_default=True, help="Last commits with edits to replay.")
+@click.option(
+    "--commits", default=50, show_default=True, type=click.IntRange(1),
+    help="Last commits with edits to replay.",
+)  # fmt: skip
 @click.option(
     "--until", default="HEAD", show_default=True, metavar="REV", help="The last commit to replay."
 )
@@ -25,7 +28,10 @@ from codespec.config import load_settings
     metavar="NAME|FILE",
     help="Cost of a pass: a shipped curve, or a JSON file of the same form.",
 )
-@click.option("--width", default=16, show_default=True, help="Most drafted tokens a pass.")
+@click.option(
+    "--width", default=16, show_default=True, type=click.IntRange(1),
+    help="Most drafted tokens a pass.",
+)  # fmt: skip
 @model_options
 @result_options
 def command(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from codespec.cli.bench.results import can_be_written
 from codespec.errors import InputError
 
 
@@ -19,6 +20,7 @@ from codespec.errors import InputError
     default=Path("codespec-report.html"),
     show_default=True,
     metavar="FILE",
+    callback=can_be_written,
 )
 def command(results: tuple[Path, ...], output: Path) -> None:
     """Make one HTML page, with plots, of files that benchmarks wrote with --output.

@@ -12,7 +12,7 @@ import click
 from codespec.cli import print_json
 
 
-def _can_be_written(_: click.Context, __: click.Parameter, file: Path | None) -> Path | None:
+def can_be_written(_: click.Context, __: click.Parameter, file: Path | None) -> Path | None:
     """Said at once, not after the measurements."""
     if file is not None and not os.access(file if file.exists() else file.parent, os.W_OK):
         raise click.BadParameter(f"{file} cannot be written")
@@ -25,7 +25,7 @@ def result_options(f: Callable[..., Any]) -> Callable[..., Any]:
         "--output",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        callback=_can_be_written,
+        callback=can_be_written,
         help="Also append the results to a file of JSON lines, for `bench compare` and `report`.",
     )(f)
     return click.option("--json", "as_json", is_flag=True, help="One line of JSON a result.")(f)

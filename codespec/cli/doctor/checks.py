@@ -20,8 +20,12 @@ from codespec.config import Settings, config_path, origins
 from codespec.daemon import control
 from codespec.errors import CodespecError
 from codespec.index import upkeep
-from codespec.index.ignore import IGNORE_FILES
+from codespec.index.ignore import IGNORE_FILES, secret_in
 from codespec.index.openfiles import OpenFileRules
+from codespec.index.parse import select, why_not_by_name
+from codespec.index.parsers import ParserDiedError, Parsers
+from codespec.index.scan import is_binary, read_file
+from codespec.index.text import normalise
 
 _PATIENCE_S = 10
 _MIN_NEOVIM = (0, 10)
@@ -42,6 +46,14 @@ def build() -> Iterator[Finding]:
             "build", "error", f"llama.cpp cannot be loaded: {why}", "Install it again: make env"
         )
         return
+    for name, known in (
+        ("CODESPEC_BACKEND", ("cpu", "cuda", "metal")),
+        ("CODESPEC_KERNELS", ("off", *kernels.NAMES)),
+    ):
+        value = os.environ.get(name)
+        if value and value not in known:
+            said = f"{name} is {value!r}, which names none that is known here"
+            yield Finding("build", "warning", said, f"Unset it, or choose of: {', '.join(known)}.")
     backend = gpu_backend()
     yield Finding("build", "ok", f"llama-cpp-python {llama}, models run on {backend}")
     if backend == "cpu":
@@ -230,5 +242,34 @@ def rules(settings: Settings, workspace: Path, file: Path | None) -> Iterator[Fi
                 f"{file} gets no completions: {why}",
                 "Change that rule if the file should get them.",
             )
+        elif why := _why_not_indexed(file, workspace, settings.index.max_file_bytes):
+            yield Finding(
+                "rules",
+                "note",
+                f"{file} is not indexed: {why}",
+                "Nothing is to be done; other files get no drafts from it.",
+            )
         else:
             yield Finding("rules", "ok", f"{file} is excluded by no rule")
+
+
+def _why_not_indexed(file: Path, workspace: Path, max_file_bytes: int) -> str:
+    """What the index finds in a file that no rule excludes and leaves it out for, or ""."""
+    real = os.path.realpath(file)
+    path = Path(os.path.relpath(real, os.path.realpath(workspace))).as_posix()
+    loaded = read_file(real, max_file_bytes)
+    if loaded is None:
+        return f"it cannot be read, or is larger than index.max_file_bytes = {max_file_bytes}"
+    data, _ = loaded
+    if why_not := why_not_by_name(path):
+        return why_not
+    if is_binary(data):
+        return "binary"
+    if what := secret_in(data):
+        return f"contains {what}"
+    source = normalise(data.decode()).encode()
+    try:
+        with Parsers(1) as parsers:
+            return parsers.select(path, source).why_not
+    except ParserDiedError:
+        return select(path, source, parse=False).why_not

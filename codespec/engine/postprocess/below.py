@@ -15,9 +15,10 @@ from codespec.engine.postprocess.scan import OPENER_OF, scan
 _MAX_OWN = 3
 
 
-def wanted_openers(place: Place) -> tuple[str, str] | None:
-    """(the block's text above the cursor's line, the brackets that have to be open after that line,
-    outermost first). None where the lines around do not tell."""
+def wanted_openers(place: Place) -> tuple[str, tuple[str, str]] | None:
+    """(the block's text above the cursor's line; the brackets that have to be open after that line,
+    outermost first: one or the other, as what is open above may be closed further below, like C++'s
+    namespaces, which indent nothing). None where the lines around do not tell."""
     line = place.line_prefix + place.rest
     below = [s for s in place.below if s.strip()]
     indent = indentation(line)
@@ -30,7 +31,7 @@ def wanted_openers(place: Place) -> tuple[str, str] | None:
     opened = "".join(bracket for bracket, _ in before.open)
     if not closing or before.extra or before.inside or not closing.startswith(opened):
         return None
-    return above, closing
+    return above, (closing, opened + closing)
 
 
 def construct_ends(place: Place) -> Iterator[int]:

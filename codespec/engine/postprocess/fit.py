@@ -55,10 +55,10 @@ def _judge(place: Place) -> Callable[[str], bool]:
     return lambda variant: all(judge(variant) for judge in judges)
 
 
-def _opens(place: Place, above: str, wanted: str) -> Callable[[str], bool]:
+def _opens(place: Place, above: str, wanted: tuple[str, str]) -> Callable[[str], bool]:
     def opens(variant: str) -> bool:
         found = scan(above + place.line_prefix + variant + place.rest, place.language)
-        return not found.extra and "".join(bracket for bracket, _ in found.open) == wanted
+        return not found.extra and "".join(bracket for bracket, _ in found.open) in wanted
 
     return opens
 

@@ -131,12 +131,18 @@ def _squeezed(line: str) -> tuple[int, str]:
 
 
 def with_indentation_of(text: str, place: Place) -> str:
-    """Leading white space as the document has it: tabs, or blanks of its unit."""
+    """Leading white space as the document has it: tabs, or blanks of its unit. Lines that begin
+    inside a string stay as they are."""
     unit = indentation_unit(place) if "\n" in text else ""
     if not unit:
         return text
     first, *others = text.split("\n")
-    return "\n".join([first, *(_reindented(line, unit) for line in others)])
+    lines, before = [first], place.line_prefix + first
+    for line in others:
+        inside = scan(f"{before}\n", place.language).inside
+        lines.append(line if inside not in ("", "comment") else _reindented(line, unit))
+        before = f"{before}\n{line}" if inside else line
+    return "\n".join(lines)
 
 
 def _reindented(line: str, unit: str) -> str:
