@@ -143,8 +143,9 @@ def test_what_is_shown_goes_with_insert_mode(editor: Editor, keys: str) -> None:
     assert editor.suggested == ""
 
 
-def test_the_format_of_a_file_is_changed(editor: Editor, desk: Desk) -> None:
+def test_the_format_of_a_file_is_changed(newest: Neovim, desk: Desk, start: Start) -> None:
     """The server goes on ending lines as the file did."""
+    editor = start(newest, desk)
     body = "    with open(path) as f:\n        return f.read()\n"
     code = "".join(f"def {name}(path):\n{body}\n\n" for name in ("read_file", "read_lines"))
     path = desk.file("b.py", f"import os\n\n\n{code}def main(path):\n    pass\n")
@@ -158,7 +159,11 @@ def test_the_format_of_a_file_is_changed(editor: Editor, desk: Desk) -> None:
     assert "\r" not in editor.text
 
 
-def test_buffers_without_a_name_do_not_get_in_each_others_way(editor: Editor) -> None:
+def test_buffers_without_a_name_do_not_get_in_each_others_way(
+    newest: Neovim, desk: Desk, start: Start
+) -> None:
+    editor = start(newest, desk)
+    editor.open(desk.file("a.py", CODE))
     editor.wait_for_status("ready")
     editor.type(":enew<CR>idef read_file(path):<CR>    with open(")
     editor.wait_for_ghost()
@@ -168,7 +173,9 @@ def test_buffers_without_a_name_do_not_get_in_each_others_way(editor: Editor) ->
     editor.wait_for_ghost()
 
 
-def test_a_buffer_is_known_by_its_new_name(editor: Editor) -> None:
+def test_a_buffer_is_known_by_its_new_name(newest: Neovim, desk: Desk, start: Start) -> None:
+    editor = start(newest, desk)
+    editor.open(desk.file("a.py", CODE))
     editor.wait_for_status("ready")
     editor.type(":file c.py<CR>" + OPEN)
     editor.wait_for_ghost()
