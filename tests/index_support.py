@@ -22,6 +22,9 @@ from codespec.index.words import WordEncoder
 from codespec.types import Tokens
 
 SETTINGS = IndexSettings()
+KEY_HEAD = "-----BEGIN RSA PRIVATE KEY-----"
+KEY_LINES = [f"MIIEpAIBAAKCAQEA{i}{i}Xc9v" for i in range(5)]
+KEY = "\n".join([KEY_HEAD, *KEY_LINES, "-----END RSA PRIVATE KEY-----", ""])
 
 
 def isolate(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

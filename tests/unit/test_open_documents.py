@@ -1,0 +1,334 @@
+"""What open documents lend one another, and for how long."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from codespec.backends.fake import ByteTokenizer
+from codespec.engine.documents import MAX_DOCUMENTS, MAX_PRIVATE, OpenDocuments
+from codespec.index import openfiles
+from codespec.index.live import LiveDocument
+from codespec.index.openfiles import OpenFileRules
+from codespec.index.text import safe_cuts
+from codespec.requests import CompletionRequest
+from codespec.types import Context, Source
+from tests.index_support import KEY, KEY_LINES, isolate
+
+TOKENIZER = ByteTokenizer()
+BODY = "def first(a):\n    return old_name(a)\n\n\ndef second(b):\n    return 2\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    isolate(monkeypatch, tmp_path)
+    root = tmp_path / "w"
+    root.mkdir()
+    return root
+
+
+class Engine:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.documents = OpenDocuments(TOKENIZER, safe_cuts(TOKENIZER))
+
+    def see(self, name: str, text: str, workspace: str | None = None, lends: bool = True) -> str:
+        where = str(self.root) if workspace is None else workspace
+        path = str(self.root / name) if name else ""
+        request = CompletionRequest(text, path=path, workspace=where, lends=lends)
+        why = self.documents.why_excluded(request)
+        if not why:
+            self.documents.update(request)
+        return why
+
+    def drafts(self, name: str, context: str) -> dict[Source, str]:
+        found = {}
+        path = str(self.root / name)
+        where = Context(TOKENIZER.encode(""), path=path, workspace=str(self.root))
+        for source, automaton in self.documents.neighbours(where):
+            proposal = automaton.draft(TOKENIZER.encode(context), 12, 4)
+            if len(proposal):
+                found[source] = TOKENIZER.decode(proposal.tokens).decode()
+        return found
+
+
+def test_clients_that_send_no_path_do_not_disturb_each_other(home: Path) -> None:
+    documents = OpenDocuments(TOKENIZER, safe_cuts(TOKENIZER))
+
+    def see(prefix: str, suffix: str = "", workspace: str = "") -> tuple[str, LiveDocument]:
+        request = CompletionRequest(prefix, suffix, workspace=workspace)
+        name = documents.name_of(request)
+        return name, documents.update(request, name)
+
+    texts = ["".join(f"line {i} of client {c}\n" for i in range(20)) for c in range(3)]
+    begun = [see(text[:200], text[200:]) for text in texts]
+    assert len({name for name, _ in begun}) == 3
+    for n in range(200, 300, 10):  # typed on, moved on, changed in the middle: in turns
+        for (name, document), text in zip(begun, texts, strict=True):
+            for prefix, suffix in [
+                (text[:n] + "typed", text[n:]),
+                (text[: n - 90], text[n - 90 :]),
+                (text[: n - 30], text[n:]),
+            ]:
+                assert see(prefix, suffix) == (name, document)
+                assert document.text == prefix + suffix
+                assert documents.get(name) is document
+    # Of another workspace, or another text: another document.
+    assert see(texts[0], workspace=str(home))[0] not in {name for name, _ in begun}
+    name, _ = see("something else\n" * 20)
+    assert name not in {name for name, _ in begun}
+    # They lend each other nothing, are a few, and take the place of none that has a path.
+    for path in ("", str(home / "a.py")):
+        assert not documents.neighbours(Context(TOKENIZER.encode(""), path=path, workspace=""))
+    known = documents.update(CompletionRequest("x", path=str(home / "a.py")))
+    for i in range(MAX_DOCUMENTS + MAX_PRIVATE):
+        see(f"{i} " * 50)
+    assert documents.get(str(home / "a.py")) is known
+    with pytest.raises(KeyError):
+        documents.get(name)
+
+
+def test_what_is_not_lent_serves_no_other(home: Path) -> None:
+    engine = Engine(home)
+    other = str(home / "b.py")
+    (home / "a.py").write_text("saved\n")
+    for text in ("sent_name = private(value)\nlast\n", "last\n"):
+        engine.see("a.py", text, lends=False)
+        engine.see("b.py", "")
+        assert engine.drafts("b.py", "sent_name =") == {}
+        assert engine.drafts("b.py", "las") == {}
+        assert engine.documents.texts(other, str(home)) == []
+        assert engine.documents.lost(str(home)) == []
+        assert engine.documents.overridden(other, str(home)) == (other,)
+    # It borrows as any other does.
+    engine.see("b.py", "buffer_name = unsaved(value)\n")
+    assert engine.drafts("a.py", "buffer_name =") == {Source.BUFFERS: " unsaved(val"}
+
+
+def test_what_is_not_lent_is_no_document_of_the_editors(home: Path) -> None:
+    """Though it has the path of one."""
+    engine = Engine(home)
+    path, other = str(home / "a.py"), str(home / "b.py")
+    engine.see("a.py", "lost_name = edited(value)\nbuffer_name = unsaved(value)\n")
+    engine.see("a.py", "buffer_name = unsaved(value)\n")
+    mine = engine.documents.get(path)
+    (home / ".codespec.toml").write_text('disabled_languages = ["sql"]\n')
+    sent = CompletionRequest("sent\n", path=path, workspace=str(home), lends=False)
+    names = [engine.documents.name_of(sent)]
+    for i in range(2 * MAX_PRIVATE):
+        request = replace(sent, prefix=f"{i} sent {i}\n" * 20)
+        names.append(engine.documents.name_of(request))
+        assert not engine.documents.why_excluded(request)
+        assert engine.documents.update(request, names[-1]) is not mine
+        assert engine.documents.name_of(request) == names[-1]
+        assert engine.documents.name_of(replace(request, path=other)) != names[-1]
+        assert engine.documents.name_of(replace(request, path="")) != names[-1]
+    assert path not in names
+    assert len(names) == len(set(names))
+    assert engine.documents.why_excluded(replace(sent, language_id="sql"))
+    assert engine.documents.get(path) is mine
+    assert engine.documents.texts(other, str(home)) == [(path, mine.text)]
+    assert engine.drafts("b.py", "lost_name =")[Source.EDITS] == " edited(valu"
+
+
+@pytest.mark.parametrize("end", ["stay", "close"])
+def test_a_document_that_came_to_hold_a_key_lends_none_of_its_edits(home: Path, end: str) -> None:
+    engine = Engine(home)
+    engine.see("b.py", "")
+    rest = "\n\n\nlast\n"
+    for text in ("lost_name = edited(value)\n" + rest, rest):
+        engine.see("a.py", text)
+    assert engine.drafts("b.py", "lost_name =") == {Source.EDITS: " edited(valu"}
+    engine.see("a.py", rest + KEY)
+    assert engine.documents.lost(str(home))
+    if end == "close":
+        (home / "a.py").write_text(rest + KEY)
+        assert engine.documents.close(str(home / "a.py"))
+    else:
+        assert engine.drafts("b.py", "lost_name =") == {}
+    assert engine.documents.lost(str(home)) == []
+
+
+def test_lines_of_a_key_are_lent_to_no_other(home: Path) -> None:
+    engine = Engine(home)
+    engine.see("a.py", KEY)
+    engine.see("a.py", KEY.replace("\n".join(KEY_LINES[1:4]), ""))
+    engine.see("b.py", "")
+    assert engine.drafts("b.py", KEY_LINES[2][:-4]) == {}
+    (home / "a.py").write_text("saved meanwhile")
+    engine.documents.close(str(home / "a.py"))
+    assert engine.documents.lost(str(home)) == []
+    assert engine.drafts("b.py", KEY_LINES[2][:-4]) == {}
+
+
+def test_open_documents_draft_for_one_another(home: Path) -> None:
+    engine = Engine(home)
+    (home / "a.py").write_text("old text on disk\n")
+    engine.see("a.py", "buffer_name = unsaved(value)\n")
+    engine.see("b.py", "")
+    assert engine.drafts("b.py", "buffer_name =") == {Source.BUFFERS: " unsaved(val"}
+    assert engine.drafts("a.py", "buffer_name =") == {}
+    engine.see("a.py", "other\n")
+    assert engine.drafts("b.py", "buffer_name =") == {Source.EDITS: " unsaved(val"}
+
+
+def test_buffers_override_their_files_for_every_document(home: Path) -> None:
+    engine = Engine(home)
+    for name in ("a.py", "b.py", "c.py"):
+        (home / name).write_text("stored\n")
+        engine.see(name, "buffer\n")
+    engine.see("other.py", "", workspace="")
+    engine.see("", "nameless\n")
+
+    def overridden(name: str) -> list[str]:
+        found = engine.documents.overridden(str(home / name), str(home))
+        return [Path(p).name for p in found]
+
+    assert overridden("b.py") == ["a.py", "b.py", "c.py"]
+    assert overridden("new.py") == ["a.py", "b.py", "c.py", "new.py"]
+    (home / "a.py").write_text("saved by somebody\n")
+    (home / "b.py").write_text("saved by somebody\n")
+    assert overridden("b.py") == ["b.py", "c.py"]
+
+
+def test_a_file_changed_on_disk_since_is_no_buffer(home: Path) -> None:
+    engine = Engine(home)
+    (home / "a.py").write_text("x")
+    engine.see("a.py", "buffer_name = unsaved(value)\n")
+    engine.see("b.py", "")
+    (home / "a.py").unlink()
+    assert engine.drafts("b.py", "buffer_name =") == {}
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_closed_buffer_counts_only_as_far_as_it_was_saved(home: Path, saved: bool) -> None:
+    engine = Engine(home)
+    (home / "a.py").write_text("stored_name = stored(value)\r\n")
+    for text in ("stored_name = stored(value)\n", "wholly_new = typed(value)\n", "last = 1\n"):
+        engine.see("a.py", text)
+    if saved:
+        (home / "a.py").write_text("last = 1\n")
+    engine.see("b.py", "")
+    path, workspace = str(home / "a.py"), str(home)
+    assert engine.drafts("b.py", "stored_name =") == {Source.EDITS: " stored(valu"}
+    assert bool(engine.drafts("b.py", "last =")) != saved  # a file that changed is no buffer
+    assert engine.documents.close(path) is not saved
+    assert path not in engine.documents.overridden(str(home / "b.py"), workspace)
+    assert engine.documents.texts(str(home / "b.py"), workspace) == []
+    assert engine.drafts("b.py", "last = ") == {}
+    assert engine.drafts("b.py", "wholly_new =") == {}
+    lost = engine.drafts("b.py", "stored_name =")
+    assert lost == ({Source.EDITS: " stored(valu"} if saved else {})
+    engine.documents.close(path)
+    engine.documents.close("never seen")
+    engine.see("a.py", "again = 1\n")
+    assert engine.drafts("b.py", "again") == {Source.BUFFERS: " = 1\n"}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_excluded_documents_lend_nothing(home: Path, when: str) -> None:
+    engine = Engine(home)
+    rules = home / ".gitignore"
+    if when == "before":
+        rules.write_text("a.py\n")
+    text = "buffer_name = unsaved(value)\nlast\n"
+    assert bool(engine.see("a.py", text)) == (when == "before")
+    engine.see("a.py", "last\n")
+    engine.see("b.py", "")
+    assert bool(engine.drafts("b.py", "buffer_name =")) == (when == "after")
+    rules.write_text("a.py\n\n")
+    assert engine.drafts("b.py", "buffer_name =") == {}
+    assert engine.see("a.py", text) == "ignored by .gitignore: a.py"
+    rules.unlink()
+    assert engine.drafts("b.py", "buffer_name =") == {}
+    assert engine.see("a.py", text) == ""
+
+
+def test_secrets_workspaces_and_nameless_documents_are_kept_apart(home: Path) -> None:
+    engine = Engine(home)
+    assert engine.see(".env", "SECRET_NAME = secret_value\n") != ""
+    engine.see("key.py", "SECRET_NAME = secret_value\ntoken = ghp_" + "x" * 36 + "\n")
+    engine.see("other.py", "SECRET_NAME = secret_value\n", workspace="")
+    engine.see("", "SECRET_NAME = secret_value\n")
+    engine.see("b.py", "")
+    assert engine.drafts("b.py", "SECRET_NAME =") == {}
+
+
+def test_only_so_many_documents_are_kept(home: Path) -> None:
+    engine = Engine(home)
+    for i in range(MAX_DOCUMENTS + 1):
+        engine.see(f"{i}.py", f"buffer_{i} = unsaved_{i}(value)\n")
+    assert engine.drafts("b.py", "buffer_0 = unsaved_0") == {}
+    assert Source.BUFFERS in engine.drafts("b.py", "buffer_1 = unsaved_1")
+
+
+def test_rules_for_open_files(home: Path) -> None:
+    rules = OpenFileRules()
+    workspace = str(home)
+
+    def why(path: str) -> str:
+        return rules.why_excluded(path, workspace)
+
+    assert why("") == ""
+    assert why(str(home / "new.py")) == ""
+    assert "secrets" in why(str(home / ".env"))
+    assert "secrets" in why(str(home / ".ssh" / "config"))
+    assert "secrets" in why("/elsewhere/.aws/config")
+    assert "never indexed" in why(str(home / "node_modules" / "a.js"))
+    assert why("/elsewhere/a.py") == ""
+    (home / "d").mkdir()
+    for _ in range(2):
+        (home / "d" / ".codespecignore").write_text("*.py\n")
+        assert "ignored" in why(str(home / "d" / "a.py"))
+        (home / "d" / ".codespecignore").unlink()
+        assert why(str(home / "d" / "a.py")) == ""
+    outside = home.parent / "repository"
+    (outside / ".git").mkdir(parents=True)
+    (outside / ".gitignore").write_text("out/\n")
+    assert "ignored" in why(str(outside / "out" / "a.py"))
+    assert why(str(outside / "a.py")) == ""
+
+
+def test_a_folder_is_looked_through_again_when_something_came_or_went(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = OpenFileRules()
+    folder = home / "d"
+    folder.mkdir()
+
+    def why() -> str:
+        time.sleep(0.02)  # times of files are no finer than that everywhere
+        return rules.why_excluded(str(folder / "a.py"), str(home))
+
+    assert why() == ""
+    monkeypatch.setattr(openfiles, "_FRESH_NS", 0)
+    for _ in range(2):
+        assert why() == why() == ""
+        (folder / ".codespecignore").write_text("*.py\n")
+        assert "ignored" in why()
+        (folder / ".codespecignore").write_text("*.pyc\n")
+        assert why() == ""
+        (folder / ".codespecignore").write_text("*.p?\n")
+        assert "ignored" in why()
+        (folder / ".codespecignore").unlink()
+
+
+def test_what_is_in_a_folder_that_changed_just_now_is_not_remembered(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two changes may come so close that the folder's time is the same."""
+    rules = OpenFileRules()
+    path, before = home / "a.py", os.stat(home)
+    assert rules.why_excluded(str(path), str(home)) == ""
+    (home / ".codespecignore").write_text("*.py\n")
+    true_stat = os.stat
+
+    def same_time(name: str) -> os.stat_result:
+        return before if name == str(home) else true_stat(name)
+
+    monkeypatch.setattr(os, "stat", same_time)
+    assert "ignored" in rules.why_excluded(str(path), str(home))
