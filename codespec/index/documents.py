@@ -98,12 +98,8 @@ class DocumentReader:
         def left_out(why_not: str) -> Document:
             return Document(FileEntry(path, s.size, s.mtime_ns, s.ctime_ns, "", why_not))
 
-        if why_not := parse.why_not_by_name(path):
+        if why_not := why_left_out(path, data):
             return left_out(why_not)
-        if is_binary(data):
-            return left_out("binary")
-        if what := secret_in(data):
-            return left_out(f"contains {what}")
         source = text.normalise(data.decode()).encode()
         key = _key(path, source)
         n_strikes = self._strikes.count(key)
@@ -130,6 +126,17 @@ class DocumentReader:
         if not any(len(d) for d in docs):
             return left_out(chosen.why_not or "empty")
         return Document(entry, docs, chosen.symbols, crashed)
+
+
+def why_left_out(path: str, data: bytes) -> str:
+    """Why a file is not indexed, as far as its name and bytes tell without a parse; "" where they
+    tell nothing against it."""
+    if why_not := parse.why_not_by_name(path):
+        return why_not
+    if is_binary(data):
+        return "binary"
+    what = secret_in(data)
+    return f"contains {what}" if what else ""
 
 
 def _result(item: Future[Document | None] | Document) -> Document | None:

@@ -20,11 +20,12 @@ from codespec.config import Settings, config_path, origins
 from codespec.daemon import control
 from codespec.errors import CodespecError
 from codespec.index import upkeep
-from codespec.index.ignore import IGNORE_FILES, secret_in
+from codespec.index.documents import why_left_out
+from codespec.index.ignore import IGNORE_FILES
 from codespec.index.openfiles import OpenFileRules
-from codespec.index.parse import select, why_not_by_name
+from codespec.index.parse import select
 from codespec.index.parsers import ParserDiedError, Parsers
-from codespec.index.scan import is_binary, read_file
+from codespec.index.scan import read_file
 from codespec.index.text import normalise
 
 _PATIENCE_S = 10
@@ -261,12 +262,8 @@ def _why_not_indexed(file: Path, workspace: Path, max_file_bytes: int) -> str:
     if loaded is None:
         return f"it cannot be read, or is larger than index.max_file_bytes = {max_file_bytes}"
     data, _ = loaded
-    if why_not := why_not_by_name(path):
+    if why_not := why_left_out(path, data):
         return why_not
-    if is_binary(data):
-        return "binary"
-    if what := secret_in(data):
-        return f"contains {what}"
     source = normalise(data.decode()).encode()
     try:
         with Parsers(1) as parsers:

@@ -101,8 +101,7 @@ class UnitStop:
     def _with_closing(self, text: str, newline: int, line: str) -> int | None:
         closing = _CLOSING.match(line)
         # What was missing may stand in the text; then this line closes what is around it.
-        is_closed = bool(scan(text[:newline], self._language).extra)
-        if not closing or is_closed or not self._shape.closes:
+        if not (closing and self._shape.closes) or scan(text[:newline], self._language).extra:
             return len(text[:newline].rstrip())
         end = newline + 1 + closing.end()
         return end if len(text) > end else None  # more of it may come
