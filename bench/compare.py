@@ -109,7 +109,7 @@ def print_differences(differences: Sequence[Difference]) -> None:
             style="bold" if d.certain else "",
         )
         last = d.of
-    out = Console()
+    out = Console(markup=False)
     out.print(table)
     if any(d.low is None for d in differences):
         out.print("Intervals need three runs a side: repeat with --output on the same file.")

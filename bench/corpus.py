@@ -54,7 +54,9 @@ def _walk(root: Path) -> Iterator[Path]:
     for folder, _, names in os.walk(root):
         for name in names:
             path = Path(folder, name)
-            if name.endswith(".py") and 0 < path.stat().st_size <= MAX_FILE_BYTES:
+            # Links may lead nowhere: editors make some like that beside files that they change.
+            is_source = name.endswith(".py") and path.is_file() and os.access(path, os.R_OK)
+            if is_source and 0 < path.stat().st_size <= MAX_FILE_BYTES:
                 yield path
 
 

@@ -82,4 +82,4 @@ def print_rows(rows: list[Row]) -> None:
     for i, n in enumerate(first["n"]):
         table.add_row(str(n), *(f"{row['ratio'][i]:.2f}" for row in rows))
     table.add_row("back to 1, ms more", *(f"{row['back_ms']:.3f}" for row in rows))
-    Console().print(table)
+    Console(markup=False).print(table)

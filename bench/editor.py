@@ -24,10 +24,12 @@ import psutil
 
 from codespec.config import cache_dir, load_settings
 from codespec.daemon import control, wire
+from codespec.errors import DaemonError
 from codespec.index.languages import language_of
 from codespec.requests import Completion
 
 TIMEOUT_S = 60.0
+_HINT = f"It was waited for {TIMEOUT_S:.0f} s. Try codespec doctor, or a smaller model."
 ENGINE_MS = re.compile(r"([\d.]+) ms in the engine, ([\d.]+) in the model")
 """What the trace of a reply says where the model was asked."""
 
@@ -136,7 +138,7 @@ class Editor:
     def wait(self, request: int) -> Reply:
         with self._news:
             if not self._news.wait_for(lambda: request in self._replies, TIMEOUT_S):
-                raise TimeoutError("the language server does not answer")
+                raise DaemonError("the language server does not answer", _HINT)
             return self._replies.pop(request)
 
     def reply_by(self, request: int, at: float) -> Reply | None:
@@ -185,7 +187,7 @@ class Editor:
     def wait_ready(self) -> None:
         with self._news:
             if not self._news.wait_for(lambda: self._status.startswith("ready"), TIMEOUT_S):
-                raise TimeoutError(f"the model is not ready: {self._status}")
+                raise DaemonError(f"the model is not ready: {self._status}", _HINT)
 
     def close(self) -> None:
         self._send("shutdown", None, request=True)

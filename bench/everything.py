@@ -1,12 +1,14 @@
 """`codespec bench all`: the benchmarks one after the other, each in a process of its own, in the
 time there is.
 
-A step whose results are in the file already is not done again, so that an interrupted run goes on.
+A step whose results are in the file already is not done again, so that an interrupted run goes on:
+those of the same arguments on the same machine, with the same codespec.
 """
 
 from __future__ import annotations
 
 import contextlib
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -20,7 +22,11 @@ from rich.console import Console
 from rich.table import Table
 
 from . import results
+from .machine import stamp
+from .peers.run import is_other
 from .results import Row
+
+INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +41,26 @@ class Step:
     only: tuple[str, str] | None = None
 
     def of(self, rows: Sequence[Row]) -> list[Row]:
-        """The step's own rows."""
+        """The step's own rows: of this repository and model, made here."""
         return [
             row
             for row in rows
             if row.get("bench") == self.bench
+            and row.get("arguments") == list(self.arguments)
+            and row.get("machine") == stamp()
             and (self.only is None or row.get(self.only[0]) == self.only[1])
         ]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """rows: of the step; why: there are none, in words."""
+    """rows: of the step; why: there are none, in words. before: they were in the file."""
 
     step: Step
     rows: list[Row]
     seconds: float = 0.0
     why: str = ""
+    before: bool = False
 
 
 def steps(repo: Path, model: Sequence[str], glob: str) -> list[Step]:
@@ -86,14 +95,19 @@ def run(
     progress: Callable[[Step, int], None] = lambda step, n: None,
 ) -> list[Outcome]:
     """Results are in `output` as soon as a step ends; one that takes longer than all may is ended.
-    progress: told each step before it begins, and how many were done before."""
+    Interrupted (Ctrl-C), it tells what it has. progress: told each step before it begins, and how
+    many were done before."""
     known = results.read(output) if output.exists() else []
     end_s = time.monotonic() + 60 * minutes
     outcomes: list[Outcome] = []
-    for n, step in enumerate(wanted):
-        progress(step, n)
-        rows = step.of(known)
-        outcomes.append(Outcome(step, rows) if rows else _run(step, output, end_s))
+    try:
+        for n, step in enumerate(wanted):
+            progress(step, n)
+            rows = step.of(known)
+            done = Outcome(step, rows, before=True) if rows else _run(step, output, end_s)
+            outcomes.append(done)
+    except KeyboardInterrupt:
+        outcomes += [Outcome(step, [], why=INTERRUPTED) for step in wanted[len(outcomes) :]]
     return outcomes
 
 
@@ -120,7 +134,7 @@ def _run(step: Step, output: Path, end_s: float) -> Outcome:
             said = [line.strip() for line in stderr.splitlines() if line.strip()]
             errors = [line for line in said if line.startswith("error:")]
             return Outcome(step, [], seconds, (errors or said or ["it failed"])[-1])
-        rows = results.read(file)
+        rows = [{**row, "arguments": list(step.arguments)} for row in results.read(file)]
     results.append(output, rows)
     return Outcome(step, rows, seconds)
 
@@ -139,12 +153,13 @@ def print_outcomes(outcomes: Sequence[Outcome], output: Path | None) -> None:
     table = Table("", "s", "", title="codespec bench all")
     for outcome in outcomes:
         said = headline(outcome.rows) if outcome.rows else f"left out: {outcome.why}"
-        seconds = f"{outcome.seconds:.0f}" if outcome.seconds else "before"
+        seconds = "before" if outcome.before else f"{outcome.seconds:.0f}"
         table.add_row(outcome.step.name, seconds, said)
-    out = Console()
+    out = Console(markup=False)
     out.print(table)
     if output is not None:
-        out.print(f"codespec bench report {output}", highlight=False)
+        said = f"codespec bench report {shlex.quote(str(output))}"
+        out.print(said, highlight=False, soft_wrap=True)
 
 
 def headline(rows: Sequence[Row]) -> str:
@@ -179,7 +194,7 @@ def _peers(rows: Sequence[Row], _: dict[str, Row]) -> str:
     said: list[str] = []
     for workload in ("edits", "fresh"):
         mine = {r["config"]: float(r["ratio_to_plain"]) for r in rows if r["workload"] == workload}
-        others = {c: v for c, v in mine.items() if not c.startswith(("codespec", "plain"))}
+        others = {c: v for c, v in mine.items() if is_other(c)}
         best = max(others, key=others.__getitem__, default="")
         beside = f" (best other, {best}: {others[best]:.2f})" if best else ""
         said.append(f"{workload} {mine.get('codespec', 0.0):.2f} times plain{beside}")

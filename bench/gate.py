@@ -31,7 +31,7 @@ class Regression:
 def gated(rows: Sequence[Row]) -> list[Row]:
     """What a baseline keeps of results: what was measured, and the figures of the gate."""
     return [
-        {k: row[k] for k in (*dict(identity(row)), *BETTER_IS_MORE, DRAFTED) if k in row}
+        {k: row[k] for k in (*dict(_key(row)), *BETTER_IS_MORE, DRAFTED) if k in row}
         for row in rows
         if any(k in row for k in BETTER_IS_MORE)
     ]
@@ -41,10 +41,10 @@ def regressions(
     baseline: Sequence[Row], results: Sequence[Row], tolerance: float
 ) -> list[Regression]:
     """Figures that are worse than the baseline's by more than the share `tolerance`."""
-    now = {identity(row): row for row in gated(results)}
+    now = {_key(row): row for row in gated(results)}
     out: list[Regression] = []
     for row in baseline:
-        key = identity(row)
+        key = _key(row)
         found = now.get(key, {})
         for figure, more in BETTER_IS_MORE.items():
             if figure not in row:
@@ -59,6 +59,11 @@ def regressions(
             if value > before * (1 + tolerance) and not gained:
                 out.append(Regression(_name(key), DRAFTED, before, value))
     return out
+
+
+def _key(row: Row) -> tuple[tuple[str, str], ...]:
+    """What was measured. A clone may have any name."""
+    return tuple(word for word in identity(row) if word[0] != "repository")
 
 
 def _name(key: tuple[tuple[str, str], ...]) -> str:

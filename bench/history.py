@@ -6,6 +6,7 @@ Only plumbing commands are used, so neither hooks nor filters of the repository 
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from pathlib import Path
 
 from codespec.errors import InputError
 
+_ENGLISH = {"LC_ALL": "C"}
+"""Of git: its messages are told apart."""
 MIN_LINES = 2
 MAX_HUNKS = 12
 
@@ -46,7 +49,7 @@ class Commit:
 
 
 class History:
-    """Reads a repository through `git`.
+    """Reads a repository through `git`; of a folder inside of one, what lies in that folder.
 
     Raises: InputError when `root` is no repository, or git is missing.
     """
@@ -58,7 +61,10 @@ class History:
             self._git("rev-parse", "--git-dir")
         except FileNotFoundError:
             raise InputError("git is not installed", "The replay reads a Git history.") from None
-        except subprocess.CalledProcessError:
+        except subprocess.CalledProcessError as e:
+            said = _said(e)
+            if "not a git repository" not in said:  # it may be somebody else's
+                raise InputError(f"{root}: {said}", f"Try: git -C {root} status.") from None
             raise InputError(
                 f"{root}: not a Git repository", "Give a clone with history."
             ) from None
@@ -66,25 +72,47 @@ class History:
     def commits(self, n: int, until: str = "HEAD") -> list[Commit]:
         """The last `n` commits with something to replay up to a revision, oldest first.
 
-        Raises: InputError for an unknown revision.
+        Raises: InputError for an unknown revision, and for a repository that git cannot read.
         """
         try:
             last = self._git("rev-parse", "--verify", "--quiet", f"{until}^{{commit}}").strip()
         except subprocess.CalledProcessError:
+            if until == "HEAD":
+                raise InputError(
+                    f"{self._root}: there is no commit in it yet", "Give a clone with history."
+                ) from None
             raise InputError(
                 f"{until}: no such commit in {self._root}", "A shallow clone lacks old commits."
             ) from None
-        found: list[Commit] = []
-        for line in self._lines("rev-list", "--no-merges", "--parents", last):
+        try:
+            return list(self._last(n, last))[::-1]
+        except subprocess.CalledProcessError as e:
+            raise InputError(f"{self._root}: {_said(e)}", "Is the clone complete?") from None
+
+    def nothing(self) -> InputError:
+        """Why there is nothing to replay."""
+        what = f'No commit adds two lines or more of code to files like "{self._glob}"'
+        if self._git("rev-parse", "--is-shallow-repository").strip() == "true":
+            hint = f"{what}, as far as this shallow clone goes: git fetch --unshallow."
+        else:
+            hint = f"{what}: say which with --paths."
+        return InputError(f"{self._root}: no edits to replay", hint)
+
+    def _last(self, n: int, last: str) -> Iterator[Commit]:
+        """From `last` backwards. Git looks for the files: where few commits touch any, asking each
+        takes minutes."""
+        asked = ("--no-merges", "--full-history", "--format=%H %P", last, "--", f"./{self._glob}")
+        n_found = 0
+        for line in self._lines("rev-list", *asked):
             sha, *parents = line.split()
-            if len(parents) != 1:
+            if sha == "commit" or len(parents) != 1:  # it says each twice
                 continue
             hunks = tuple(self._hunks(parents[0], sha))[:MAX_HUNKS]
             if hunks:
-                found.append(Commit(sha, self._tree(parents[0]), hunks))
-                if len(found) == n:
-                    break
-        return found[::-1]
+                yield Commit(sha, self._tree(parents[0]), hunks)
+                n_found += 1
+                if n_found == n:
+                    return
 
     def blob(self, sha: str) -> str:
         return self._git("cat-file", "blob", sha)
@@ -99,7 +127,8 @@ class History:
 
     def _hunks(self, parent: str, commit: str) -> Iterator[Hunk]:
         listed = self._git(
-            "diff-tree", "-r", "-z", "--raw", "--no-renames", "--diff-filter=AM", parent, commit
+            *("diff-tree", "-r", "-z", "--raw", "--relative", "--no-renames", "--diff-filter=AM"),
+            *(parent, commit),
         ).split("\0")
         for meta, path in zip(listed[::2], listed[1::2], strict=False):
             if not fnmatch(path, self._glob) or meta.split()[1] not in ("100644", "100755"):
@@ -107,20 +136,40 @@ class History:
             old_sha, new_sha = meta.split()[2:4]
             old = "" if set(old_sha) == {"0"} else self.blob(old_sha)
             new = self.blob(new_sha)
-            diff = self._git("diff-tree", "-p", "-U0", "--no-renames", parent, commit, "--", path)
+            # The name of a file, whatever is in it, is no pattern.
+            asked = ("diff-tree", "-p", "-U0", "--no-renames", parent, commit, "--", path)
+            diff = self._git("--literal-pathspecs", *asked)
             yield from hunks_of(path, old, new, diff)
 
     def _lines(self, *args: str) -> Iterator[str]:
         command = ["git", "-C", str(self._root), *args]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            command, stdout=pipe, stderr=pipe, env={**os.environ, **_ENGLISH}
+        ) as process:
             assert process.stdout is not None
-            yield from process.stdout
-            process.kill()
+            assert process.stderr is not None
+            try:
+                for line in process.stdout:
+                    yield line.decode()
+                said = process.stderr.read()
+                if process.wait():
+                    raise subprocess.CalledProcessError(process.returncode, command, stderr=said)
+            finally:
+                process.kill()  # it may look on for long
 
     def _git(self, *args: str) -> str:
         command = ["git", "-C", str(self._root), *args]
-        done = subprocess.run(command, capture_output=True, check=True)
+        done = subprocess.run(
+            command, capture_output=True, check=True, env={**os.environ, **_ENGLISH}
+        )
         return done.stdout.decode("utf-8", "replace")
+
+
+def _said(error: subprocess.CalledProcessError) -> str:
+    """What git says went wrong."""
+    lines = (error.stderr or b"").decode("utf-8", "replace").strip().splitlines()
+    return lines[0].removeprefix("fatal: ") if lines else f"git ended with {error.returncode}"
 
 
 _HEADER = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
@@ -128,8 +177,8 @@ _HEADER = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILIN
 
 def hunks_of(path: str, old: str, new: str, diff: str) -> Iterator[Hunk]:
     """The hunks of a `-U0` diff that add at least MIN_LINES lines."""
-    old_lines = old.splitlines(keepends=True)
-    new_lines = new.splitlines(keepends=True)
+    # As Git counts them: to Python a form feed ends a line, too.
+    old_lines, new_lines = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (old, new))
     for m in _HEADER.finditer(diff):
         old_start, new_start = int(m[1]), int(m[3])
         n_old, n_new = int(m[2] or 1), int(m[4] or 1)

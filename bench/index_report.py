@@ -38,7 +38,7 @@ _GOALS = (
 def print_rows(rows: list[Result]) -> None:
     """As tables, for people."""
     (result,) = rows
-    out = Console(highlight=False)
+    out = Console(highlight=False, markup=False)
     out.print(_goal_table("index", result, 1))
     if "scale" in result:
         out.print(_goal_table("scale test", result["scale"], 2))

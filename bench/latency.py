@@ -19,7 +19,6 @@ from rich.table import Table
 
 from codespec.engine.energy import EnergyMeter
 from codespec.engine.measures import measures
-from codespec.errors import InputError
 from codespec.requests import Completion
 
 from . import workspace
@@ -60,7 +59,7 @@ class Typing:
         history = History(self.repo, self.glob)
         commits = history.commits(self.n_commits)
         if not commits:
-            raise InputError(f"{self.repo}: no edits", f'No commit adds lines to "{self.glob}".')
+            raise history.nothing()
         warm: list[Row] = []
         starts: dict[str, list[float]] = {}
         for name, debounce_ms in EDITORS.items():
@@ -166,7 +165,7 @@ def _percentiles(name: str, values: Sequence[float]) -> Row:
 
 def print_rows(rows: Sequence[Row]) -> None:
     *warm, cold = rows
-    out = Console()
+    out = Console(markup=False)
     for row in warm:
         table = Table(
             "ms",

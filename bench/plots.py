@@ -31,6 +31,7 @@ _STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "text.color": _INK,
+    "text.parse_math": False,  # names of models may hold dollar signs
     "xtick.color": _INK,
     "ytick.color": _INK,
     "legend.frameon": False,

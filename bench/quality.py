@@ -90,9 +90,9 @@ def run(
     """(rows for each configuration, kind and language, and for all languages and kinds together;
     the answers that they count).
 
-    The workspace's index is built first; a place's own file never drafts from it. The first rows,
-    "truth", have no model: what post-processing leaves of the true text when a model writes it and
-    then the rest of the file.
+    The workspace's index is built first; a place's own file never drafts from it. No place knows
+    of the one before it. The first rows, "truth", have no model: what post-processing leaves of the
+    true text when a model writes it and then the rest of the file.
     """
     answers = [_said(place, place.truth + place.suffix[:MAX_GOING_ON]) for place in places]
     n_total, model = len(places) * len(configs), ""
@@ -100,8 +100,6 @@ def run(
         engine = LocalEngine(settings)
         _index({place.root for place in places}, engine, settings)
         for place in places:
-            for request in before(place):
-                engine.open(request)
             answers.append(_asked(name, place, engine, request_of(place, settings)))
             progress(len(answers) - len(places), n_total)
         model = engine.info.name
@@ -110,12 +108,17 @@ def run(
 
 
 def _asked(name: str, place: Place, engine: LocalEngine, request: CompletionRequest) -> Answer:
+    opened: dict[str, None] = {}
+    for earlier in before(place):
+        engine.open(earlier)
+        opened[earlier.path] = None
     completion = engine.complete(request)
     context = engine.context(request)
     tokens, _ = engine.decode(context, request.max_tokens, engine.chain(request.workspace, ()))
     said = engine.tokenizer.decode(tokens)
     # The model says by itself what was held back of the text before the cursor, or says no such.
     said = said[len(context.healed) :] if said.startswith(context.healed) else b""
+    _leave(engine, request, (*opened, *(snippet.path for snippet in context.snippets)))
     trace = completion.trace
     return Answer(
         name,
@@ -126,6 +129,17 @@ def _asked(name: str, place: Place, engine: LocalEngine, request: CompletionRequ
         trace.n_snippets,
         trace.ms,
     )
+
+
+def _leave(engine: LocalEngine, request: CompletionRequest, others: Sequence[str]) -> None:
+    """Empty the documents and close them unsaved, which leaves nothing of them. Else the next place
+    of this file were an edit of it: what is cut out there would count as deleted just now, and the
+    model would be shown it."""
+    for path in dict.fromkeys((*others, request.path)):
+        empty = CompletionRequest("", "", path=path, workspace=request.workspace)
+        # Of its own document, what was chosen for this line is chosen anew, too.
+        engine.context(empty) if path == request.path else engine.open(empty)
+        engine.closed(path)
 
 
 def rows_of(answers: Sequence[Answer], model: str) -> Iterator[dict[str, Any]]:

@@ -68,7 +68,7 @@ _COLUMNS = {
 
 
 def print_rows(rows: list[dict[str, Any]]) -> None:
-    out = Console()
+    out = Console(markup=False)
     for kind in (*KINDS, "all"):
         of_kind = [row for row in rows if row["kind"] == kind]
         if not of_kind:

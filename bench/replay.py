@@ -104,8 +104,8 @@ class _TextRows:
 class Tally(DraftChain):
     """A chain that keeps the widths of its passes."""
 
-    def begin(self, context: Context) -> None:
-        super().begin(context)
+    def begin(self, context: Context, interrupted: Callable[[], bool] = lambda: False) -> None:
+        super().begin(context, interrupted)
         self.widths: list[int] = []
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:

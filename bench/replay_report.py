@@ -16,6 +16,7 @@ from codespec.drafters.cost import CostCurve
 from codespec.errors import InputError
 from codespec.models.registry import target_path
 
+from .history import History
 from .replay import Replay
 from .replay_model import ModelReplay
 
@@ -68,9 +69,7 @@ def run(
         task = bar.add_task("replaying", total=None)
         replay.run(n_commits, lambda i, n: bar.update(task, completed=i, total=n), until)
     if not replay.n_hunks:
-        raise InputError(
-            f"{repo}: no edits to replay", f'No commit adds lines to files like "{glob}".'
-        )
+        raise History(repo, glob).nothing()
     return [{**row, "curve": curve, "n_hunks": replay.n_hunks} for row in replay.rows()]
 
 
@@ -84,9 +83,7 @@ def run_model(
             task = bar.add_task("replaying", total=None)
             replay.run(n_commits, lambda i, n: bar.update(task, completed=i, total=n), until)
         if not replay.n_hunks:
-            raise InputError(
-                f"{repo}: no edits to replay", f'No commit adds lines to files like "{glob}".'
-            )
+            raise History(repo, glob).nothing()
         return replay.rows()
     finally:
         replay.close()
@@ -120,7 +117,7 @@ def print_model_rows(rows: list[dict[str, Any]]) -> None:
             f"{row['predicted_speedup']:.2f}" if "predicted_speedup" in row else "",
             f"{row['share_of_ideal']:.0%}",
         )
-    Console().print(table)
+    Console(markup=False).print(table)
 
 
 def print_rows(rows: list[dict[str, Any]]) -> None:
@@ -140,7 +137,7 @@ def print_rows(rows: list[dict[str, Any]]) -> None:
             f"{row['share_of_ideal']:.0%}",
             f"{share:.0%}" if row["n_drafted"] else "",
         )
-    Console().print(table)
+    Console(markup=False).print(table)
     for row in rows:
         if "log_loss" in row:
             _print_calibration(row)
@@ -159,4 +156,4 @@ def _print_calibration(row: dict[str, Any]) -> None:
         points = "  ".join(f"{p:.2f} > {a:.2f}" for _, p, a in curve[::4])
         n = sum(count for count, _, _ in curve)
         table.add_row(source, str(n), f"{row['ece'][source]:.3f}", points)
-    Console().print(table)
+    Console(markup=False).print(table)

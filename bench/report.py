@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from codespec.errors import InputError
+
 from . import plots
 from .latency import WORDS as LATENCIES
 from .results import Row, figures, identity
@@ -41,7 +43,11 @@ th:first-child, td:first-child { text-align: left; white-space: nowrap; }
 
 def page(rows: Sequence[Row]) -> str:
     """The whole report: a section a benchmark, in the order of their first rows."""
-    parts = ["<h1>codespec: benchmark report</h1>", *_machines(rows)]
+    stamps = {str(row["machine"]): row["machine"] for row in rows if "machine" in row}
+    parts = ["<h1>codespec: benchmark report</h1>", *_machines(list(stamps.values()))]
+    if len(stamps) > 1:
+        numbers = {stamp: f"machine {n}" for n, stamp in enumerate(stamps, 1)}
+        rows = [{**row, "on": numbers.get(str(row.get("machine")), "no machine")} for row in rows]
     for bench in dict.fromkeys(str(row.get("bench", "")) for row in rows):
         mine = folded([row for row in rows if str(row.get("bench", "")) == bench])
         parts.append(f"<h2>{html.escape(bench)}</h2>")
@@ -74,18 +80,23 @@ def folded(rows: Sequence[Row]) -> list[Row]:
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
-    path.write_text(page(rows), "utf-8")
+    """Raises: InputError."""
+    try:
+        path.write_text(page(rows), "utf-8")
+    except OSError as e:
+        raise InputError(f"{path}: {e.strerror}", "Give a file that can be written.") from e
 
 
 def _figure(caption: str, plot: str) -> str:
     return f"<figure>{plot}<figcaption>{html.escape(caption)}</figcaption></figure>"
 
 
-def _machines(rows: Sequence[Row]) -> Iterable[str]:
-    stamps = {str(row["machine"]): row["machine"] for row in rows if "machine" in row}
-    for machine in stamps.values():
+def _machines(stamps: Sequence[Row]) -> Iterable[str]:
+    """Numbered where there are several; one of another commit counts as another."""
+    for n, machine in enumerate(stamps, 1):
         said = ", ".join(f"{key} {value}" for key, value in machine.items())
-        yield f'<p class="note">{html.escape(said)}</p>'
+        number = f"machine {n}: " if len(stamps) > 1 else ""
+        yield f'<p class="note">{html.escape(number + said)}</p>'
 
 
 def _table(rows: Sequence[Row]) -> str:
@@ -103,11 +114,31 @@ def _number(value: float | None) -> str:
 
 
 def _grouped(rows: Sequence[Row], group: str, value: str) -> dict[str, dict[str, float]]:
+    """Group -> configuration -> figure."""
     out: dict[str, dict[str, float]] = {}
-    for row in rows:
-        if value in row and "config" in row:
-            out.setdefault(str(row.get(group, "")), {})[str(row["config"])] = float(row[value])
+    chosen = [row for row in rows if value in row and "config" in row]
+    for name, row in _named(chosen, group, apart=("config",)):
+        out.setdefault(name, {})[str(row["config"])] = float(row[value])
     return out
+
+
+def _named(rows: Sequence[Row], *keys: str, apart: Sequence[str] = ()) -> Iterable[tuple[str, Row]]:
+    """Rows with a name of their words under `keys`, and of whatever else tells apart those that
+    would have one name and the same words under `apart`: repository, machine, model, ..."""
+    words = [dict(identity(row)) for row in rows]
+    alike: dict[str, dict[object, list[dict[str, str]]]] = {}
+    for of in words:
+        same = alike.setdefault(_name(of, *keys), {})
+        same.setdefault(tuple(of.get(key) for key in apart), []).append(of)
+    for of, row in zip(words, rows, strict=True):
+        name = _name(of, *keys)
+        differ = [
+            key
+            for key in of
+            if key not in _NO_NAMES
+            and any(len({o.get(key) for o in same}) > 1 for same in alike[name].values())
+        ]
+        yield ", ".join(filter(None, (name, _name(of, *differ)))), row
 
 
 def _speed(rows: Sequence[Row]) -> Plots:
@@ -135,8 +166,7 @@ def _acceptance(rows: Sequence[Row]) -> Plots:
     """by_source: source -> [accepted, drafted]; by_position: the same by place in the draft."""
     groups: dict[str, dict[str, float]] = {}
     series: dict[str, tuple[list[float], list[float]]] = {}
-    for row in rows:
-        name = _name(row, "config", "curve")
+    for name, row in _named(rows, "config", "curve"):
         sources: dict[str, Any] = row.get("by_source", {})
         shares = {source: a / n for source, (a, n) in sources.items() if n}
         if shares and row.get("config") not in _REFERENCES:
@@ -159,7 +189,7 @@ def _acceptance(rows: Sequence[Row]) -> Plots:
 
 def _curves(rows: Sequence[Row]) -> Plots:
     series = {
-        " ".join(text for key, text in identity(row) if key not in ("bench", "step", "backend")): (
+        " ".join(text for key, text in identity(row) if key not in _NO_NAMES): (
             row["n"],
             row["ratio"],
         )
@@ -172,16 +202,16 @@ def _curves(rows: Sequence[Row]) -> Plots:
 
 
 def _latency(rows: Sequence[Row]) -> Plots:
-    for row in rows:
+    for title, row in _named(rows, "config"):
         samples: dict[str, list[float]] = row.get("samples", {})
         if any(samples.values()):
             named = {LATENCIES.get(name, name): values for name, values in samples.items()}
-            yield f"Latency: {_name(row, 'config')}", plots.distribution(named, "ms")
+            yield f"Latency: {title}", plots.distribution(named, "ms")
 
 
 def _reliability(rows: Sequence[Row]) -> Plots:
     """reliability: source -> [[how many, predicted, accepted], ...]."""
-    for row in rows:
+    for name, row in _named(rows, "config", "curve"):
         found: dict[str, list[list[float]]] = row.get("reliability", {})
         series = {
             source: ([p[1] for p in points], [p[2] for p in points])
@@ -189,13 +219,14 @@ def _reliability(rows: Sequence[Row]) -> Plots:
             if (points := [p for p in all_points if p[0] >= _FEW])
         }
         if series:
-            name = _name(row, "config", "curve")
             plot = plots.lines(series, "predicted probability", "share accepted", diagonal=True)
             caption = f"Reliability of the calibration, {name}: on the diagonal is right"
             yield f"{caption}; points of fewer than {_FEW} tokens left out", plot
 
 
 _FEW = 10
+_NO_NAMES = frozenset({"bench", "step", "backend"})
+"""Words of rows that names of lines and bars do without."""
 
 
 def _name(row: Row, *keys: str) -> str:

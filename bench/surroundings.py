@@ -31,10 +31,12 @@ def before(place: Place) -> Iterator[CompletionRequest]:
 def _steps(root: Path, relative: str) -> tuple[tuple[str, str, str], ...]:
     """(path, text before the cursor, text after it)"""
     extension = Path(relative).suffix
-    commits = _git(root, "log", "--no-merges", f"-{MAX_COMMITS}", "--format=%H", "--", relative)
-    for commit in commits.split():
-        listed = _git(root, "diff-tree", "-r", "--no-commit-id", "--name-only", commit)
-        others = [p for p in listed.splitlines() if p != relative and p.endswith(extension)]
+    asked = ("rev-list", "--no-merges", f"-{MAX_COMMITS}", "HEAD", "--", relative)
+    for commit in _git(root, *asked).split():
+        # Of a folder inside of a repository, what lies in that folder, as it is named there.
+        asked = ("diff-tree", "-r", "-z", "--no-commit-id", "--name-only", "--relative", commit)
+        listed = _git(root, *asked).split("\0")
+        others = [p for p in listed if p and p != relative and p.endswith(extension)]
         steps = [step for path in others[:MAX_FILES] for step in _edits(root, commit, path)]
         if steps:
             return tuple(steps)
@@ -44,7 +46,7 @@ def _steps(root: Path, relative: str) -> tuple[tuple[str, str, str], ...]:
 def _edits(root: Path, commit: str, path: str) -> Iterator[tuple[str, str, str]]:
     if not (root / path).is_file():
         return
-    old, new = _git(root, "show", f"{commit}^:{path}"), _git(root, "show", f"{commit}:{path}")
+    old, new = (_git(root, "show", f"{at}:./{path}") for at in (f"{commit}^", commit))
     diff = _git(root, "diff-tree", "-p", "-U0", f"{commit}^", commit, "--", path)
     hunks = list(hunks_of(path, old, new, diff))[:MAX_HUNKS]
     for hunk in hunks:
@@ -53,8 +55,9 @@ def _edits(root: Path, commit: str, path: str) -> Iterator[tuple[str, str, str]]
 
 
 def _git(root: Path, *args: str) -> str:
-    """Plumbing only, and "" where it fails: no repository, no such version."""
-    command = ["git", "-C", str(root), *args]
+    """Plumbing only, names of files are no patterns, and "" where it fails: no repository, no such
+    version."""
+    command = ["git", "-C", str(root), "--literal-pathspecs", *args]
     try:
         return subprocess.run(command, capture_output=True, check=True).stdout.decode(
             "utf-8", "replace"

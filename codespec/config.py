@@ -100,6 +100,9 @@ class CompletionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     temperature: Annotated[float, _between(0, 100)] = 0.0
     n_prefix_tokens: _Count = 1024
     n_suffix_tokens: _Count = 256
+    """Most tokens of the file that the model is shown, before and after the cursor."""
+    max_read_ms: _Milliseconds = 1000.0
+    """A model that takes longer to read so many is shown fewer, a power of two times; 0: never."""
 
 
 Switch: TypeAlias = Literal["auto", "on", "off"]

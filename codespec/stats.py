@@ -18,14 +18,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from codespec.config import data_dir
-from codespec.errors import InputError
+from codespec.errors import CodespecError, InputError
 
 log = logging.getLogger(__name__)
 
@@ -138,13 +138,14 @@ class Stats:
     def habits(self) -> dict[tuple[str, str], tuple[float, float]]:
         """(language, kind of place) -> (shown, accepted) as written up to now; about a millisecond,
         on any thread."""
-        if not (self._path or default_path()).is_file():
-            return {}
         try:
-            with _open(self._path) as db:
+            path = self._path or default_path()
+            if not path.is_file():
+                return {}
+            with _open(path) as db:
                 rows = db.execute("SELECT language, kind, n_shown, n_accepted FROM habit")
                 return {(language, kind): (shown, taken) for language, kind, shown, taken in rows}
-        except (sqlite3.Error, OSError) as e:
+        except (sqlite3.Error, OSError, CodespecError) as e:
             log.warning("statistics were not read: %s", type(e).__name__)
             return {}
 
@@ -157,12 +158,14 @@ class Stats:
         try:
             with self._writing, _open(self._path) as db, db:
                 for statement, values in pending:
-                    db.execute(statement, values)
+                    # What no database can hold, half a character or a huge number, is lost alone.
+                    with suppress(UnicodeError, OverflowError):
+                        db.execute(statement, values)
                 db.execute(_HALVED, (MAX_HABIT,))
                 oldest = self._clock() - MAX_AGE_DAYS * _DAY_S
                 db.execute("DELETE FROM suggestion WHERE at < ?", (oldest,))
                 db.execute("DELETE FROM typed WHERE day < ?", (oldest // _DAY_S,))
-        except (sqlite3.Error, OSError, InputError) as e:
+        except (sqlite3.Error, OSError, CodespecError) as e:
             log.warning("statistics were not written: %s", type(e).__name__)
             with self._lock:  # until next time
                 self._pending = (pending + self._pending)[:MAX_PENDING]

@@ -16,7 +16,8 @@ SHA256 = hashlib.sha256(CONTENT).hexdigest()
 class Hub(ThreadingHTTPServer):
     """Serves one file as a hub does: /resolve/ redirects to /data/ and states the SHA-256.
 
-    cut: bytes after which a transfer breaks off. ranges: what was asked for, in order.
+    cut: bytes after which a transfer breaks off. ranges: what was asked for, in order. starts_at:
+    where a part begins, whatever was asked for. length: what it says of it, if not the truth.
     """
 
     daemon_threads = True
@@ -28,6 +29,8 @@ class Hub(ThreadingHTTPServer):
         self.cut: int | None = None
         self.stated: str | None = SHA256
         self.resumes = True
+        self.starts_at: int | None = None
+        self.length: str | None = None
         self.has_head = True
         self.ranges: list[str | None] = []
         self.methods: list[str] = []
@@ -74,12 +77,17 @@ class _Handler(BaseHTTPRequestHandler):
         hub = self.server
         wanted = self.headers.get("Range")
         hub.ranges.append(wanted)
-        body, status = hub.content, 200
+        body, status, extent = hub.content, 200, ""
         if wanted and hub.resumes and self.headers.get("If-Range") == hub.etag:
             start = int(wanted.removeprefix("bytes=").removesuffix("-"))
+            start = start if hub.starts_at is None else hub.starts_at
             body, status = body[start:], 206 if start < len(body) else 416
+            span = f"{start}-{len(hub.content) - 1}" if body else "*"
+            extent = f"bytes {span}/{len(hub.content)}"
         self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
+        if status != 200:
+            self.send_header("Content-Range", extent)
+        self.send_header("Content-Length", hub.length or str(len(body)))
         if hub.etag:
             self.send_header("ETag", hub.etag)
         self.end_headers()

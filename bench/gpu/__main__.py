@@ -244,7 +244,7 @@ def main(
     else:
         plan = Plan(wanted, CONTEXTS, commits, folder, repositories, places)
     done = {str(row.get("step")) for row in results.read(output)} if output.exists() else set()
-    started = time.monotonic()
+    started, failed = time.monotonic(), list[str]()
     for name, step in plan.steps().items():
         if name in done or (only and not name.startswith(only)):
             continue
@@ -254,9 +254,14 @@ def main(
         out.print(name)
         try:
             rows = [{"step": name, **row} for row in step()]
-        except CodespecError as e:
-            raise click.ClickException(f"{name}: {e}") from e
+        except (CodespecError, click.ClickException) as e:
+            # It would fail the next time, too, and nothing after it were ever measured.
+            out.print(f"{name}: {e}", markup=False)
+            failed.append(name)
+            continue
         results.append(output, results.stamped("gpu", rows))
+    if failed:
+        raise click.ClickException(f"all done but {', '.join(failed)}: {output}")
     out.print(f"all done: {output}")
 
 

@@ -13,7 +13,7 @@ from .run import PLAIN, Missing, is_other
 
 
 def print_rows(rows: Sequence[Row]) -> None:
-    out = Console()
+    out = Console(markup=False)
     for workload in dict.fromkeys(str(row["workload"]) for row in rows):
         mine = [row for row in rows if row["workload"] == workload]
         table = Table(
@@ -44,15 +44,18 @@ def print_rows(rows: Sequence[Row]) -> None:
 
 
 def _print_best(out: Console, rows: Sequence[Row]) -> None:
-    best = max(
-        (row for row in rows if is_other(str(row["config"]))),
-        key=lambda row: float(row["tok_per_s"]),
-        default=None,
-    )
-    if best is None:
-        return
     for row in rows:
-        if "ratio_to_best_other" in row and row["config"] != PLAIN:
+        # Of those that answered as many requests, as the ratio is.
+        best = max(
+            (
+                other
+                for other in rows
+                if is_other(str(other["config"])) and other["n_requests"] == row["n_requests"]
+            ),
+            key=lambda other: float(other["tok_per_s"]),
+            default=None,
+        )
+        if "ratio_to_best_other" in row and row["config"] != PLAIN and best is not None:
             out.print(
                 f"{row['config']}: {row['ratio_to_best_other']:.2f} times {best['config']}, the "
                 f"fastest other (95 %: {row['ratio_to_best_other_low']:.2f} to "

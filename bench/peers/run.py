@@ -16,10 +16,11 @@ import psutil
 
 from codespec.config import Settings
 from codespec.engine.local import LocalEngine
-from codespec.errors import InputError, ModelError
+from codespec.errors import ModelError
 from codespec.models.registry import draft_path, target_path
 from codespec.requests import CompletionRequest
 
+from ..history import History
 from ..predicted import PassCosts, PassTimer, Run, own_ms
 from ..replay import Tree
 from ..results import Row
@@ -113,7 +114,7 @@ class Comparison:
                 places(self.repo, engine.tokenizer, self.n_commits, self.glob, self.n_places)
             )
             if not wanted:
-                raise InputError(f"{self.repo}: no edits", f'No commit adds to "{self.glob}".')
+                raise History(self.repo, self.glob).nothing()
             tallies: dict[tuple[str, str], Tally] = {}
             # Nobody's first request counts: pages are touched, kernels chosen, clocks raised.
             for peer in list(started):
@@ -251,6 +252,7 @@ class Comparison:
                 engine.n_threads,
                 engine.info.n_ctx,
                 chosen.n_gpu_layers if engine.info.backend != "cpu" else 0,
+                engine.info.eog,
             )
         library = huggingface.Library(target_path(chosen), draft, engine.n_threads)
         ways = dict(huggingface.DEFAULTS)

@@ -14,7 +14,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +85,11 @@ class Server:
         n_threads: int,
         n_ctx: int,
         n_gpu_layers: int = 0,
+        eog: Collection[int] = (),
     ) -> None:
+        """eog: tokens that end a text. The server tells of them, others do not."""
         self.config = config
+        self._eog = eog
         self._binary = binary
         needs_draft = "draft-simple" in options
         self._options = [
@@ -144,7 +147,8 @@ class Server:
         timings = answer["timings"]
         n_drafted = int(timings.get("draft_n", 0))
         n_accepted = int(timings.get("draft_n_accepted", 0))
-        tokens = [int(t) for t in answer["tokens"]]
+        said = [int(t) for t in answer["tokens"]]
+        tokens = said[: next((i for i, t in enumerate(said) if t in self._eog), len(said))]
         n = int(timings["predicted_n"])
         return Decoded(
             tokens, float(timings["predicted_ms"]), max(n - 1, 0), n - n_accepted, n_drafted,

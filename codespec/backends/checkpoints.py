@@ -55,6 +55,11 @@ class Checkpoints:
     def n_bytes(self) -> int:
         return sum(c.n_bytes for c in (*self._kept, *self._held))
 
+    @property
+    def room(self) -> int:
+        """Bytes of the largest state that `add` would keep."""
+        return self._max_bytes - sum(c.n_bytes for c in self._held)
+
     def find(self, tokens: Tokens) -> tuple[int, Checkpoint | None]:
         """(how many of `tokens` it saves, the state that saves most), (0, None) without any."""
         n_best, best = 0, None
@@ -78,7 +83,7 @@ class Checkpoints:
         budget."""
         added = Checkpoint(tokens.copy(), state)
         self._kept = [c for c in self._kept if not self._is_superfluous(c.tokens, tokens)]
-        if added.n_bytes + sum(c.n_bytes for c in self._held) <= self._max_bytes:
+        if added.n_bytes <= self.room:
             self._kept.append(added)
             self._make_room()
 

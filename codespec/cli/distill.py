@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -27,6 +28,8 @@ from codespec.processes import NICENESS, module_command
 if TYPE_CHECKING:
     from codespec.train.distill.job import Job, Report
     from codespec.train.distill.plan import Plan
+
+LINE_EVERY_S = 30.0  # a line's interval where no terminal shows the bar
 
 
 @click.command()
@@ -141,11 +144,20 @@ def _run(job: Job, plan: Plan, as_json: bool) -> None:
         os.nice(NICENESS)
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[detail]}")
     console = Console(stderr=True)
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+    is_seen = console.is_terminal
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console, transient=True, disable=not is_seen
+    ) as bar:
         task = bar.add_task("reading", total=1.0, detail="")
+        told: tuple[str, float] = "", 0.0
 
         def show(report: Report) -> None:
+            nonlocal told
             bar.update(task, description=report.stage, completed=report.share, detail=report.detail)
+            now = time.monotonic()
+            if not is_seen and (report.stage != told[0] or now - told[1] > LINE_EVERY_S):
+                told = report.stage, now
+                click.echo(_in_words(report), err=True)
 
         try:
             with _stopped_by_signals(job):
@@ -179,6 +191,7 @@ def _stopped_by_signals(job: Job) -> Generator[None, None, None]:
 def _start(job: Job, as_json: bool) -> None:
     """The same command in a process of its own, which outlives this one."""
     job.work.mkdir(parents=True, exist_ok=True)
+    job.check_idle()
     arguments = [argument for argument in sys.argv[1:] if argument != "--background"]
     log = job.work / "log.txt"
     with log.open("ab") as output:
@@ -190,6 +203,7 @@ def _start(job: Job, as_json: bool) -> None:
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
+    job.begun_by(child.pid)
     if as_json:
         print_json({"pid": child.pid, "log": str(log)})
     else:
@@ -203,7 +217,11 @@ def _show(report: Report | None, as_json: bool) -> None:
     elif report is None:
         click.echo("nothing was distilled for this target and workspace")
     else:
-        click.echo(f"{report.stage}  {report.share:.0%}  {report.detail}".rstrip())
+        click.echo(_in_words(report))
+
+
+def _in_words(report: Report) -> str:
+    return f"{report.stage}  {report.share:.0%}  {report.detail}".rstrip()
 
 
 def _print(record: DraftRecord) -> None:

@@ -59,9 +59,10 @@ def command(
             if not damaged or no_repair:
                 sys.exit(int(damaged))
         sys.exit(index_jobs.supervise(quiet))
-    if job == "watch":
-        index_jobs.watch(root, settings, quiet, as_json, progress)
-        return
-    report = index_jobs.build(root, settings, quiet or as_json)
+    with index_jobs.ending_in_order():
+        if job == "watch":
+            index_jobs.watch(root, settings, quiet, as_json, progress)
+            return
+        report = index_jobs.build(root, settings, quiet or as_json)
     if job is None and (as_json or not quiet):
         index_reports.print_report(root, report, as_json)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import click
@@ -31,6 +32,7 @@ PROGRESS_S = 0.5
 """A build that takes longer says how far it is."""
 # Each file that crashes the tokenizer costs two runs, and is left out afterwards.
 _MAX_CRASHES = 50
+_PATIENCE_S = 5.0
 _WINDOWS_CRASH = 0xC0000000  # exit codes from here on are exceptions of native code
 
 
@@ -40,7 +42,8 @@ def supervise(quiet: bool) -> int:
     command = module_command("codespec", *sys.argv[1:], "--in-process")
     code = 0
     for _ in range(_MAX_CRASHES):
-        code = subprocess.run(command, check=False).returncode
+        with ending_in_order():
+            code = _run(command)
         crashed = code < 0 or code >= _WINDOWS_CRASH
         if not crashed or -code in (signal.SIGINT, signal.SIGTERM):
             return abs(code)
@@ -48,6 +51,35 @@ def supervise(quiet: bool) -> int:
             click.echo("a file crashed the indexer; going on with care", err=True)
     click.echo(f"gave up after {_MAX_CRASHES} crashes; the same command goes on", err=True)
     return 1
+
+
+def _run(command: list[str]) -> int:
+    """The child does not outlive us. It gets time to end: of a file that it has in work when it is
+    killed the next one believes that it is to blame."""
+    with subprocess.Popen(command) as child:
+        try:
+            return child.wait()
+        except SystemExit:
+            child.terminate()  # of an interrupt the whole group is told
+            raise
+        finally:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_PATIENCE_S)
+            child.kill()
+
+
+@contextlib.contextmanager
+def ending_in_order() -> Generator[None, None, None]:
+    """A request to end is an exception, as an interrupt is one."""
+
+    def end(number: int, _: object) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _encoder(settings: Settings) -> WordEncoder:

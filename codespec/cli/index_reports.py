@@ -14,6 +14,7 @@ from codespec.errors import IndexCorruptError
 from codespec.index import check, upkeep
 from codespec.index.build import BuildReport
 from codespec.index.reader import Definition, WorkspaceIndex
+from codespec.index.scan import MAX_FILES
 from codespec.index.store import MANIFEST, Store, index_folders, read_manifest
 
 
@@ -23,12 +24,14 @@ def print_report(path: Path, report: BuildReport, as_json: bool) -> None:
         return
     size = report.n_index_bytes / max(report.n_tokens, 1)
     click.echo(
-        f"{path}: {report.n_files} files, {report.n_tokens:,} tokens, "
+        f"{path}: {_counted(report.n_files, 'file', 'files')}, {report.n_tokens:,} tokens, "
         f"{report.n_index_bytes / 1e6:.1f} MB ({size:.1f} bytes a token), {report.seconds:.2f} s"
     )
     click.echo(f"  {report.n_tokenised} files read anew, {report.n_excluded} excluded by rules")
     for reason, n in report.why_not.most_common():
         click.echo(f"  {n} left out: {reason}")
+    if report.truncated:
+        click.echo(f"  stopped after {MAX_FILES:,} files: leave some out in .codespecignore")
     for crashed in report.crashed:
         click.echo(f"  read as plain text, since the parser crashed: {crashed}")
 
@@ -77,7 +80,7 @@ def print_pruned(max_bytes: int, as_json: bool) -> None:
     for s in removed:
         why = s.problem or "least recently used"
         click.echo(f"removed {s.root or s.folder}: {s.n_bytes / 1e6:.1f} MB, {why}")
-    click.echo(f"{len(removed)} indexes removed")
+    click.echo(f"{_counted(len(removed), 'index', 'indexes')} removed")
 
 
 def verify(path: Path, repair: bool, as_json: bool) -> bool:

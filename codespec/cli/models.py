@@ -127,8 +127,8 @@ def add(source: str, sha256: str | None, as_json: bool) -> None:
             facts |= {"sha256": digest, "verified": True}
     elif entry is not None or "://" in source:
         url = download.hub_url(entry.repo, entry.file) if entry else source
-        fetched = _fetch(url, sha256)
-        load_model(fetched.path, vocab_only=True).close()
+        library.name_for(library.folder() / download.file_name(url), url)  # before it is fetched
+        fetched = _fetch(url, sha256, lambda part: load_model(part, vocab_only=True).close())
         name = library.add(fetched.path, url, fetched.sha256)
         facts = {
             "name": name,
@@ -151,7 +151,7 @@ def add(source: str, sha256: str | None, as_json: bool) -> None:
     click.echo(f"use it: codespec models default {name}")
 
 
-def _fetch(url: str, sha256: str | None) -> download.Fetched:
+def _fetch(url: str, sha256: str | None, check: download.Check) -> download.Fetched:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -167,7 +167,7 @@ def _fetch(url: str, sha256: str | None) -> download.Fetched:
         def on_progress(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total or None)
 
-        return download.fetch(url, library.folder(), sha256, on_progress)
+        return download.fetch(url, library.folder(), sha256, on_progress, check)
 
 
 @command.command()

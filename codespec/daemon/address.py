@@ -134,6 +134,7 @@ def _identity(settings: Settings) -> str:
         settings.index.exclude,
         settings.completion.n_prefix_tokens,
         settings.completion.n_suffix_tokens,
+        settings.completion.max_read_ms,
     )
     return _digest(msgspec.json.encode(parts), 12)
 

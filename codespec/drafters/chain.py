@@ -19,7 +19,16 @@ from typing import Any, Protocol, TypeGuard, TypeVar
 from codespec.drafters.cost import FLAT, CostCurve, best_width
 from codespec.drafters.worth import Worth
 from codespec.tree import limit_leaves, path_probs, prefix
-from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Drafter, Tokens, Verdict
+from codespec.types import (
+    NO_DRAFT,
+    NO_TOKENS,
+    CancelledError,
+    Context,
+    Draft,
+    Drafter,
+    Tokens,
+    Verdict,
+)
 from codespec.verify import wellformed
 
 log = logging.getLogger(__name__)
@@ -66,6 +75,15 @@ class JudgingDrafter(CostlyDrafter, Protocol):
         ...
 
 
+class ReadingDrafter(Drafter, Protocol):
+    """A `Drafter` that may have to read a prompt, which takes as long as many passes.
+
+    interrupted: whether to leave off and raise CancelledError; what was read by then is kept.
+    """
+
+    interrupted: Callable[[], bool]
+
+
 class DraftChain:
     """`Drafter` over its members.
 
@@ -90,18 +108,25 @@ class DraftChain:
         self._curve = curve
         self._worth = worth
         self._context: Context | None = None
+        self._interrupted: Callable[[], bool] = lambda: False
         self._waiting: list[Drafter] = []  # members that have not begun
         self._begin_ms = 0.0  # what that took, until it is part of an asking
         self._took_ms: float | None = None  # to ask for the last draft; None: nobody was asked
         self._active: list[Drafter] = []
         self._proposed: dict[int, Draft] = {}
 
-    def begin(self, context: Context) -> None:
+    def begin(self, context: Context, interrupted: Callable[[], bool] = lambda: False) -> None:
         """The members begin when they are first asked, if that is not before the first pass: to
-        look for what they may draft from takes as long as some askings."""
+        look for what they may draft from takes as long as some askings. `propose` raises
+        CancelledError where `interrupted` turns true while a member reads."""
+        self._interrupted = interrupted
+        for drafter in self.drafters:
+            if _is_reading(drafter):
+                drafter.interrupted = interrupted
         self._active = list(self.drafters)
         self._waiting = list(self.drafters)
         self._proposed = {}
+        self._took_ms = None  # of what others drafted since, if the request was left off
         self._context = context
         if self._worth is None or self._worth.is_asking:
             start = time.perf_counter()
@@ -229,7 +254,9 @@ class DraftChain:
     def _guarded(self, drafter: Drafter, call: Callable[..., T], *args: Any) -> T | None:
         try:
             return call(*args)
-        except Exception:
+        except Exception as e:
+            if isinstance(e, CancelledError) and self._interrupted():
+                raise
             # Not `exception`: a traceback may carry source text in its values.
             log.warning("the drafter %s failed and is left out of this request", drafter.name)
             if drafter in self._active:
@@ -243,6 +270,10 @@ def _is_costly(drafter: Drafter) -> TypeGuard[CostlyDrafter]:
 
 def _is_judging(drafter: Drafter) -> TypeGuard[JudgingDrafter]:
     return hasattr(drafter, "judge")
+
+
+def _is_reading(drafter: Drafter) -> TypeGuard[ReadingDrafter]:
+    return hasattr(drafter, "interrupted")
 
 
 def _is_extending(drafter: Drafter) -> TypeGuard[ExtendingDrafter]:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 N_TABLE = 128
 """Costs of passes of up to this many tokens are a table look-up."""
+_WIDE = 32
 
 # How fast a pass moves the curve. Speed is common to all widths (a busy neighbour, a slow clock)
 # and changes fast; shape is the machine's and the model's, and changes slowly if at all.
@@ -65,7 +66,8 @@ class CostCurve:
         *,
         is_prior: bool = False,
     ) -> None:
-        if not points or min(points) < 1 or min(points.values()) <= 0 or back_ms < 0:
+        is_sound = all(0 < ms < math.inf for ms in points.values()) and 0 <= back_ms < math.inf
+        if not points or min(points) < 1 or not is_sound:
             raise ValueError("a cost curve needs points (n >= 1, ms > 0) and back_ms >= 0")
         self._state = _State(points, n_context, slope or ContextSlope(), back_ms, is_prior)
 
@@ -122,6 +124,11 @@ class CostCurve:
         """Cost of a pass as measured, whatever the load is now: the yardstick for load."""
         return self._state.quiet_ms(n)
 
+    @property
+    def token_ms(self) -> float:
+        """What one token more costs in a wide pass, as measured: a token of a prompt."""
+        return (self.quiet_ms(_WIDE) - self.quiet_ms(_WIDE // 2)) / (_WIDE - _WIDE // 2)
+
     def set_context(self, n_context: int) -> None:
         """Passes from now on follow about this many tokens."""
         self._state.set_context(n_context)
@@ -129,7 +136,7 @@ class CostCurve:
     def observe(self, n: int, ms: float) -> None:
         """The next real pass, over `n` tokens, took `ms`. One over one token that follows a wider
         one teaches nothing."""
-        if n >= 1 and ms > 0:
+        if n >= 1 and 0 < ms < math.inf:
             self._state.observe(n, ms)
 
     def become(self, other: CostCurve) -> None:
@@ -192,7 +199,10 @@ class _State:
     def quiet_ms(self, n: int) -> float:
         if self._is_stale:
             self._refresh()
-        return self._quiet[min(n, N_TABLE) - 1]
+        quiet = self._quiet
+        if n <= N_TABLE:
+            return quiet[n - 1]
+        return quiet[-1] + (n - N_TABLE) * (quiet[-1] - quiet[-2])  # the rest of a prompt
 
     def observe(self, n: int, ms: float) -> None:
         n_before, self._n_before = self._n_before, n

@@ -27,6 +27,7 @@ from codespec.tree import prefix
 from codespec.types import (
     NO_DRAFT,
     NO_TOKENS,
+    CancelledError,
     Context,
     Draft,
     Logits,
@@ -88,6 +89,8 @@ class ModelDrafter:
         self._own_curve = own_curve
         self._on_pass = on_pass
         self._clock = clock
+        self.interrupted: Callable[[], bool] = lambda: False
+        """Asked while a prompt is read; once it is true, CancelledError is raised."""
         self._confidence = Confidence()
         self._rate = _START_RATE
         self._n_idle = 0
@@ -131,10 +134,8 @@ class ModelDrafter:
         tokens = np.concatenate([self._context.prompt, emitted])
         if len(tokens) + n_max >= self._model.info.n_ctx:
             return NO_DRAFT
-        self._model.prefill(tokens, lambda: False)
-        self._read, self._n_known = tokens, len(tokens)
+        tail = self._catch_up(tokens)
         start = self._clock()
-        tail = tokens[self._model.n_cached :]
         if self._sampler.greedy:
             draft = self._greedy(tail, emitted.tolist(), width, n_max)
         else:
@@ -168,9 +169,7 @@ class ModelDrafter:
         costs, own_gain = self._curve.first(n_max + 1), (own_rate - rate) * own_ms
         if cost_ms > worth_of_asking(expected, costs, rate, own_gain):
             return None
-        self._model.prefill(tokens, lambda: False)
-        self._read, self._n_known = tokens, len(tokens)
-        rows = self._decode(tokens[self._model.n_cached :], prefix(seen, len(expected)))
+        rows = self._decode(self._catch_up(tokens), prefix(seen, len(expected)))
         chain = seen.tokens.tolist()[: len(expected)]
         margins = [margin(rows.row(i), token) for i, token in enumerate(chain)]
         self._judged = list(zip(chain, expected, margins, strict=True))
@@ -323,6 +322,16 @@ class ModelDrafter:
 
     def _pass(self, tail: Tokens) -> Logits:
         return self._decode(tail, NO_DRAFT).row(0)
+
+    def _catch_up(self, tokens: Tokens) -> Tokens:
+        """Read these but the last few, which are returned. Raises: CancelledError."""
+        try:
+            self._model.prefill(tokens, self.interrupted)
+        except CancelledError:
+            self._read = tokens[: self._model.n_cached]
+            raise
+        self._read, self._n_known = tokens, len(tokens)
+        return tokens[self._model.n_cached :]
 
     def _decode(self, tail: Tokens, chain: Draft) -> LogitsRows:
         start = self._clock()

@@ -57,8 +57,9 @@ class Worth:
         """What came of an asking: time saved against plain decoding, or lost on a wider pass."""
         plain_ms = self._curve.pass_ms(1)
         gain_ms = (1 + n_accepted) * plain_ms - self._curve.pass_ms(1 + n_drafted)
-        if self._n_asked:
-            took_ms = min(took_ms, _OUTLIER * self._cost_ms)
+        # The very first one opens an index, which may take as long as hundreds of passes.
+        usual_ms = self._cost_ms if self._n_asked else plain_ms
+        took_ms = min(took_ms, _OUTLIER * usual_ms)
         # A mean at first, so that the first asking does not count for more than others.
         self._n_asked += 1
         weight = max(_WEIGHT, 1.0 / self._n_asked)

@@ -23,6 +23,7 @@ from codespec.types import (
     Context,
     Draft,
     Finish,
+    LogitsRows,
     Source,
     SourceStats,
     TargetModel,
@@ -109,7 +110,7 @@ class Completer:
         target, chain, clock = self._target, self._chain, self._clock
         trace = Trace() if trace is None else trace
         started = clock()
-        n_prompt, n_ctx, eog = len(context.prompt), target.info.n_ctx, target.info.eog
+        n_prompt, n_ctx = len(context.prompt), target.info.n_ctx
         committed = _Tokens(context.prompt, max(0, n_ctx - n_prompt) + 1)
         emitted: list[int] = []
         counts: dict[int, list[int]] = {}
@@ -146,8 +147,7 @@ class Completer:
                     yield
                     is_ready, n_start = False, -1
                     continue
-                verdict = accept(draft, rows, sampler, emitted, eog)
-                target.keep(verdict.path)
+                verdict = self._verified(draft, rows, sampler, emitted)
                 t2 = clock()
                 if not trace.n_target_passes:
                     trace.first_token_ms = (t2 - started) * 1e3
@@ -182,13 +182,26 @@ class Completer:
         trace: Trace,
     ) -> None:
         """Begin, or go on after others were at work."""
-        self._chain.begin(context)
+        self._chain.begin(context, interrupted)
         if emitted:
             said = Verdict(tuple(emitted), ())
             self._chain.observe(committed.since(len(context.prompt)), NO_DRAFT, said)
         n_cached = self._target.prefill(committed.since(0), interrupted)
         if not emitted:
             trace.n_prompt_cached = n_cached
+
+    def _verified(
+        self, draft: Draft, rows: LogitsRows, sampler: Sampler, emitted: list[int]
+    ) -> Verdict:
+        """What is kept of a draft, the cache included: nothing where that cannot be told, as the
+        next request has to find committed tokens alone."""
+        path: Sequence[int] = ()
+        try:
+            verdict = accept(draft, rows, sampler, emitted, self._target.info.eog)
+            path = verdict.path
+        finally:
+            self._target.keep(path)
+        return verdict
 
     def _append(
         self, emitted: list[int], verdict: Verdict, limits: Limits, stop: Stop

@@ -63,7 +63,7 @@ def _packages(powercap: Path) -> list[_Package]:
     """One for each processor; the zones inside them are counted with them."""
     found: list[_Package] = []
     for zone in sorted(powercap.glob("intel-rapl:*")):
-        if zone.name.count(":") != 1:
+        if zone.name.count(":") != 1 or _is_of_all(zone):
             continue
         try:
             package = _Package(zone / "energy_uj", int((zone / "max_energy_range_uj").read_text()))
@@ -72,6 +72,15 @@ def _packages(powercap: Path) -> list[_Package]:
             continue
         found.append(package)
     return found
+
+
+def _is_of_all(zone: Path) -> bool:
+    """Whether it counts the whole machine, as many laptops do beside their processor: it would be
+    counted twice."""
+    try:
+        return (zone / "name").read_text().strip() == "psys"
+    except OSError:
+        return False
 
 
 class _Gpus:

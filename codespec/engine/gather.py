@@ -67,12 +67,14 @@ class Gatherer:
         self._pages: OrderedDict[str, _Page] = OrderedDict()
         self._windows: OrderedDict[str, tuple[str, list[_Window]]] = OrderedDict()
 
-    def snippets(self, request: CompletionRequest, name: str = "") -> tuple[Snippet, ...]:
-        """For this request; those of the one before while the cursor stays in its line. What the
-        client knows of other documents takes the place of what is known here. name: what the
-        document is known by, where that is not its path."""
+    def snippets(
+        self, request: CompletionRequest, n_most: int, name: str = ""
+    ) -> tuple[Snippet, ...]:
+        """Of `n_most` tokens, for this request; those of the one before while the cursor stays in
+        its line. What the client knows of other documents takes the place of what is known here.
+        name: what the document is known by, where that is not its path."""
         if request.extra:
-            return self._given(request) if self._is_on(self._settings.buffers) else ()
+            return self._given(request, n_most) if self._is_on(self._settings.buffers) else ()
         if not request.workspace or not request.path:
             return ()
         name = name or request.path
@@ -88,14 +90,12 @@ class Gatherer:
         if line != page.line or not all(allowed(s.path) for s in page.snippets):
             wanted = [s for s in self._wanted(request) if allowed(s.path)]
             page.line = line
-            page.snippets = page.shelf.choose(
-                wanted, self._n_tokens, self._settings.max_tokens, allowed
-            )
+            page.snippets = page.shelf.choose(wanted, self._n_tokens, n_most, allowed)
         return page.snippets
 
-    def _given(self, request: CompletionRequest) -> tuple[Snippet, ...]:
+    def _given(self, request: CompletionRequest, n_most: int) -> tuple[Snippet, ...]:
         """Of the client's snippets the last ones, as many as there is room for."""
-        room, chosen = self._settings.max_tokens, list[Snippet]()
+        room, chosen = n_most, list[Snippet]()
         for snippet in reversed(request.extra):
             room -= self._n_tokens(snippet)
             if room < 0:

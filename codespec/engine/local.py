@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 
 from codespec.backends.llama import GrammarMask, LlamaTokenizer
 from codespec.config import Settings
-from codespec.context.build import Window, build_context
+from codespec.context.build import build_context
 from codespec.context.healing import HealingMask, Vocabulary
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
@@ -26,6 +26,7 @@ from codespec.engine.generation import Generation
 from codespec.engine.models import Models
 from codespec.engine.postprocess import Place, UnitStop, shape_at
 from codespec.engine.progress import Teller
+from codespec.engine.reading import Reading
 from codespec.engine.until import Until
 from codespec.index.languages import TEXT
 from codespec.index.reader import WorkspaceIndex
@@ -91,9 +92,7 @@ class LocalEngine:
         """See each request's context and verdicts; what they draft comes last."""
         self.chain = self._drafting.chain
         """See `Drafting.chain`."""
-        self._window = Window(
-            settings.completion.n_prefix_tokens, settings.completion.n_suffix_tokens
-        )
+        self._reading = Reading(settings, running.pace)
 
     def complete(
         self,
@@ -266,14 +265,15 @@ class LocalEngine:
         trace = Trace(model=self.info.name, backend=self.info.backend)
         name = self._documents.name_of(request)
         document = self._documents.update(request, name)
-        snippets = self._gatherer.snippets(request, name)
+        shown = self._reading.shown
+        snippets = self._gatherer.snippets(request, shown.n_snippet_tokens, name)
         context = build_context(
             request,
             document.left,
             document.right,
             self.info,
             self.tokenizer,
-            self._window,
+            shown.window,
             snippets,
             self._gatherer.render(snippets, request),
             name,

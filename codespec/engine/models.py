@@ -11,6 +11,7 @@ from codespec.backends.llama import LlamaTarget, LoadedModel, build, load_model
 from codespec.config import ModelSettings
 from codespec.drafters.measure import CurveStore
 from codespec.engine.pace import Pace, Paces, thread_counts
+from codespec.types import ModelInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,5 +66,16 @@ class Models:
         info = context.info
         fixed = self._settings.n_threads or info.backend != "cpu"
         counts = (context.n_threads,) if fixed else thread_counts(context.n_threads)
-        key = f"{Path(info.path).name}:{info.file_bytes}:{info.backend}:{build()}"
-        return Pace(context, counts, CurveStore(config.cache_dir() / "curves.json"), key)
+        store = CurveStore(config.cache_dir() / "curves.json")
+        return Pace(context, counts, store, curve_key(info, self._settings))
+
+
+def curve_key(info: ModelInfo, settings: ModelSettings) -> str:
+    """Names what the cost of passes depends on, but for the number of threads."""
+    parts = [Path(info.path).name, str(info.file_bytes), info.backend, build()]
+    # Other attention, other places to compute in.
+    if settings.kv_type != "f16":
+        parts.append(settings.kv_type)
+    if settings.n_gpu_layers >= 0 and info.backend != "cpu":
+        parts.append(f"{settings.n_gpu_layers} layers")
+    return ":".join(parts)

@@ -8,20 +8,21 @@ What no file refers to any more is dead at once, and goes when its segment is me
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from codespec.config import IndexSettings
-from codespec.errors import IndexCorruptError
+from codespec.errors import IndexCorruptError, InputError
 from codespec.index import check, compact, parse, upkeep
 from codespec.index.documents import Document, DocumentReader
 from codespec.index.ignore import IgnoreRules
 from codespec.index.parsers import Parsers
-from codespec.index.scan import Candidate, is_within, scan
+from codespec.index.scan import Candidate, is_text_name, is_within, scan
 from codespec.index.store import FileEntry, Manifest, SegmentEntry, Store
 from codespec.index.words import WordEncoder
 
@@ -86,13 +87,19 @@ def build_index(
     progress: called on this thread, once a file.
     Memory: a few hundred MB at most, whatever the size of the workspace.
 
-    Raises: IndexBusyError when another process builds; BuildCancelledError; ConfigError for a
-    cache folder that cannot be used; OSError when the disk is full.
+    Raises: IndexBusyError when another process builds; BuildCancelledError; InputError for a
+    workspace whose path is not Unicode; ConfigError for a cache folder that cannot be used; OSError
+    when the disk is full.
     """
     start = time.perf_counter()
     store = Store(os.path.realpath(root), encoder.tokenizer.hash)
+    if not is_text_name(store.root):
+        readable = os.fsencode(store.root).decode("utf-8", "replace")
+        raise InputError(
+            f"the path of the workspace is not UTF-8: {readable}", "Give its folders other names."
+        )
     report = BuildReport()
-    with store.writing():
+    with store.writing(), _tidied(store):
         for _ in range(2):  # again without what the first one found damaged
             build = _Build(store, encoder, parsers, settings, progress, cancelled, paths)
             try:
@@ -106,6 +113,17 @@ def build_index(
         upkeep.evict(settings.max_cache_bytes, keep=store.folder)
     report.seconds = time.perf_counter() - start
     return report
+
+
+@contextlib.contextmanager
+def _tidied(store: Store) -> Generator[None, None, None]:
+    """On a full disk, what was written so far would be in the way of everybody."""
+    try:
+        yield
+    except OSError:
+        with contextlib.suppress(OSError, IndexCorruptError):
+            store.remove_unused(store.read_manifest())
+        raise
 
 
 class _Build:
@@ -179,7 +197,7 @@ class _Build:
         others = [f for f in self.old.files if f.path not in before]
         files: list[FileEntry] = []
         n_bytes = sum(c.stat.size for c in found.files)
-        n_done = 0
+        n_done = n_settled = 0
         documents = self.reader.read_all(
             found.files, lambda c: self._unchanged(before.get(c.path), c)
         )
@@ -189,6 +207,7 @@ class _Build:
             if document is not None:
                 report.n_tokenised += self._take(document)
                 files.append(document.entry)
+                n_settled += self._settles(before.get(candidate.path), document.entry, started_ns)
                 if document.crashed:
                     report.crashed.append(document.entry.path)
             n_done += candidate.stat.size
@@ -211,6 +230,8 @@ class _Build:
         if not self.intact or (new.segments, new.files) != (self.old.segments, self.old.files):
             self.store.write_manifest(new)
             report.changed = True
+        elif n_settled and "" in self.paths:
+            self.store.write_manifest(new)
         self.store.remove_unused(new)
         self._count(report, new)
         self.progress(BuildProgress("done", len(found.files), len(files), n_bytes, n_bytes))
@@ -245,6 +266,13 @@ class _Build:
         s = new.stat
         is_old = max(s.mtime_ns, s.ctime_ns) < self.old.scanned_ns - _RACY_NS
         return old if old is not None and is_old and old.fits(s) else None
+
+    def _settles(self, old: FileEntry | None, new: FileEntry, started_ns: int) -> bool:
+        """Whether a file was read that need not be read again, once the time of this scan is known:
+        as all those of a fresh clone."""
+        changed_ns = max(new.mtime_ns, new.ctime_ns)
+        was_racy = changed_ns >= self.old.scanned_ns - _RACY_NS
+        return old == new and was_racy and changed_ns < started_ns - _RACY_NS
 
     def _count(self, report: BuildReport, manifest: Manifest) -> None:
         live = {f.key for f in manifest.files if f.key}

@@ -3,7 +3,8 @@
 Written here rather than taken from a library for two reasons: files that git ignores must never
 be indexed, in no corner case; and a hostile repository can choose patterns on which a plain
 translation to a regular expression backtracks for hours. Here every pattern costs time linear in
-the name it is held against, times the pattern's length.
+the name it is held against, times the pattern's length, and the wildcards of a file are counted:
+where they are more than anybody writes, everything is ignored. Patterns without any are looked up.
 
 Source: gitignore(5), and the rules of git's wildmatch for `**` and bracket expressions.
 """
@@ -14,7 +15,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-MAX_PATTERNS = 10_000
+MAX_PATTERNS = 100_000
+MAX_WILDCARDS = 4096
+"""In all patterns of a file. So many take half a second to translate and 20 ms a name."""
 _SPECIAL = re.compile(r"[*?\[\\]")
 _CLASSES = {
     "alnum": "a-zA-Z0-9",
@@ -32,6 +35,10 @@ _CLASSES = {
 }
 
 
+_Part = re.Pattern[str] | str
+"""What one component of a path must be."""
+
+
 class _NeverMatchesError(Exception):
     """A pattern git accepts but that no path matches, such as an unclosed bracket."""
 
@@ -44,16 +51,24 @@ class Rule:
     text: str
     negated: bool
     dir_only: bool
-    name: re.Pattern[str] | None
-    parts: tuple[re.Pattern[str] | None, ...]
+    name: _Part | None
+    parts: tuple[_Part | None, ...]
 
     def matches(self, path: Sequence[str], is_dir: bool) -> bool:
         """`path`: components below the folder of the ignore file."""
         if self.dir_only and not is_dir:
             return False
         if self.name is not None:
-            return self.name.fullmatch(path[-1]) is not None
+            return _fits(self.name, path[-1])
         return _match_parts(self.parts, path)
+
+    @property
+    def plain(self) -> str | tuple[str, ...]:
+        """The only name, or path, that matches; "" where there are others."""
+        if self.name is not None:
+            return self.name if isinstance(self.name, str) else ""
+        parts = tuple(p for p in self.parts if isinstance(p, str))
+        return parts if len(parts) == len(self.parts) else ""
 
 
 class RuleSet:
@@ -61,24 +76,38 @@ class RuleSet:
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._rules = tuple(_parse(lines))
-        names = [f"(?:{r.name.pattern})" for r in self._rules if r.name is not None]
+        self._plain: dict[str | tuple[str, ...], list[int]] = {}
+        wild: list[int] = []
+        for i, rule in enumerate(self._rules):
+            (self._plain.setdefault(rule.plain, []) if rule.plain else wild).append(i)
+        names = [r.name for r in self._rules if isinstance(r.name, re.Pattern)]
         # Most names match no rule at all: one look at all of them together settles it.
-        self._any_name = re.compile("|".join(dict.fromkeys(names)), re.DOTALL) if names else None
-        self._with_parts = tuple(r for r in self._rules if r.name is None)
+        any_name = "|".join(dict.fromkeys(f"(?:{name.pattern})" for name in names))
+        self._any_name = re.compile(any_name, re.DOTALL) if names else None
+        self._wild = tuple(wild)
+        self._with_parts = tuple(i for i in wild if self._rules[i].name is None)
 
     def __bool__(self) -> bool:
         return bool(self._rules)
 
     def decide(self, path: Sequence[str], is_dir: bool) -> Rule | None:
         """The last rule that matches this path itself (not its parents), or None."""
+        last = -1
+        for key in (path[-1], tuple(path)):
+            for i in self._plain.get(key, ()):
+                if i > last and (is_dir or not self._rules[i].dir_only):
+                    last = i
         by_name = self._any_name is not None and self._any_name.fullmatch(path[-1]) is not None
-        for rule in reversed(self._rules if by_name else self._with_parts):
-            if rule.matches(path, is_dir):
-                return rule
-        return None
+        for i in reversed(self._wild if by_name else self._with_parts):
+            if i < last:
+                break
+            if self._rules[i].matches(path, is_dir):
+                return self._rules[i]
+        return self._rules[last] if last >= 0 else None
 
 
 def _parse(lines: Iterable[str]) -> Iterator[Rule]:
+    n_wildcards = 0
     for n, raw in enumerate(lines):
         if n >= MAX_PATTERNS:
             return
@@ -93,6 +122,10 @@ def _parse(lines: Iterable[str]) -> Iterator[Rule]:
         pattern = body[:-1] if dir_only else body
         if not pattern:
             continue
+        n_wildcards += len(_SPECIAL.findall(pattern))
+        if n_wildcards > MAX_WILDCARDS:
+            yield Rule("more wildcards than are read", False, False, _ANY, ())
+            return
         try:
             name, parts = _compile(pattern, n)
         except _NeverMatchesError:
@@ -111,18 +144,21 @@ def _strip_spaces(line: str) -> str:
     return line[:end]
 
 
-def _compile(
-    pattern: str, n: int
-) -> tuple[re.Pattern[str] | None, tuple[re.Pattern[str] | None, ...]]:
+def _compile(pattern: str, n: int) -> tuple[_Part | None, tuple[_Part | None, ...]]:
     if "/" not in pattern:
-        return re.compile(_glob(pattern, f"r{n}_"), re.DOTALL), ()
+        return _part(pattern, f"r{n}_"), ()
     pieces = _split(pattern.removeprefix("/"))
     if "" in pieces:
         raise _NeverMatchesError
-    return None, tuple(
-        None if len(p) > 1 and not p.strip("*") else re.compile(_glob(p, "g"), re.DOTALL)
-        for p in pieces
-    )
+    return None, tuple(None if len(p) > 1 and not p.strip("*") else _part(p, "g") for p in pieces)
+
+
+def _part(pattern: str, group: str) -> _Part:
+    return re.compile(_glob(pattern, group), re.DOTALL) if _SPECIAL.search(pattern) else pattern
+
+
+def _fits(part: _Part, name: str) -> bool:
+    return name == part if isinstance(part, str) else part.fullmatch(name) is not None
 
 
 def _split(pattern: str) -> list[str]:
@@ -145,8 +181,6 @@ def _glob(pattern: str, group: str) -> str:
     shortest match and never gives it back (a look-ahead group, for want of atomic groups before
     Python 3.11): with single-character pieces between stars that loses no match, and it is what
     keeps the time linear."""
-    if not _SPECIAL.search(pattern):
-        return re.escape(pattern)
     pieces: list[str] = [""]  # split at stars
     i = 0
     while i < len(pattern):
@@ -210,7 +244,7 @@ def _bracket_char(pattern: str, i: int) -> tuple[str, int]:
     return pattern[i], i + 1
 
 
-def _match_parts(parts: Sequence[re.Pattern[str] | None], path: Sequence[str]) -> bool:
+def _match_parts(parts: Sequence[_Part | None], path: Sequence[str]) -> bool:
     """Match components with `**` as the only star: on failure only the last `**` needs to take
     one component more, so the time is at most len(parts) * len(path) comparisons."""
     if len(path) != len(parts) and None not in parts:
@@ -225,7 +259,7 @@ def _match_parts(parts: Sequence[re.Pattern[str] | None], path: Sequence[str]) -
             i += 1
             continue
         part = parts[i] if i < len(parts) else None
-        if part is not None and part.fullmatch(path[k]):
+        if part is not None and _fits(part, path[k]):
             i += 1
             k += 1
         elif star >= 0:

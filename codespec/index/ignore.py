@@ -13,6 +13,7 @@ switch off the last only:
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -75,9 +76,10 @@ _FOLDER_MARKERS = ("pyvenv.cfg", "CACHEDIR.TAG")
 _SECRET_NAME = re.compile(
     r"""\.env.* | .*\.env | .*\.(pem|key|p12|pfx|pkcs12|jks|keystore|kdbx?|ppk|gpg|ovpn|secrets?)
     | id_(rsa|dsa|ecdsa|ed25519).* | [._]netrc | \.npmrc | \.pypirc | \.pgpass | \.htpasswd
-    | \.git-credentials | \.dockercfg | \.boto | \.s3cfg | \.my\.cnf | \.yarnrc(\.yml)?
-    | kubeconfig | \.?vault[-_]pass.* | secrets?\.(ya?ml|json|toml|ini|txt|properties)
-    | .*\.tfvars(\.json)? | .*\.tfstate(\..*)? | (client_secret|service[-_]account).*\.json
+    | \.[a-z]+_history | \.git-credentials | \.dockercfg | \.boto | \.s3cfg | \.my\.cnf
+    | \.yarnrc(\.yml)? | kubeconfig | \.?vault[-_]pass.*
+    | secrets?\.(ya?ml|json|toml|ini|txt|properties) | .*\.tfvars(\.json)?
+    | .*\.tfstate(\..*)? | (client_secret|service[-_]account).*\.json
     | \.?credentials(?!.*\.(pyi?|[cm]?[jt]sx?|go|rs|[ch]|cc|[ch]pp|[ch]xx|hh|java)$).*""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
@@ -95,11 +97,19 @@ _SECRET_CONTENT = tuple(
         (b"ghp_", rb"\bghp_[0-9A-Za-z]{36}\b", "a GitHub token"),
         (b"gho_", rb"\bgho_[0-9A-Za-z]{36}\b", "a GitHub token"),
         (b"ghs_", rb"\bghs_[0-9A-Za-z]{36}\b", "a GitHub token"),
+        (b"ghu_", rb"\bghu_[0-9A-Za-z]{36}\b", "a GitHub token"),
+        (b"ghr_", rb"\bghr_[0-9A-Za-z]{36,}", "a GitHub token"),
         (b"github_pat_", rb"\bgithub_pat_[0-9A-Za-z_]{60,}", "a GitHub token"),
         (b"glpat-", rb"\bglpat-[0-9A-Za-z_-]{20}", "a GitLab token"),
         (b"xox", rb"\bxox[abprs]-[0-9A-Za-z-]{20,}", "a Slack token"),
+        (b"hooks.slack", rb"\bhooks\.slack\.com/services/T\w+/B\w+/\w{20,}", "a Slack token"),
         (b"AIza", rb"\bAIza[0-9A-Za-z_-]{35}\b", "a Google API key"),
-        (b"sk_live_", rb"\bsk_live_[0-9A-Za-z]{20,}", "a Stripe key"),
+        (b"GOCSPX-", rb"\bGOCSPX-[0-9A-Za-z_-]{28}", "a Google client secret"),
+        (b"k_live_", rb"\b[sr]k_live_[0-9A-Za-z]{20,}", "a Stripe key"),
+        (b"SG.", rb"\bSG\.[0-9A-Za-z_-]{22}\.[0-9A-Za-z_-]{43}", "a SendGrid key"),
+        (b"hf_", rb"\bhf_[A-Za-z]{34}\b", "a Hugging Face token"),
+        (b"AccountKey=", rb"\bAccountKey=[0-9A-Za-z/+]{86}==", "an Azure storage key"),
+        (b"AGE-SECRET-KEY-", rb"\bAGE-SECRET-KEY-1[0-9A-Z]{58}", "a private key"),
         (b"sk-", rb"\bsk-(?:proj-|ant-)?[0-9A-Za-z_-]{40,}", "an API key"),
         (b"npm_", rb"\bnpm_[0-9A-Za-z]{36}\b", "an npm token"),
         (b"pypi-", rb"\bpypi-AgEIcHlwaS5vcmc[0-9A-Za-z_-]{50,}", "a package index token"),
@@ -127,6 +137,28 @@ class _IgnoreFile:
     rules: RuleSet
     depth: int
     label: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """What the settings and each `.codespec.toml` from the top down ask for in a folder."""
+
+    why_off: str = ""
+    disabled_languages: tuple[str, ...] = ()
+    firm: tuple[_IgnoreFile, ...] = ()
+
+    def below(self, folder: str, depth: int) -> _Limits:
+        """Those in a folder within; all that was asked for above it holds there, too."""
+        data = _read_regular(os.path.join(folder, RESTRICTIONS_FILE), follow=False)
+        if data is None:
+            return self
+        found = parse_restrictions(data)
+        rules = _IgnoreFile(RuleSet(found.exclude), depth, RESTRICTIONS_FILE)
+        return _Limits(
+            self.why_off or found.why_off,
+            self.disabled_languages + found.disabled_languages,
+            (*self.firm, rules),
+        )
 
 
 _Chain = tuple[tuple[_IgnoreFile, ...], ...]
@@ -158,14 +190,14 @@ class IgnoreRules:
         chain: _Chain = ((),) * len(_FAMILIES)
         user = _global_excludes() if global_excludes is None else global_excludes
         chain = _add(chain, _GIT, _read_rules(str(user)), 0, str(user))
-        self.disabled_languages: tuple[str, ...] = ()
-        self._why_off = ""
-        self._firm = [_IgnoreFile(RuleSet(exclude), len(self._above), "the settings")]
+        firm = (_IgnoreFile(RuleSet(exclude), len(self._above), "the settings"),)
+        limits = _Limits(firm=firm)
         for depth in range(len(self._above) + 1):
             folder = os.path.join(top, *self._above[:depth])
-            self._restrict(folder, depth)
+            limits = limits.below(folder, depth)
             chain = self._extend(chain, folder, depth)
         self._chains[()] = chain
+        self._limits: dict[tuple[str, ...], _Limits] = {(): limits}
 
     def why_excluded(self, path: str | os.PathLike[str], is_dir: bool | None = None) -> str:
         """Why this path must not be used, in words; "" when it may be.
@@ -201,8 +233,9 @@ class IgnoreRules:
     def entry(self, parts: tuple[str, ...], is_dir: bool) -> str:
         """As `why_excluded`, for components below the root whose parents are known to be allowed,
         without a look at links."""
-        if self._why_off:
-            return self._why_off
+        limits = self._limits_of(parts[:-1])
+        if limits.why_off:
+            return limits.why_off
         name = parts[-1]
         if is_dir:
             if name in TOOL_FOLDERS or name.endswith(".egg-info"):
@@ -215,7 +248,7 @@ class IgnoreRules:
         elif secret_name(name):
             return "a file that holds secrets by its name"
         path = self._above + parts
-        for file in self._firm:
+        for file in limits.firm:
             rule = file.rules.decide(path[file.depth :], is_dir)
             if rule is not None and not rule.negated:
                 return f"excluded by {file.label}: {rule.text}"
@@ -228,18 +261,25 @@ class IgnoreRules:
                     return f"ignored by {file.label}: {rule.text}"
         return ""
 
-    def _restrict(self, folder: str, depth: int) -> None:
-        data = _read_regular(os.path.join(folder, RESTRICTIONS_FILE), follow=False)
-        if data is not None:
-            found = parse_restrictions(data)
-            self._why_off = self._why_off or found.why_off
-            self.disabled_languages += found.disabled_languages
-            self._firm.append(_IgnoreFile(RuleSet(found.exclude), depth, RESTRICTIONS_FILE))
+    def _limits_of(self, folder: tuple[str, ...]) -> _Limits:
+        limits = self._limits.get(folder)
+        if limits is None:
+            above = self._limits_of(folder[:-1])
+            depth = len(self._above) + len(folder)
+            limits = above.below(os.path.join(self.root, *folder), depth)
+            self._limits[folder] = limits
+        return limits
 
-    def why_disabled(self, language_id: str) -> str:
-        """Why documents of this language, file or not, get no completions; "" when they do."""
-        if self._why_off or language_id not in self.disabled_languages:
-            return self._why_off
+    def why_disabled(self, language_id: str, path: str | os.PathLike[str] = "") -> str:
+        """Why documents of this language, file or not, get no completions; "" when they do.
+
+        path: of the document, absolute; "" for one that is no file.
+        """
+        below = os.path.relpath(os.path.realpath(path), self.root) if path else ""
+        parts = tuple(below.split(os.sep)[:-1])
+        limits = self._limits_of(() if os.pardir in parts[:1] else parts[:MAX_DEPTH])
+        if limits.why_off or language_id not in limits.disabled_languages:
+            return limits.why_off
         return f"switched off for {language_id} in {RESTRICTIONS_FILE}"
 
     def _chain(self, folder: tuple[str, ...]) -> _Chain:
@@ -322,11 +362,13 @@ def _info_exclude(folder: str) -> str:
 
 
 def _global_excludes() -> Path:
-    """git's default place; core.excludesFile, where set, is read from ~/.gitconfig."""
+    """git's default place; core.excludesFile, where set, is read from the user's git settings."""
     home = Path.home()
-    config = _read_regular(str(home / ".gitconfig")) or b""
-    found = re.search(rb"(?im)^\s*excludesfile\s*=\s*(.+?)\s*$", config)
-    if found:
-        return Path(os.fsdecode(found.group(1).strip(b'"'))).expanduser()
-    base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else home / ".config") / "git" / "ignore"
+    base = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
+    for file in (home / ".gitconfig", base / "config"):  # the first comes first in git, too
+        config = _read_regular(str(file)) or b""
+        found = re.findall(rb"(?im)^\s*excludesfile\s*=\s*(.+?)\s*$", config)
+        if found:
+            with contextlib.suppress(RuntimeError):  # the home of nobody
+                return Path(os.fsdecode(found[-1].strip(b'"'))).expanduser()
+    return base / "ignore"

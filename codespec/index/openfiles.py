@@ -123,7 +123,7 @@ class OpenFileRules:
         for secret in SECRET_FOLDERS.intersection(real.split(os.sep)):
             return f"in a folder that holds secrets: {secret}"
         rules = IgnoreRules(root, exclude=self._exclude)
-        return rules.why_excluded(path, is_dir=False) or rules.why_disabled(language_id)
+        return rules.why_excluded(path, is_dir=False) or rules.why_disabled(language_id, path)
 
 
 def _state(path: str) -> _State:

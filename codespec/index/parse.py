@@ -19,8 +19,9 @@ from tree_sitter import Node
 from codespec.index.languages import TEXT, language_of, syntax_tree
 from codespec.index.symbols import Symbol, find_symbols
 
-RULES_VERSION = 3
-"""To be raised with every change of what is selected: indexes are then built again."""
+RULES_VERSION = 4
+"""To be raised with every change of what is selected, or is a secret by its content: indexes are
+then built again."""
 
 MIN_DATA_BYTES = 2048
 """Literals smaller than this are code, whatever is in them."""

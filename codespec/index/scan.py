@@ -82,7 +82,15 @@ def outermost(paths: Collection[str]) -> list[str]:
 
 def is_within(path: str, paths: Collection[str]) -> bool:
     """Whether a path is one of `paths` (a set, for speed) or below one."""
-    return path in paths or any(above in paths for above in _above(path))
+    if path in paths:
+        return True
+    # Asked of every file of a workspace after each save: a loop, not a generator.
+    end = path.rfind("/")
+    while end >= 0:
+        if path[:end] in paths:
+            return True
+        end = path.rfind("/", 0, end)
+    return bool(path) and "" in paths
 
 
 def _above(path: str) -> Iterator[str]:
@@ -112,7 +120,7 @@ def _start(
             is_dir = stat.S_ISDIR(os.lstat(folder).st_mode)
         except OSError:
             return
-        if not is_dir or not _is_text_name(parts[n - 1]) or rules.entry(parts[:n], True):
+        if not is_dir or not is_text_name(parts[n - 1]) or rules.entry(parts[:n], True):
             return
     _visit(_Entry(os.path.join(rules.root, path)), parts[:-1], rules, max_file_bytes, found, stack)
 
@@ -152,7 +160,7 @@ def _visit(
     is_dir = entry.is_dir(follow_symlinks=False)
     if not is_dir and not entry.is_file(follow_symlinks=False):
         return  # a link, pipe, socket or device
-    if not _is_text_name(entry.name) or rules.entry(parts, is_dir):
+    if not is_text_name(entry.name) or rules.entry(parts, is_dir):
         found.n_excluded += 1
     elif is_dir:
         if len(parts) < MAX_DEPTH:
@@ -168,7 +176,7 @@ def _visit(
             found.files.append(Candidate("/".join(parts), s))
 
 
-def _is_text_name(name: str) -> bool:
+def is_text_name(name: str) -> bool:
     """Names that are not valid Unicode cannot be written to a manifest or shown."""
     try:
         name.encode()

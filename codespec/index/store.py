@@ -186,14 +186,12 @@ class Store:
             with contextlib.suppress(IndexCorruptError):
                 if not self.open_segment(name).verify():
                     return name
-        temporary = path.with_suffix(".tmp")
-        with open(temporary, "wb", opener=_private):
-            pass  # made with the right mode before anything is in it
-        build_segment(temporary, tokens, starts)
-        with open(temporary, "rb+") as f:
-            os.fsync(f.fileno())
-        _replace(temporary, path)
-        self._sync_folder()
+        with self._replacing(path) as temporary:
+            with open(temporary, "wb", opener=_private):
+                pass  # made with the right mode before anything is in it
+            build_segment(temporary, tokens, starts)
+            with open(temporary, "rb+") as f:
+                os.fsync(f.fileno())
         return name
 
     def open_segment(self, name: str) -> Segment:
@@ -219,12 +217,13 @@ class Store:
     def segment_path(self, name: str) -> Path:
         return self._named(name, ".seg")
 
-    def remove_unused(self, manifest: Manifest) -> None:
+    def remove_unused(self, manifest: Manifest | None) -> None:
         """Delete segments and temporary files that the current manifest does not name. Readers
         that still map one keep it until they let go."""
-        used = {f"{s.name}.seg" for s in manifest.segments}
-        used |= {f"{s.symbols}.sym" for s in manifest.segments}
-        used |= {f"{s.name}.bad" for s in manifest.segments}
+        segments = manifest.segments if manifest is not None else ()
+        used = {f"{s.name}.seg" for s in segments}
+        used |= {f"{s.symbols}.sym" for s in segments}
+        used |= {f"{s.name}.bad" for s in segments}
         for path in self.folder.iterdir():
             is_ours = path.suffix in (".seg", ".sym", ".bad")
             if path.suffix == ".tmp" or (is_ours and path.name not in used):
@@ -238,12 +237,23 @@ class Store:
 
     def _write(self, path: Path, data: bytes) -> None:
         """Atomically, and on disk when it returns."""
-        temporary = path.with_suffix(".tmp")
-        with open(temporary, "wb", opener=_private) as f:
+        with self._replacing(path) as temporary, open(temporary, "wb", opener=_private) as f:
             f.write(data)
             f.flush()
             os.fsync(f.fileno())
-        _replace(temporary, path)
+
+    @contextlib.contextmanager
+    def _replacing(self, path: Path) -> Generator[Path, None, None]:
+        """A temporary file that takes the place of `path` at the end. Where that fails it goes: on
+        a disk that is full it would be in the way of everybody."""
+        temporary = path.with_suffix(".tmp")
+        try:
+            yield temporary
+            _replace(temporary, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
         self._sync_folder()
 
     def _sync_folder(self) -> None:

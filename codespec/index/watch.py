@@ -23,6 +23,7 @@ from codespec.errors import IndexBusyError, IndexCorruptError
 from codespec.index import check
 from codespec.index.build import BuildCancelledError, BuildProgress, BuildReport
 from codespec.index.ignore import TOOL_FOLDERS
+from codespec.index.inotify import FolderEvents
 from codespec.index.parsers import Parsers
 from codespec.index.store import Store
 from codespec.index.update import apply_changes
@@ -35,12 +36,14 @@ it holds four times as many."""
 _STEP_MS = 50  # quiet for this long: events are handed on
 _DEBOUNCE_MS = 400  # after this long even if it is not quiet
 _IDLE_MS = 500  # without events: time for other work
+_STOP_MS = 100  # so late at most, the end is noticed
 _MIN_RESCAN_S = 60.0
 _RESCAN_SHARE = 0.01  # of the time, at most, for scans that nothing asked for
 _ELECTION_S = 0.5
 _BUSY_S = 0.2
 _TROUBLE_S = 30.0
 _POLL_S = 5.0
+_POLL_SHARE = 0.1  # of the time, at most, for looks at everything where there are no events
 
 EVERYTHING = frozenset([""])
 
@@ -77,10 +80,11 @@ class Hints:
 
 def relevant(root: str, path: str) -> str | None:
     """What an event at an absolute path means: the path relative to the root; "" for a look at
-    everything; None for nothing."""
+    everything; None for nothing, and for what no file is called."""
+    path = os.path.normpath(path)  # "..", as in hints, must not lead out of the workspace
     if path == root:
         return ""
-    if not path.startswith(os.path.join(root, "")):
+    if not path.startswith(os.path.join(root, "")) or "\0" in path:
         return None
     relative = path[len(root) :].strip(os.sep).replace(os.sep, "/")
     parts = relative.split("/")
@@ -98,7 +102,32 @@ def relevant(root: str, path: str) -> str | None:
 def file_events(root: str, stop: threading.Event) -> Generator[set[str], None, None]:
     """Sets of paths that may have changed, relative to `root`; an empty one at the start, as soon
     as events are recorded, and whenever nothing happens for a while. Ends with `stop`."""
+    try:
+        yield from _told_by_linux(root, stop) if sys.platform == "linux" else _told(root, stop)
+    except (OSError, RuntimeError) as e:  # watchfiles raises either
+        # Too many folders for the system's limit, or a file system without events.
+        print(f"no file events for {root} ({e}); looking every {_POLL_S:.0f} s", file=sys.stderr)
+        yield from _looks(stop)
 
+
+def _told_by_linux(root: str, stop: threading.Event) -> Generator[set[str], None, None]:
+    with FolderEvents(root) as events:
+        yield set()
+        while not stop.is_set():
+            found: set[str] = set()
+            idle_at = time.monotonic() + _IDLE_MS / 1000
+            while not found and not stop.is_set() and time.monotonic() < idle_at:
+                found = _meanings(root, events.wait(_STOP_MS / 1000))
+            late_at = time.monotonic() + _DEBOUNCE_MS / 1000
+            while found and time.monotonic() < late_at:
+                more = events.wait(_STEP_MS / 1000)
+                if not more:
+                    break
+                found |= _meanings(root, more)
+            yield found
+
+
+def _told(root: str, stop: threading.Event) -> Generator[set[str], None, None]:
     def wanted(_: Change, path: str) -> bool:
         return relevant(root, path) is not None
 
@@ -112,14 +141,26 @@ def file_events(root: str, stop: threading.Event) -> Generator[set[str], None, N
         yield_on_timeout=True,
         ignore_permission_denied=True,
     )
-    try:
-        for changes in events:
-            yield {p for _, path in changes if (p := relevant(root, path)) is not None}
-    except OSError as e:
-        # Too many folders for the system's limit, or a file system without events.
-        print(f"no file events for {root} ({e}); looking every {_POLL_S:.0f} s", file=sys.stderr)
-        while not stop.wait(_POLL_S):
-            yield set(EVERYTHING)
+    for changes in events:
+        yield _meanings(root, {path for _, path in changes})
+
+
+def _looks(stop: threading.Event) -> Generator[set[str], None, None]:
+    """Without events: a look at everything now and then, seldom where it takes long. In between
+    there is time for hints."""
+    look_at = 0.0
+    while not stop.wait(_IDLE_MS / 1000):
+        began = time.monotonic()
+        if began < look_at:
+            yield set()
+            continue
+        yield set(EVERYTHING)
+        now = time.monotonic()
+        look_at = now + max(_POLL_S, (now - began) / _POLL_SHARE)
+
+
+def _meanings(root: str, paths: set[str]) -> set[str]:
+    return {p for path in paths if (p := relevant(root, path)) is not None}
 
 
 class Keeper:

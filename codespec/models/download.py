@@ -18,20 +18,25 @@ from email.message import Message
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
+import filelock
 import msgspec
 
 from codespec import __version__
+from codespec.config import runtime_dir
 from codespec.errors import InputError, ModelError
 
 HUB = "https://huggingface.co"
 _CHUNK = 1 << 20
 _TIMEOUT_S = 30.0
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
 
 OnProgress = Callable[[int, int], None]
 """(bytes so far, bytes in all or 0 where the server does not say)."""
+Check = Callable[[Path], None]
+"""Raises ModelError for a file that is not to be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,10 @@ def file_name(url: str) -> str:
 
     Raises: InputError unless it is the http(s) address of a .gguf file.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets of an address that is none
+        parts = urlsplit("")
     name = unquote(parts.path).rsplit("/", 1)[-1]
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise InputError(f"{url}: not the address of a file", "Give an http or https address.")
@@ -76,32 +84,56 @@ def fetch(
     folder: Path,
     sha256: str | None = None,
     on_progress: OnProgress = lambda _done, _total: None,
+    check: Check = lambda _: None,
 ) -> Fetched:
-    """Downloads into folder under the URL's own name. Interrupted, the next call goes on.
+    """Downloads into folder under the URL's own name, which a file gets when it is whole and
+    passes `check`; until then the one of that name stays. Interrupted, the next call goes on.
 
-    sha256: what the file must have; None: what the server says of it, where it does.
+    sha256: what the file must have; None: what the server says of it, where it does. A file that
+    is there and has it is not fetched again.
 
-    Raises: InputError for a bad address or a full disk; ModelError when the download fails or is
-    not what it should be.
+    Raises: InputError for a bad address, a full disk, or where another process is at it;
+    ModelError when the download fails or is not what it should be.
     """
     path = folder / file_name(url)
     stated = None if sha256 is None else _stated(sha256)
     folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with _lock(path):
+            return _fetch(url, path, stated, on_progress, check)
+    except filelock.Timeout:
+        raise InputError(
+            f"{path.name} is being downloaded by another process", "Wait for it, or end it."
+        ) from None
+
+
+def _lock(path: Path) -> filelock.FileLock:
+    """Of what is downloaded to this path: two that append to one part would mix their bytes."""
+    name = hashlib.blake2b(os.fsencode(path.absolute()), digest_size=8).hexdigest()
+    return filelock.FileLock(runtime_dir() / f"download-{name}.lock", timeout=0)
+
+
+def _fetch(
+    url: str, path: Path, stated: str | None, on_progress: OnProgress, check: Check
+) -> Fetched:
     part = path.with_name(path.name + ".part")
     about = path.with_name(path.name + ".part.json")
     try:
         expected = stated or _announced(url)
+        if expected and path.is_file() and _digest(path) == expected:
+            return Fetched(path, path.stat().st_size, expected, is_verified=True)
         total = _stream(url, part, about, on_progress)
-    except (urllib.error.URLError, HTTPException, OSError) as e:
+    # ValueError: of addresses that a server redirects to.
+    except (urllib.error.URLError, HTTPException, OSError, ValueError) as e:
         raise ModelError(
             f"{url}: the download failed ({getattr(e, 'reason', None) or e})",
-            "See to the address and the network. What arrived is kept: the same command goes on.",
+            f"See to the address and the network. {_what_is_kept(part, about, url)}".rstrip(),
         ) from None
     n_bytes = part.stat().st_size
     if total and n_bytes < total:
         raise ModelError(
             f"{url}: the connection ended after {n_bytes:,} of {total:,} bytes",
-            "What arrived is kept: the same command goes on.",
+            _what_is_kept(part, about, url) or "The server cannot go on there: try again.",
         )
     digest = _digest(part)
     with part.open("rb") as f:
@@ -111,12 +143,23 @@ def fetch(
         problem = f"its SHA-256 is {digest}, not {expected}"
     elif not is_gguf:
         problem = "it is no GGUF file"
+    else:
+        try:
+            check(part)
+        except ModelError as e:
+            problem = e.message
     about.unlink(missing_ok=True)
     if problem:
         part.unlink()
         raise ModelError(f"{url}: {problem}", "It was deleted. Check the address, or try again.")
     os.replace(part, path)
     return Fetched(path, n_bytes, digest, expected is not None)
+
+
+def _what_is_kept(part: Path, about: Path, url: str) -> str:
+    if not _resumable(part, about, url):
+        return ""
+    return "What arrived is kept: the same command goes on."
 
 
 def check_file(path: Path, sha256: str) -> str:
@@ -149,14 +192,26 @@ def _stream(url: str, part: Path, about: Path, on_progress: OnProgress) -> int:
     try:
         response = urllib.request.urlopen(request, timeout=_TIMEOUT_S)
     except urllib.error.HTTPError as e:
-        if e.code == 416:  # nothing is missing
-            return have
-        raise
+        if e.code != 416 or not have:
+            raise
+        if _content_range(e.headers)[1] in (0, have):
+            return have  # nothing is missing
+        part.unlink()  # the server has another file now, or sends no parts of it
+        return _stream(url, part, about, on_progress)
     with response:
+        start, whole = _content_range(response.headers)
         if response.status != 206:
-            have = 0  # the whole file, from a server that does not resume or has another file now
-        n_more = int(response.headers.get("Content-Length") or 0)
-        total = have + n_more if n_more else 0
+            # The whole file, from a server that does not resume or has another file now. The old
+            # part goes first: the new tag must never stand for its bytes.
+            have = 0
+            part.unlink(missing_ok=True)
+        elif start not in (None, have):  # other bytes than those that are missing
+            if not have:
+                raise HTTPException(f"it begins at byte {start}")
+            part.unlink()
+            return _stream(url, part, about, on_progress)
+        n_more = _number(response.headers.get("Content-Length"))
+        total = whole or (have + n_more if n_more else 0)
         free = shutil.disk_usage(part.parent).free
         if n_more > free:
             raise InputError(
@@ -171,6 +226,19 @@ def _stream(url: str, part: Path, about: Path, on_progress: OnProgress) -> int:
                 have += len(chunk)
                 on_progress(have, total)
     return total
+
+
+def _content_range(headers: Message) -> tuple[int | None, int]:
+    """(first byte that is sent, size of the whole file), None and 0 where the server is silent."""
+    found = _CONTENT_RANGE.fullmatch((headers.get("Content-Range") or "").strip())
+    if found is None:
+        return None, 0
+    return (int(found[1]) if found[1] else None), _number(found[2])
+
+
+def _number(text: str | None) -> int:
+    """0 for what is none: servers send anything."""
+    return int(text) if text and text.isascii() and text.isdigit() else 0
 
 
 def _resumable(part: Path, about: Path, url: str) -> int:
@@ -208,7 +276,11 @@ def _announced(url: str) -> str | None:
 
 def _request(url: str, method: str = "GET") -> urllib.request.Request:
     agent = {"User-Agent": f"codespec/{__version__}", "Accept-Encoding": "identity"}
-    return urllib.request.Request(url, headers=agent, method=method)
+    parts = urlsplit(url)
+    # Letters beyond ASCII are pasted from browsers, which show them so; "%" is quoted already.
+    path, query = (quote(part, safe="/%:@!$&'()*+,;=~?") for part in (parts.path, parts.query))
+    address = urlunsplit((parts.scheme, parts.netloc, path, query, ""))
+    return urllib.request.Request(address, headers=agent, method=method)
 
 
 def _digest(path: Path) -> str:

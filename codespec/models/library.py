@@ -35,17 +35,35 @@ def added() -> dict[str, Added]:
         return {}
 
 
-def add(path: Path, url: str = "", sha256: str = "") -> str:
-    """Puts a model file on the list, where it lies; returns its name there."""
-    models = added()
-    name = path.stem.lower()
-    absolute = str(path.expanduser().absolute())
-    taken = models.get(name)
-    if taken is not None and taken.path != absolute:
+def name_for(path: Path, url: str = "") -> str:
+    """What a model file is to be called on the list. url: where it is to come from.
+
+    Raises: InputError where another model has this name, or would lose its file to this one.
+    """
+    name, absolute = path.stem.lower(), str(path.expanduser().absolute())
+    try:
+        absolute.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{absolute!r}: its name is not UTF-8", "Rename it.") from None
+    taken = added().get(name)
+    if taken is None:
+        return name
+    is_other = bool(url and taken.url) and _without_query(url) != _without_query(taken.url)
+    if taken.path != absolute or is_other:
         raise InputError(
-            f"{name} is {taken.path} already", "Rename one of the files, or remove the other."
+            f"{name} is {taken.url if is_other else taken.path} already",
+            f"Rename one of the files, or first: codespec models remove {name}",
         )
-    models[name] = Added(absolute, url, sha256)
+    return name
+
+
+def add(path: Path, url: str = "", sha256: str = "") -> str:
+    """Puts a model file on the list, where it lies; returns its name there.
+
+    Raises: InputError as `name_for`.
+    """
+    name, models = name_for(path, url), added()
+    models[name] = Added(str(path.expanduser().absolute()), url, sha256)
     _save(models)
     return name
 
@@ -82,7 +100,8 @@ def find(name: str) -> Path:
     if name == Path(BUNDLED_DRAFT).stem:
         return bundled(BUNDLED_DRAFT)
     known = find_listed(name)
-    path = known or Path(name).expanduser()
+    # In full: it may go into the settings, which are read in other folders.
+    path = known or Path(name).expanduser().absolute()
     if known and not path.is_file():
         raise InputError(f"{name}: {path} is gone", f"Forget it: codespec models remove {name}")
     if not path.is_file():
@@ -117,6 +136,10 @@ def set_default(key: str, value: str) -> Path:
     except (UnicodeDecodeError, tomlkit.exceptions.TOMLKitError) as e:
         raise ConfigError(f"{path}: {e}", "Mend or remove the file.") from None
     return path
+
+
+def _without_query(url: str) -> str:
+    return url.partition("?")[0]  # which may be a permission that expires
 
 
 def _list() -> Path:

@@ -186,7 +186,10 @@ void SuffixAutomaton::pop() {
     }
   }
   if (growth.cloned) unclone(p, token, newest);
-  if (growth.fresh) states_.pop_back();  // it has no transitions: nothing came after it
+  if (growth.fresh) {  // it has no transitions: nothing came after it. Once it may have had many
+    edges_.release(at(after.whole).edges);
+    states_.pop_back();
+  }
 }
 
 void SuffixAutomaton::unclone(StateId parent, Token token, StateId copy) {

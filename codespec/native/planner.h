@@ -50,7 +50,8 @@ struct Outcome {
 class Planner {
  public:
   // classes: of each token of the vocabulary, below kNumClasses; kLineEnd for one that ends a line.
-  explicit Planner(std::vector<std::uint8_t> classes) : classes_(std::move(classes)) {}
+  explicit Planner(std::vector<std::uint8_t> classes)
+      : classes_(std::move(classes)), last_seen_(classes_.size(), kNever) {}
   static constexpr std::uint8_t kLineEnd = 1;
 
   struct Limits {

@@ -77,18 +77,30 @@ class DuplicateFilter:
         """True if the text is new; it is then remembered. False if it is a duplicate or a
         near-duplicate.
         """
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        digest = _digest(text)
         if digest in self._exact:
             return False
         self._exact.add(digest)
         sig = signature(text, self._hashes)
-        keys = [
-            bytes([band]) + sig[band : band + BAND].tobytes() for band in range(0, N_BINS, BAND)
-        ]
-        candidates = {index for key in keys for index in self._buckets.get(key, ())}
-        if any(resemblance(self._signatures[c], sig) >= self._threshold for c in candidates):
+        if self._is_near(sig):
             return False
-        for key in keys:
+        for key in _keys(sig):
             self._buckets.setdefault(key, []).append(len(self._signatures))
         self._signatures.append(sig)
         return True
+
+    def holds(self, text: str) -> bool:
+        """Whether `add` would find it a duplicate; it is not remembered."""
+        return _digest(text) in self._exact or self._is_near(signature(text, self._hashes))
+
+    def _is_near(self, sig: Signature) -> bool:
+        candidates = {index for key in _keys(sig) for index in self._buckets.get(key, ())}
+        return any(resemblance(self._signatures[c], sig) >= self._threshold for c in candidates)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _keys(sig: Signature) -> list[bytes]:
+    return [bytes([band]) + sig[band : band + BAND].tobytes() for band in range(0, N_BINS, BAND)]

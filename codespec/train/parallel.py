@@ -27,6 +27,7 @@ Batch = TypeVar("Batch")
 Result = TypeVar("Result")
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # options of mallopt(3), bytes
+ENOUGH_S = 0.2  # of trying one type
 
 
 @cache
@@ -44,8 +45,9 @@ def arithmetic(device: torch.device) -> torch.dtype:
 
 def _product_s(matrix: Tensor) -> float:
     """Seconds of the quickest of some products of a square matrix with itself."""
-    times = []
-    for _ in range(6):
+    times: list[float] = []
+    # A CPU without bf16 takes half a second for one (Zen 3), and once is enough to see that.
+    while len(times) < 6 and sum(times) < ENOUGH_S:
         started = time.perf_counter()
         torch.mm(matrix, matrix)
         times.append(time.perf_counter() - started)

@@ -266,9 +266,15 @@ def set_lr(optimiser: Muon | torch.optim.AdamW, lr: float, **options: float) -> 
 
 
 def write_atomically(path: Path, content: object) -> None:
+    """Raises: InputError where it cannot be written; what was there stays."""
     temporary = path.with_suffix(".tmp")
-    torch.save(content, temporary)
-    os.replace(temporary, path)
+    try:
+        torch.save(content, temporary)
+        os.replace(temporary, path)
+    except (OSError, RuntimeError) as error:  # torch's own for a disk that is full
+        temporary.unlink(missing_ok=True)
+        cause = str(error).partition("\n")[0]
+        raise InputError(f"{path} cannot be written: {cause}", "Is the disk full?") from error
 
 
 def read_torch(path: Path, device: torch.device) -> dict[str, Any]:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sysconfig
 from pathlib import Path
 
 from click.testing import CliRunner
 
 from codespec.cli import main
+from codespec.config import load_settings
 from codespec.models.registry import BUNDLED_DRAFT, bundled
+from codespec_bench import quality
+from codespec_bench.places import Place, places_in
+from codespec_bench.quality import Answer
+from codespec_bench.quality_report import configs_of
 
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])
 
@@ -46,3 +53,49 @@ def test_any_model_and_chosen_contexts(tmp_path: Path) -> None:
     again = CliRunner().invoke(main, [*args, "--json"])
     same = [{**json.loads(line), "ms_p50": 0} for line in again.stdout.splitlines()]
     assert same == [{**row, "ms_p50": 0} for row in rows]
+
+
+def git(folder: Path, *args: str) -> None:
+    names = {
+        f"GIT_{who}_{what}": "a" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+    }
+    subprocess.run(["git", "-C", str(folder), *args], env={**os.environ, **names}, check=True)
+
+
+def package(folder: Path) -> Path:
+    folder.mkdir()
+    for name in ("decoder", "encoder", "scanner"):
+        (folder / f"{name}.py").write_text((LIBRARY / "json" / f"{name}.py").read_text())
+    return folder
+
+
+def asked_in(places: list[Place], config: str) -> dict[tuple[str, str], Answer]:
+    settings = load_settings({"model": {"target": str(bundled(BUNDLED_DRAFT)), "draft": ""}})
+    _, answers = quality.run(places, {config: configs_of(settings)[config]})
+    return {(a.place.prefix, a.place.truth): a for a in answers if a.config == config}
+
+
+def test_what_a_place_has_cut_out_is_no_recent_edit_at_the_next(tmp_path: Path) -> None:
+    places = places_in(package(tmp_path / "json"), 6)
+    assert len({place.path for place in places}) < len(places)
+    found = asked_in(places, "+edits")
+    assert [a.n_snippets for a in found.values()] == [0] * len(places)
+
+
+def test_a_place_knows_nothing_of_the_places_before_it(tmp_path: Path) -> None:
+    root = package(tmp_path / "json")
+    git(root, "init", "--quiet")
+    for n in range(2):
+        for path in root.glob("*.py"):
+            lines = path.read_text().split("\n")
+            lines[40 + 9 * n : 44 + 9 * n] = [f"VALUES_{n} = [1, 2]", f"OTHERS_{n} = dict()"]
+            path.write_text("\n".join(lines))
+        git(root, "add", ".")
+        git(root, "commit", "--quiet", "--message", "change")
+    for path in root.glob("*.py"):  # whole again, or there are no places
+        path.write_text((LIBRARY / "json" / path.name).read_text())
+    places = places_in(root, 4)
+    first, second = asked_in(places, "all"), asked_in(places[::-1], "all")
+    assert any(a.n_snippets for a in first.values())
+    seen = [(a.text, a.said, a.n_snippets) for a in first.values()]
+    assert seen == [(b.text, b.said, b.n_snippets) for b in (second[key] for key in first)]

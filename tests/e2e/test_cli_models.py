@@ -132,6 +132,39 @@ def test_a_known_name_is_fetched_from_the_hub(hub: Hub) -> None:
     assert Path(facts["path"]).name == entry.file
 
 
+def test_another_model_of_the_same_file_name_is_not_overwritten(hub: Hub) -> None:
+    hub.content, hub.stated = bundled(BUNDLED_DRAFT).read_bytes(), None
+    ok("add", f"{hub.address}/data/one/model.gguf?token=1")
+    asked = len(hub.methods)
+    refused = run("add", f"{hub.address}/data/two/Model.gguf").output
+    assert "model is " in refused
+    assert "codespec models remove model" in refused
+    assert len(hub.methods) == asked, "said before gigabytes are fetched"
+    hub.content = hub.content[:100_000]
+    assert "cannot load" in run("add", f"{hub.address}/data/one/model.gguf?token=2").output
+    path = library.folder() / "model.gguf"
+    assert path.read_bytes() == bundled(BUNDLED_DRAFT).read_bytes(), "the one that works stays"
+    ok("remove", "model")
+    assert list(library.folder().glob("*.gguf*")) == []
+
+
+def test_a_file_named_from_here_is_the_default_everywhere(
+    model: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(model.parent)
+    ok("default", model.name, "--draft", f"./{model.name}")
+    monkeypatch.chdir(config.parent)
+    settings = load_settings(env={"CODESPEC_CONFIG": str(config)})
+    assert Path(settings.model.target) == model
+    assert Path(settings.model.draft) == model
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where a name may be any bytes")
+def test_a_name_that_is_no_text_is_refused_in_words(model: Path, tmp_path: Path) -> None:
+    odd = model.rename(tmp_path / os.fsdecode(b"m\xe9.gguf"))
+    assert "not UTF-8" in run("add", odd).output
+
+
 def test_nothing_is_downloaded_unasked(hub: Hub, model: Path, config: Path) -> None:
     for args in (["list"], ["recommend"], ["add", model], ["show", "bundled", "--no-speed"]):
         ok(*args)

@@ -57,6 +57,14 @@ def test_a_sound_installation(project):
     assert any("does not run" in m for m in of(found, "daemon", "note"))
 
 
+def test_a_model_that_reads_too_slowly(project, monkeypatch):
+    monkeypatch.setenv("CODESPEC_COMPLETION_MAX_READ_MS", "0.001")
+    assert any(
+        "160 tokens of a file are shown to it instead of 1280" in m
+        for m in of(doctor(project), "model", "note")
+    )
+
+
 def test_a_gpu_that_nothing_runs_on(project, tmp_path, monkeypatch):
     """The driver's tool is there, and this build, or CODESPEC_BACKEND, keeps to the CPU."""
     monkeypatch.setenv("CODESPEC_BACKEND", "cpu")

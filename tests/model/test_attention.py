@@ -162,6 +162,18 @@ def test_models_of_other_kinds_are_told_by_their_metadata(
     model.close()
 
 
+@pytest.mark.parametrize("family", ["baichuan", "bloom", "refact"])
+def test_families_whose_files_say_nothing_of_their_bias_are_known(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load_model(bundled(BUNDLED_TARGET), n_gpu_layers=0)
+    monkeypatch.setattr(
+        model, "metadata", lambda key: family if key == "general.architecture" else ""
+    )
+    assert not model.has_plain_attention()
+    model.close()
+
+
 def test_without_them_contexts_are_made_for_llama_cpps_own() -> None:
     assert kernels.attend()
     assert kernels.in_use() == [kernels.NAME, "attention"]

@@ -310,3 +310,15 @@ def test_the_servers_clock_starts_at_the_first_token(server: Path, tmp_path: Pat
         peer.close()
     assert decoded.tokens == [0, 1, 2, 3, 4]
     assert (decoded.n_timed, decoded.ms, decoded.n_passes) == (4, 10.0, 2)
+
+
+def test_the_end_token_takes_time_but_is_no_text(server: Path, tmp_path: Path) -> None:
+    """Plain decoding does not tell of it, and what it wrote is compared with this."""
+    peer = Server("s", str(server), (), tmp_path / "m.gguf", None, 1, 256, eog={4})
+    peer.start()
+    try:
+        decoded = peer.decode(Job(Context(np.arange(9, dtype=np.int32)), 5))
+    finally:
+        peer.close()
+    assert decoded.tokens == [0, 1, 2, 3]
+    assert (decoded.n_timed, decoded.ms, decoded.n_passes) == (4, 10.0, 2)

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import sysconfig
 import time
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from click.testing import CliRunner
 
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.cli import main
-from codespec.config import IndexSettings, Settings, load_settings
+from codespec.config import IndexSettings, Settings
 from codespec.drafters import chain
 from codespec.drafters.model import ModelDrafter
 from codespec.engine.local import LocalEngine
@@ -34,25 +33,9 @@ from codespec.train.distill.plan import Plan, StoppedError
 from codespec.train.distill.workspace import Workspace
 from codespec.train.model import Llama, ModelConfig
 from tests import training
+from tests.distilling import LIBRARY, QUICK, settings, workspace
 
-LIBRARY = Path(sysconfig.get_paths()["stdlib"])
-QUICK = Plan(n_tokens=2_000, tokens=6_000, n_places=3)
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    root = tmp_path / "workspace"
-    root.mkdir()
-    for name in ("decoder", "encoder", "scanner", "tool"):
-        (root / f"{name}.py").write_text((LIBRARY / "json" / f"{name}.py").read_text())
-    (root / ".env").write_text("TOKEN = 'not to be learned'\n" * 100)
-    (root / "README.md").write_text("Not code.\n" * 100)
-    return root
-
-
-def settings(**model: object) -> Settings:
-    small = {"completion": {"n_prefix_tokens": 192, "n_suffix_tokens": 64}}
-    return load_settings({"model": {"n_threads": 1, **model}, **small}, env={})
+__all__ = ["workspace"]
 
 
 def complete(engine: LocalEngine, workspace: Path, drafters: tuple[str, ...]) -> list[object]:
@@ -240,6 +223,21 @@ def test_what_rules_exclude_is_not_learned_from(workspace: Path) -> None:
     loaded.close()
 
 
+def test_copies_of_files_kept_aside_are_not_learned_from(workspace: Path) -> None:
+    loaded = load_model(_bundled(), vocab_only=True)
+    words = LlamaTokenizer(loaded)
+    name, text = next(iter(Workspace(workspace, words, IndexSettings()).held_out.items()))
+    # Copies of several names, some of which are learned from whatever else is kept aside.
+    for i in range(4):
+        (workspace / f"build{i}.py").write_text(text.replace("self", f"self{i}", 2))
+    source = Workspace(workspace, words, IndexSettings())
+    begins = [words.decode(d)[:200] for d in source.documents]
+    for held_out in source.held_out.values():
+        assert held_out.encode()[:200] not in begins
+    assert name
+    loaded.close()
+
+
 def _bundled() -> Path:
     return target_path(Settings().model)
 
@@ -339,6 +337,9 @@ def test_running_out_of_sight(workspace: Path) -> None:
     options = ["--positions", "2000", "--tokens", "6000", "--places", "2", "--background"]
     made = subprocess.run(command + options, capture_output=True, check=True, env=os.environ)
     log = Path(json.loads(made.stdout)["log"])
+    # From here on nobody hears of an earlier run, or that this one stopped.
+    first = subprocess.run([*command, "--status"], capture_output=True, check=True).stdout
+    assert json.loads(first)["stage"] not in ("none", "done", "stopped")
     deadline = time.monotonic() + 120
     while True:
         out = subprocess.run([*command, "--status"], capture_output=True, check=True).stdout
@@ -346,3 +347,4 @@ def test_running_out_of_sight(workspace: Path) -> None:
             break
         assert time.monotonic() < deadline, log.read_text()
     assert '"after"' in log.read_text()
+    assert "measuring" in log.read_text(), "how far it was, where no terminal shows a bar"

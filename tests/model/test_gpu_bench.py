@@ -20,6 +20,7 @@ from bench.gpu.shapes import SHAPES, Shape, write_random
 from bench.history import History
 from codespec.backends.llama import LlamaTarget, load_model
 from codespec.config import load_settings
+from codespec.errors import ModelError
 from codespec.models.registry import target_path
 from codespec.types import NO_DRAFT
 
@@ -153,3 +154,19 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [row["step"] for row in lines] == ["one", "two", "three"]
     assert CliRunner().invoke(main, args).exit_code == 0
     assert len(made) == 4
+
+
+def test_a_step_that_fails_keeps_none_from_being_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> list[dict[str, str]]:
+        raise ModelError("it does not fit")
+
+    steps = {"one": broken, "two": lambda: [{"model": "two"}]}
+    monkeypatch.setattr(Plan, "steps", lambda _plan: steps)
+    out = tmp_path / "results"
+    done = CliRunner().invoke(main, ["--output", str(out), "--folder", str(tmp_path)])
+    assert done.exit_code == 1
+    assert "one: it does not fit" in done.output
+    assert "all done but one" in done.output
+    assert [json.loads(line)["step"] for line in out.read_text().splitlines()] == ["two"]

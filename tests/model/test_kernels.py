@@ -305,6 +305,26 @@ def test_their_share_in_a_file(random_file: Path, tmp_path: Path) -> None:
     assert kernels.share_in(file) == kernels.Share(needs_order=True, is_all=False)
 
 
+def test_all_files_of_a_model_that_is_split_count(tmp_path: Path) -> None:
+    def write(i: int, **kinds: Any) -> Path:
+        path = tmp_path / f"model-{i:05}-of-00003.gguf"
+        writer = gguf.GGUFWriter(path, "llama")
+        for name, kind in kinds.items():
+            stored = gguf.quant_shape_to_byte_shape((16, 256), kind)
+            writer.add_tensor(name, np.zeros(stored, np.uint8), raw_dtype=kind)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        return path
+
+    first = write(1)  # often without tensors
+    write(2, a=TYPES.Q8_0, b=TYPES.Q4_K)
+    assert kernels.share_in(first) == kernels.Share(needs_order=True, is_all=True)
+    write(3, c=TYPES.Q5_0)
+    assert kernels.share_in(first) == kernels.Share(needs_order=True, is_all=False)
+
+
 def report(script: str, **environment: str) -> str:
     script += "\nfrom codespec.backends.llama import kernels\nprint(kernels.NAME, kernels.WHY_NOT)"
     done = subprocess.run(

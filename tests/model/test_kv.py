@@ -112,6 +112,14 @@ def test_no_budget_nothing_kept(make, texts):
             assert logits(target, tokens)[0] <= 1
 
 
+def test_what_would_not_be_kept_is_not_copied(make, texts, monkeypatch):
+    """A large model's cache is a gigabyte: to copy it for nothing takes memory and a second."""
+    target = make(max_saved_bytes=1000)
+    monkeypatch.setattr(LlamaTarget, "_state", lambda self: pytest.fail("copied"))
+    for tokens in texts:
+        logits(target, tokens)
+
+
 def test_a_quantised_cache_is_smaller_and_says_nearly_the_same(make, texts):
     plain, quantised = make(), make(kv_type="q8_0")
     n_same = 0

@@ -186,6 +186,20 @@ def test_a_second_copy_of_a_text_adds_no_states() -> None:
     assert automaton.n_states == n_states
 
 
+def test_text_that_comes_and_goes_leaves_no_memory_behind() -> None:
+    automaton = SuffixAutomaton()
+    automaton.extend(ids([7]))
+    # All that begins anew goes on in another way: the states of that beginning have many edges.
+    text = [t for i in range(40) for t in (8, 9, 10 + i, 7)]
+    figures: list[int] = []
+    for _ in range(50):
+        automaton.extend(ids(text))
+        automaton.truncate(1)
+        figures.append(automaton.n_bytes)
+    assert len(set(figures)) == 1
+    check(automaton, [7], [[7], [8], [7, 8]])
+
+
 def test_large_alphabet_and_every_edge_table_size() -> None:
     """States with up to thousands of transitions, grown and shrunk again."""
     rng = np.random.default_rng(1)

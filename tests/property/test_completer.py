@@ -220,6 +220,26 @@ def test_ten_thousand_random_trees():
     assert n_trees >= 10_000
 
 
+class NoLaw:
+    """A mask that fails once the output is this long."""
+
+    def allowed(self, emitted):
+        if len(emitted) > 3:
+            raise ValueError("no law here")
+        return
+
+
+def test_a_draft_that_could_not_be_judged_leaves_the_cache():
+    long, _, _ = run([], [1, 2, 3], SamplingParams(), 24, eog=frozenset())
+    target = CheckedTarget(eog=frozenset())
+    completer = Completer(target, DraftChain([OracleDrafter(long)], N_VOCAB, target.max_leaves))
+    context = Context(np.array([1, 2, 3], np.int32))
+    with pytest.raises(ValueError, match="no law here"):
+        completer.run(context, Sampler(SamplingParams(), NoLaw()), Limits(24))
+    out, _ = completer.run(context, Sampler(SamplingParams()), Limits(24))
+    assert out == long
+
+
 @pytest.mark.parametrize("max_tokens", [1, 2, 7])
 def test_limits_cut_where_plain_decoding_would(max_tokens):
     sampling = SamplingParams()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
 from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from codespec.cli.bench import command as bench
 from codespec_bench import everything, results
@@ -64,3 +66,51 @@ def test_a_model_too_slow_for_the_typist_is_said_in_words() -> None:
     start = {"bench": "latency", "config": "start", "n": 2}
     assert everything.headline([fast, start]) == "VS Code: in view 70 ms after a key, p95 120"
     assert "before every suggestion" in everything.headline([editor, start])
+
+
+def test_what_was_measured_on_something_else_is_measured_anew(tmp_path: Path) -> None:
+    file = tmp_path / "results"
+    (done,) = everything.run([CURVE], file, 5)
+    arguments = [*CURVE.arguments, "--model", "another"]
+    other = dataclasses.replace(CURVE, arguments=tuple(arguments))
+    here, there = (everything.steps(tmp_path / name, (), "*.py")[1] for name in ("a", "b"))
+    assert CURVE.of(done.rows)
+    assert not other.of(done.rows)
+    row = {**done.rows[0], "bench": "replay", "curve": "cpu-500m-q8"}
+    assert here.of([{**row, "arguments": list(here.arguments)}])
+    assert not there.of([{**row, "arguments": list(here.arguments)}])
+    assert not CURVE.of([{**row, "machine": {"cpu": "another"}} for row in done.rows])
+
+
+def test_interrupted_it_tells_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told(step: Step, n: int) -> None:
+        if step is SLOW:
+            raise KeyboardInterrupt
+
+    monkeypatch.setenv("COLUMNS", "80")
+    first, *others = everything.run([CURVE, SLOW, BROKEN], tmp_path / "r", 5, told)
+    assert first.rows
+    assert [outcome.why for outcome in others] == ["interrupted"] * 2
+    everything.print_outcomes([first, *others], None)
+    said = capsys.readouterr().out
+    assert "one token" in said
+    assert "before" not in said
+
+
+def test_names_with_brackets_are_printed_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = everything.Outcome(BROKEN, [], why="/a[/b]: no such [file]")
+    everything.print_outcomes([broken], tmp_path / "a [/b].jsonl")
+    said = capsys.readouterr().out
+    assert "/a[/b]: no such [file]" in said
+    assert f"codespec bench report '{tmp_path}/a [/b].jsonl'" in said
+
+
+def test_with_json_what_was_left_out_is_said_beside_it(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    done = CliRunner().invoke(bench, ["all", str(tmp_path), "--minutes", "0", "--json"])
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "peers: left out: the time was up" in done.stderr

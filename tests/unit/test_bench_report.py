@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from bench import report, results
 from codespec.cli import main
+from codespec.errors import InputError
 
 ROWS: list[dict[str, Any]] = [
     {"bench": "replay", "config": "plain", "curve": "cpu", "speedup": 1.0, "mat": 1.0},
@@ -94,3 +95,34 @@ def test_the_command_writes_the_page(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["bench", "report", str(file), "--output", str(out)])
     assert done.exit_code == 0, done.output
     assert out.read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize("of", ["repository", "model", "machine"])
+def test_what_is_not_the_same_is_set_side_by_side(of: str) -> None:
+    row = {"bench": "peers", "config": "codespec", "workload": "edits", "model": "m"}
+    one, two = ({"cpu": name} if of == "machine" else name for name in ("one", "two"))
+    rows = [
+        {**row, "machine": {"cpu": "x"}, of: value, "ratio_to_plain": ratio}
+        for value, ratio in ((one, 1.25), (two, 1.75))
+    ]
+    names = ("machine 1", "machine 2") if of == "machine" else ("one", "two")
+    text = report.page(rows)
+    (plot,) = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    for name, ratio in zip(names, ("1.25", "1.75"), strict=True):
+        assert f"edits, {name}" in plot
+        assert re.search(rf"<td>{ratio}</td>", text)
+        assert re.search(rf"<td>[^<]*{name}", text)
+    # Nothing tells rows of one run apart but what they are of.
+    (alone,) = re.findall(r"<svg.*?</svg>", report.page(rows[:1]), re.DOTALL)
+    assert "edits," not in alone
+
+
+def test_names_are_no_formulas() -> None:
+    row = {"bench": "replay-model", "model": r"a$\x$b", "config": "plain", "speedup": 1.0}
+    text = report.page([row, {**row, "model": "$_$"}])
+    assert r"a$\x$b" in re.findall(r"<svg.*?</svg>", text, re.DOTALL)[0]
+
+
+def test_a_page_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        report.write(ROWS, tmp_path / "none" / "page.html")

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from bench import compare, gate, results
+from bench.peers import report
 from codespec.cli import main
 from codespec.cli.bench.results import deliver
 from codespec.errors import InputError
@@ -116,3 +117,69 @@ def test_figures_that_cannot_be_kept_are_shown(
     with pytest.raises(InputError):
         deliver("hop", [{"ms": 5.0}], True, tmp_path / "gone" / "rows.jsonl", print)
     assert json.loads(capsys.readouterr().out)["ms"] == 5.0
+
+
+def test_a_gate_without_figures_is_an_error(tmp_path: Path) -> None:
+    now, baseline = tmp_path / "now", tmp_path / "baseline"
+    results.append(now, [{"bench": "curve", "t1_ms": 1.0}])
+    for more in (["--update"], []):
+        baseline.touch()
+        done = CliRunner().invoke(
+            main, ["bench", "gate", str(now), "--baseline", str(baseline), *more]
+        )
+        assert done.exit_code == 1
+        assert "no figure in it" in done.output
+
+
+def test_a_clone_of_any_name_passes_the_gate() -> None:
+    base = gate.gated([{**RUN, "repository": "one"}])
+    assert not gate.regressions(base, [{**RUN, "repository": "two"}], 0.01)
+    assert not gate.regressions([{**RUN, "repository": "one"}], [RUN], 0.01)
+
+
+def test_rows_of_two_repositories_are_not_runs_of_the_same_thing(tmp_path: Path) -> None:
+    file = tmp_path / "rows"
+    for name in ("one", "two"):
+        deliver("peers", [{"config": "plain", "mat": 1.0}], True, file, print, [tmp_path / name])
+    rows = results.read(file)
+    assert [row["repository"] for row in rows] == ["one", "two"]
+    assert compare.compare(rows, rows)[0].n_a == 1
+
+
+def test_figures_that_nobody_reads_are_kept(tmp_path: Path) -> None:
+    def show(_: object) -> None:
+        raise BrokenPipeError
+
+    file = tmp_path / "rows"
+    with pytest.raises(BrokenPipeError):
+        deliver("hop", [{"ms": 5.0}], False, file, show)
+    assert results.read(file)[0]["ms"] == 5.0
+
+
+def test_names_with_brackets_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    compare.print_differences(
+        compare.compare([{**RUN, "curve": "a[/b]"}], [{**RUN, "curve": "a[/b]"}])
+    )
+    assert "a[/b]" in capsys.readouterr().out
+
+
+def test_the_best_other_is_one_that_answered_as_many_requests(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A peer that died early may have been fast for the few that it answered."""
+    row = {
+        "workload": "edits", "model": "m[/b]", "backend": "cpu", "n_requests": 5, "tok_per_s": 10.0,
+        "ratio_to_plain": 1.0, "ratio_low": 0.9, "ratio_high": 1.1, "mat": 1.0, "accepted": 0,
+        "drafted": 0, "same": 1.0,
+    }  # fmt: skip
+    best = {"ratio_to_best_other": 1.5, "ratio_to_best_other_low": 1.2}
+    rows = [
+        {**row, "config": "plain"},
+        {**row, "config": "codespec", **best, "ratio_to_best_other_high": 1.8},
+        {**row, "config": "slow"},
+        {**row, "config": "dead", "n_requests": 1, "tok_per_s": 99.0},
+    ]
+    report.print_rows(rows)
+    said = capsys.readouterr().out
+    assert "codespec: 1.50 times slow, the fastest other" in said
+    assert "m[/b]" in said

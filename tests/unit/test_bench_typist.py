@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from codespec.errors import DaemonError
 from codespec.types import SourceStats, Trace
+from codespec_bench import editor
 from codespec_bench.acceptance import by_position, by_source
-from codespec_bench.editor import Reply
+from codespec_bench.editor import Editor, Reply
 from codespec_bench.history import Commit, Hunk
 from codespec_bench.keystrokes import strokes
 from codespec_bench.typist import Typist
@@ -135,3 +138,20 @@ def test_acceptance_by_source_and_place() -> None:
     trace.by_source["suffix"] = SourceStats(5, 3)
     assert by_position([trace, trace]) == [[4, 4], [2, 4], [0, 2]]
     assert by_source([trace, trace]) == {"suffix": [6, 10]}
+
+
+def test_a_server_that_is_too_slow_is_an_error_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(_self: object, *_args: object, **_more: object) -> None:
+        raise AssertionError("it is made by hand")
+
+    monkeypatch.setattr(Editor, "__init__", start)
+    monkeypatch.setattr(editor, "TIMEOUT_S", 0.01)
+    slow = Editor.__new__(Editor)
+    slow._news = threading.Condition()
+    slow._replies, slow._status = {}, "loading the model"
+    with pytest.raises(DaemonError, match="not ready: loading"):
+        slow.wait_ready()
+    with pytest.raises(DaemonError, match="does not answer"):
+        slow.wait(1)

@@ -257,6 +257,13 @@ def test_a_folder_that_cannot_be_written_to_costs_nothing_else(tmp_path):
     planners.save()
 
 
+def test_a_planner_that_was_never_told_of_a_text_may_learn():
+    planner = Planner(np.ones(1_000_000, np.uint8))
+    planner.learn([999_999], 1)
+    sources = offered((0, -1, proposal(b"xab xab", b"x", 2).columns, NO_TOKENS))
+    assert planner.plan(sources, 8, 1, FLAT, NO_TOKENS, NO_PROBS, Source.DRAFT_MODEL) is not None
+
+
 def test_what_a_planner_refuses():
     planner = fresh()
     found = proposal(b"abab", b"ab")

@@ -24,7 +24,8 @@ from tests.index_support import Workspace, isolate
 
 TOKENIZER = ByteTokenizer()
 INFO = FakeTarget().info
-ON = ContextSettings(symbols="on", buffers="on", edits="on", max_tokens=600)
+ON = ContextSettings(symbols="on", buffers="on", edits="on")
+MOST = 600  # tokens
 MAIN = "import shapes\n\n\ndef main():\n    area = circle_area(2)\n    print(area)\n    "
 
 
@@ -60,14 +61,14 @@ class Editor:
     def snippets(self, path: str, prefix: str, suffix: str = "") -> tuple[Snippet, ...]:
         request = self.request(path, prefix, suffix)
         self.documents.update(request)
-        return self.gatherer.snippets(request)
+        return self.gatherer.snippets(request, MOST)
 
 
 def test_documents_of_one_path_are_shown_what_each_of_them_asks_for(workspace):
     editor = Editor(workspace)
     assert editor.snippets("main.py", MAIN)
     request = replace(editor.request("main.py", MAIN.replace("circle_area", "x")), lends=False)
-    assert editor.gatherer.snippets(request, editor.documents.name_of(request)) == ()
+    assert editor.gatherer.snippets(request, MOST, editor.documents.name_of(request)) == ()
 
 
 WORDS = st.text(alphabet="abc_1 .", max_size=40)
@@ -152,7 +153,7 @@ def test_the_clients_own_snippets_come_first_and_the_newest_have_room(workspace)
     request = replace(Editor(workspace).request("main.py", MAIN), extra=given)
     for settings in (ON, ContextSettings(buffers="off", symbols="on")):
         editor = Editor(workspace, settings)
-        chosen = editor.gatherer.snippets(request)
+        chosen = editor.gatherer.snippets(request, MOST)
         if settings is ON:
             assert 0 < len(chosen) < len(given)
             assert chosen == given[-len(chosen) :]

@@ -18,7 +18,7 @@ def test_points_in_the_wrong_order_are_both_in_doubt():
     np.testing.assert_allclose(curve.ms(np.array([1, 2, 3, 4, 8])), [1.0, 3.0, 3.0, 3.0, 8.0])
 
 
-@pytest.mark.parametrize("points", [{}, {0: 1.0}, {1: 0.0}, {1: -1.0}])
+@pytest.mark.parametrize("points", [{}, {0: 1.0}, {1: 0.0}, {1: -1.0}, {1: np.nan}, {1: np.inf}])
 def test_impossible_curves_are_refused(points):
     with pytest.raises(ValueError, match="cost curve"):
         CostCurve(points)
@@ -120,6 +120,21 @@ def test_the_first_pass_scales_a_guess():
     curve = CostCurve({1: 1.0, 8: 2.0}, is_prior=True)
     curve.observe(8, 200.0)
     np.testing.assert_allclose(curve.ms(np.array([1, 8])), [100.0, 200.0])
+
+
+def test_the_rest_of_a_long_prompt_is_no_slow_pass():
+    """Passes beyond the table, one at the beginning of each request, take what the curve says."""
+    law = {1: 1.0, 4: 2.0, 32: 8.0}
+    curve = CostCurve(law)
+    start = curve.table.copy()
+    for _ in range(100):
+        curve.observe(256, 8.0 + 224 * 6 / 28)
+        for n in (1, 4):
+            curve.observe(n, law[n])
+    np.testing.assert_allclose(curve.table[:32], start[:32], rtol=1e-3)
+    guess = CostCurve({1: 1.0, 32: 32.0}, is_prior=True)
+    guess.observe(512, 3 * 512.0)
+    assert guess.pass_ms(1) == pytest.approx(3.0)
 
 
 def test_one_curve_can_show_another():

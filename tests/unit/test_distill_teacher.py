@@ -102,6 +102,27 @@ def test_lessons_survive_and_nothing_half_written_is_read(tmp_path) -> None:
     assert lessons.counts(N_VOCAB).sum() > sum(len(t.tokens) for _, t in lessons.taught)
 
 
+@pytest.mark.parametrize("content", [b"", b"PK", None])
+def test_damaged_lessons_are_given_again(tmp_path, content: bytes | None) -> None:
+    """Cut off by a loss of power, say: those before them count, those after them go with them."""
+    one, _ = teacher()
+    lessons = Lessons(tmp_path)
+    for i in range(3):
+        prompt = np.array([i, i + 1], np.int32)
+        lessons.add(0, one.teach(prompt, 0, 0.0, np.random.default_rng(0)))
+        lessons.save()
+    assert not Lessons(tmp_path).is_damaged
+    second = tmp_path / "000001.npz"
+    if content is None:
+        second.unlink()
+    else:
+        second.write_bytes(content)
+    again = Lessons(tmp_path)
+    assert again.is_damaged
+    assert [t.tokens.tolist() for _, t in again.taught] == [[0, 1]]
+    assert [path.name for path in tmp_path.iterdir()] == ["000000.npz"]
+
+
 def test_batches_are_padded_and_mapped() -> None:
     one, _ = teacher()
     short = one.teach(np.array([1, 2], np.int32), 1, 0.0, np.random.default_rng(0))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from codespec.config import IndexSettings
-from codespec.errors import IndexBusyError
+from codespec.errors import IndexBusyError, InputError
 from codespec.index import build as build_module
 from codespec.index import compact, documents
 from codespec.index.build import BuildCancelledError, BuildProgress
@@ -330,3 +333,64 @@ def test_dead_segments_are_few(workspace: Workspace) -> None:
         assert len(list(workspace.store.folder.glob("*.seg"))) == len(
             {s.name for s in manifest(workspace).segments}
         )
+
+
+def test_what_was_read_too_soon_is_settled_by_a_later_scan(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a fresh clone is read anew at each scan for as long as nothing in it changes."""
+    workspace.write("a.py", ALPHA)
+    workspace.build()
+    reads: list[str] = []
+    read_file = documents.read_file
+
+    def counting(path: str, limit: int):
+        reads.append(path)
+        return read_file(path, limit)
+
+    later_ns = time.time_ns() + 10**10
+    monkeypatch.setattr(build_module.time, "time_ns", lambda: later_ns)
+    monkeypatch.setattr(documents, "read_file", counting)
+    assert not workspace.build().changed
+    assert len(reads) == 1
+    before = manifest(workspace)
+    assert not workspace.build().changed
+    assert len(reads) == 1
+    assert manifest(workspace) == before
+    assert workspace.draft("def alpha_one(") == ALPHA.partition("(")[2][:40]
+
+
+def test_a_full_disk_is_left_as_it_was(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.write("a.py", ALPHA)
+    workspace.build()
+    folder = workspace.store.folder
+    before = {p.name for p in folder.iterdir()}
+
+    def full(path: Path, *_: object) -> None:
+        path.write_bytes(b"x" * 1000)
+        raise OSError(errno.ENOSPC, "no space left")
+
+    workspace.write("b.py", BETA)
+    with monkeypatch.context() as patch:
+        patch.setattr("codespec.index.store.build_segment", full)
+        with pytest.raises(OSError, match="no space"):
+            workspace.build()
+        assert {p.name for p in folder.iterdir()} == before
+    with monkeypatch.context() as patch:
+        patch.setattr("codespec.index.store._replace", full)
+        with pytest.raises(OSError, match="no space"):
+            workspace.store.write_manifest(manifest(workspace))
+        assert {p.name for p in folder.iterdir()} == before
+    assert workspace.index().paths == ("a.py",)
+    assert workspace.build().n_tokenised == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_workspace_whose_path_is_not_unicode_is_refused(tmp_path: Path, workspace: Workspace):
+    other = Workspace(tmp_path / os.fsdecode(b"bad\xff"))
+    other.write("a.py", ALPHA)
+    with pytest.raises(InputError, match="not UTF-8"):
+        other.build()
+    assert other.open() is None

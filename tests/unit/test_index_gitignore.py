@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from codespec.index.gitignore import MAX_PATTERNS, RuleSet
+from codespec.index.gitignore import MAX_PATTERNS, MAX_WILDCARDS, RuleSet
 
 
 def excluded(lines: list[str], path: str) -> bool:
@@ -76,3 +76,39 @@ def test_a_huge_file_of_patterns_is_cut() -> None:
     rules = RuleSet(f"x{i}" for i in range(MAX_PATTERNS + 1))
     assert rules.decide([f"x{MAX_PATTERNS - 1}"], False) is not None
     assert rules.decide([f"x{MAX_PATTERNS}"], False) is None
+
+
+@pytest.mark.parametrize("pattern", ["*a", "/*a", "x/**/[y]", "?a/"])
+def test_where_wildcards_are_too_many_everything_is_ignored(pattern: str) -> None:
+    n = MAX_WILDCARDS // sum(pattern.count(c) for c in "*?[")
+    few = RuleSet(["!b"] + [pattern] * n)
+    assert few.decide(["b"], False) is not None
+    assert few.decide(["c"], False) is None
+    start = time.process_time()
+    many = RuleSet([*(pattern.replace("a", f"a{i}") for i in range(20_000)), "!b"])
+    assert time.process_time() - start < 5
+    for path in (["b"], ["c"], ["d", "e"]):
+        rule = many.decide(path, False)
+        assert rule is not None
+        assert not rule.negated
+        assert "wildcards" in rule.text
+
+
+def test_names_and_paths_without_wildcards_are_looked_up() -> None:
+    lines = [f"x{i}" for i in range(10_000)] + [f"/d/x{i}/" for i in range(10_000)]
+    rules = RuleSet([*lines, "!x5", "x7/", "!*7", "/d/x7"])
+    start = time.process_time()
+    for _ in range(1000):
+        assert rules.decide(["e", "y"], False) is None
+        assert rules.decide(["e", "x9"], False) is not None
+    assert time.process_time() - start < 1
+
+    def said(path: str, is_dir: bool = False) -> str:
+        rule = rules.decide(path.split("/"), is_dir)
+        return "" if rule is None else rule.text
+
+    assert said("x5") == said("x5", is_dir=True) == said("d/x5") == "!x5"
+    assert said("d/x6") == "x6"
+    assert said("d/x6", is_dir=True) == "/d/x6/"
+    assert said("x7") == said("x7", is_dir=True) == said("e/d/x7") == "!*7"
+    assert said("d/x7") == "/d/x7"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from codespec.index.ignore import MAX_DEPTH, IgnoreRules, secret_in, secret_name
+from codespec.index.scan import scan
 from tests.index_support import git, isolate
 
 
@@ -35,6 +36,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ".netrc",
         ".npmrc",
         ".pypirc",
+        ".bash_history",
+        ".python_history",
         "secrets.yaml",
         "terraform.tfstate",
         "prod.tfvars",
@@ -63,6 +66,15 @@ def test_names_of_source_files(name: str, root: Path) -> None:
         "id = 'AKIA" + "ABCDEFGHIJKLMNOP'",
         "token: ghp_" + "a" * 36,
         "AWS_SECRET_ACCESS_KEY = '" + "a" * 40 + "'",
+        "https://me:ghu_" + "a" * 36 + "@github.com/me/it.git",
+        "ghr_" + "a1" * 30,
+        "https://hooks.slack.com/services/T0AAAAAAA/B0AAAAAAA/" + "a" * 24,
+        "GOCSPX-" + "a-" * 14,
+        "rk_live_" + "a" * 24,
+        "SG." + "a" * 22 + "." + "b" * 43,
+        "hf_" + "a" * 34,
+        "AccountName=a;AccountKey=" + "a" * 86 + "==;",
+        "AGE-SECRET-KEY-1" + "A" * 58,
     ],
 )
 def test_secret_content(text: str) -> None:
@@ -71,7 +83,13 @@ def test_secret_content(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["AKIA is a prefix", "PRIVATE KEY of the house", "sk-learn and ghp_", "risk-" + "a" * 50],
+    [
+        "AKIA is a prefix",
+        "PRIVATE KEY of the house",
+        "sk-learn and ghp_",
+        "risk-" + "a" * 50,
+        "MSG.format(hf_config, AccountKey=key) # hooks.slack.com/services/",
+    ],
 )
 def test_words_that_look_like_secrets(text: str) -> None:
     assert secret_in(text.encode()) == ""
@@ -135,14 +153,14 @@ def test_linked_work_tree(root: Path) -> None:
     assert IgnoreRules(root.parent / "other").why_excluded("mine.py")
 
 
-@pytest.mark.parametrize("configured", [False, True])
-def test_the_users_global_file(root: Path, configured: bool) -> None:
+@pytest.mark.parametrize("configured", ["", ".gitconfig", ".config/git/config"])
+def test_the_users_global_file(root: Path, configured: str) -> None:
     home = Path(os.environ["HOME"])
     file = home / "excludes" if configured else home / ".config/git/ignore"
-    file.parent.mkdir(parents=True, exist_ok=True)
+    (home / ".config/git").mkdir(parents=True)
     file.write_text("*.bak\n")
     if configured:
-        (home / ".gitconfig").write_text('[core]\n\texcludesFile = "~/excludes"\n')
+        (home / configured).write_text('[core]\n\texcludesFile = "~/excludes"\n')
     assert IgnoreRules(root).why_excluded("x.bak")
 
 
@@ -235,3 +253,43 @@ def test_a_workspace_file_that_says_no_or_nonsense_excludes_all(
     (tmp_path / ".codespec.toml").rename(tmp_path / "other")
     (tmp_path / ".codespec.toml").symlink_to("other")
     assert IgnoreRules(tmp_path).why_excluded("a.py", is_dir=False) == ""
+
+
+def test_a_folders_own_file_holds_below_it(tmp_path: Path) -> None:
+    for folder, text in (
+        ("", 'disabled_languages = ["sql"]'),
+        ("off", "enabled = false"),
+        ("gen", 'exclude = ["/out/", "*.pb"]'),
+        ("gen/deep", 'enabled = true\ndisabled_languages = ["go"]\nexclude = ["!x.pb"]'),
+    ):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / ".codespec.toml").write_text(text)
+    rules = IgnoreRules(tmp_path)
+    for path, why in (
+        ("a.pb", ""),
+        ("out/a.py", ""),
+        ("off/a.py", "switched off in .codespec.toml"),
+        ("off/b/c/a.py", "switched off in .codespec.toml"),
+        ("gen/a.py", ""),
+        ("gen/out/a.py", "excluded by .codespec.toml: /out/"),
+        ("gen/deep/out/a.py", ""),
+        ("gen/deep/x.pb", "excluded by .codespec.toml: *.pb"),
+    ):
+        assert rules.why_excluded(path, is_dir=False) == why
+    assert [c.path for c in scan(rules, 1000).files] == [
+        ".codespec.toml",
+        "gen/.codespec.toml",
+        "gen/deep/.codespec.toml",
+    ]
+    for path, language, is_off in (
+        ("", "go", False),
+        ("", "sql", True),
+        ("a.go", "go", False),
+        ("gen/deep/a.go", "go", True),
+        ("gen/deep/new/a.go", "go", True),
+        ("gen/deep/a.sql", "sql", True),
+        ("gen/deep/a.py", "python", False),
+        ("off/a.py", "python", True),
+        ("../a.go", "go", False),
+    ):
+        assert bool(rules.why_disabled(language, path and tmp_path / path)) is is_off

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -180,3 +181,55 @@ def test_progress_is_thinned_out() -> None:
     emit(BuildProgress("merge", 100, 100))
     emit(BuildProgress("done", 100, 100))
     assert [e.n_files_done for e in passed] == [*range(0, 100, 10), 100, 100]
+
+
+# Asks to be ended while a file is in work, twice over as an editor that is closed may.
+ENDING = """
+import os, signal, sys
+from codespec.cli.index_jobs import ending_in_order
+from codespec.index import documents
+
+def select(path, source, parse):
+    os.kill(os.getpid(), signal.SIGTERM)
+    return known(path, source, parse=parse)
+
+known, documents.parse.select = documents.parse.select, select
+with ending_in_order():
+    exec(sys.stdin.read())
+"""
+
+
+def test_a_request_to_end_blames_no_file(workspace: Workspace) -> None:
+    workspace.write("a.zzz", "alpha = 1\n")
+    command = [sys.executable, "-c", ENDING, str(workspace.root), str(1 << 24)]
+    for _ in range(2):
+        done = subprocess.run(
+            command, input=BUILD.encode(), capture_output=True, check=False, timeout=120
+        )
+        assert done.returncode == 128 + signal.SIGTERM, done.stderr
+    assert workspace.build().n_files == 1
+
+
+SUPERVISED = """
+import sys
+from codespec.cli import index_jobs
+child = "import os, time; print(os.getpid(), flush=True); time.sleep(300)"
+index_jobs.module_command = lambda *_: [sys.executable, "-c", child]
+sys.exit(index_jobs.supervise(quiet=True))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_child_does_not_outlive_its_supervisor(number: signal.Signals) -> None:
+    command = [sys.executable, "-c", SUPERVISED]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)  # as a terminal does
+        else:
+            process.send_signal(number)
+        assert process.wait(60) != 0
+        assert process.stdout.read() == b""  # which the child had open, too
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)

@@ -62,6 +62,10 @@ def keeper(workspace: Workspace, clock: Clock) -> Keeper:
         ("/node_modules/x/index.js", None),
         ("/d/__pycache__/a.pyc", None),
         ("2/a.py", None),
+        ("/../a.py", None),
+        ("/d/../../w/a.py", None),
+        ("/d//./e/", "d/e"),
+        ("/a\0.py", None),
     ],
 )
 def test_what_an_event_means(tmp_path: Path, path: str, meaning: str | None) -> None:

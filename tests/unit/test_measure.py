@@ -113,6 +113,38 @@ def test_slow_spells_do_not_bend_the_curve():
         assert ms / curve.points[1] == pytest.approx((2.0 + 0.5 * n) / 2.5, rel=0.02)
 
 
+@pytest.mark.parametrize(("factor", "lasts_ms"), [(4.0, 3000.0), (3.0, 10_000.0), (100.0, 1.0)])
+def test_one_slow_spell_does_not_bend_the_curve_of_a_slow_model(factor, lasts_ms):
+    """Most of its widths are measured once, and kept."""
+
+    def law(n):
+        return 400.0 * (0.9 + 0.1 * n)
+
+    class Spell(Machine):
+        """Slower by the factor for a while."""
+
+        def __init__(self, start_ms):
+            super().__init__(lambda n, n_context: law(n) * (factor if self.is_in() else 1.0))
+            self.start_ms = start_ms
+
+        def is_in(self):
+            return 0 <= self.now * 1e3 - self.start_ms < lasts_ms
+
+    for start_ms in range(0, 12_000, 250):
+        target = Spell(start_ms)
+        curve = measure(target, clock=target.clock)
+        for n, ms in curve.points.items():
+            assert ms / curve.points[1] == pytest.approx(law(n) / law(1), rel=0.35)
+
+
+def test_where_there_is_no_time_to_measure_a_guess_stays():
+    """A pass takes five seconds: one over two tokens would be too many."""
+    target = Machine(lambda n, n_context: 5000.0 + 1000.0 * n)
+    curve = measure(target, clock=target.clock)
+    assert curve.points[1] == 6000.0
+    assert curve.pass_ms(16) > 2 * curve.pass_ms(4) > 3 * curve.pass_ms(1)
+
+
 def test_measuring_leaves_the_target_usable():
     target = FakeTarget(max_draft=20)
     curve = measure(target, clock=Clock())

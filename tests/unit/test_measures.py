@@ -67,6 +67,15 @@ def test_energy_of_processors(rapl):
     assert meter.joules() == 0
 
 
+def test_a_counter_of_the_whole_machine_counts_no_processor_twice(rapl):
+    for zone, name in ((0, "package-0"), (1, "psys")):
+        (rapl / f"intel-rapl:{zone}" / "name").write_text(f"{name}\n")
+    meter = EnergyMeter(rapl, nvml="none-such")
+    for zone in (0, 1):
+        (rapl / f"intel-rapl:{zone}" / "energy_uj").write_text("902500000\n")
+    assert meter.joules() == pytest.approx(2.5)
+
+
 def test_no_counters_no_figure(tmp_path):
     meter = EnergyMeter(tmp_path / "missing", nvml="none-such")
     assert meter.sources == ()

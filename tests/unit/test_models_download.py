@@ -74,6 +74,76 @@ def test_a_server_that_does_not_resume(hub: Hub, tmp_path: Path) -> None:
     assert download.fetch(url(), tmp_path).path.read_bytes() == CONTENT
 
 
+def test_a_part_that_begins_elsewhere_is_not_appended(hub: Hub, tmp_path: Path) -> None:
+    hub.cut, hub.stated = 3_000_000, None
+    with pytest.raises(ModelError):
+        download.fetch(url(), tmp_path)
+    hub.cut, hub.starts_at = None, 0
+    assert download.fetch(url(), tmp_path).path.read_bytes() == CONTENT
+    assert hub.ranges == [None, "bytes=3000000-", None]
+
+
+def test_a_part_longer_than_the_file_is_none_of_it(hub: Hub, tmp_path: Path) -> None:
+    hub.stated = None
+    part = tmp_path / "model-q8_0.gguf.part"
+    part.write_bytes(CONTENT + b"and more")
+    about = download.msgspec.json.encode({"url": url(), "etag": hub.etag})
+    part.with_name(f"{part.name}.json").write_bytes(about)
+    assert download.fetch(url(), tmp_path).path.read_bytes() == CONTENT
+
+
+def test_what_is_refused_does_not_take_the_name(hub: Hub, tmp_path: Path) -> None:
+    path = download.fetch(url(), tmp_path).path
+    hub.content, hub.stated = CONTENT[:1_000_000], None
+
+    def check(part: Path) -> None:
+        raise ModelError(f"{part.name} is not whole")
+
+    with pytest.raises(ModelError, match="part is not whole"):
+        download.fetch(url(), tmp_path, check=check)
+    assert path.read_bytes() == CONTENT
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_here_already_is_not_fetched_again(hub: Hub, tmp_path: Path) -> None:
+    first = download.fetch(url(), tmp_path)
+    assert download.fetch(url(), tmp_path) == first
+    assert len(hub.ranges) == 1
+    first.path.write_bytes(b"GGUF and something else")
+    assert download.fetch(url(), tmp_path) == first
+    assert first.path.read_bytes() == CONTENT
+
+
+def test_two_at_once_do_not_mix_their_bytes(hub: Hub, tmp_path: Path) -> None:
+    refused: list[str] = []
+
+    def on_progress(_done: int, _total: int) -> None:
+        if not refused:
+            with pytest.raises(InputError, match="another process") as error:
+                download.fetch(url(), tmp_path)
+            refused.append(str(error.value))
+
+    assert download.fetch(url(), tmp_path, on_progress=on_progress).path.read_bytes() == CONTENT
+    assert refused
+
+
+def test_headers_and_letters_of_any_kind(hub: Hub, tmp_path: Path) -> None:
+    hub.length = "many"
+    path = download.fetch(f"{hub.address}/data/modèle.gguf", tmp_path).path
+    assert path.name == "modèle.gguf"
+    assert path.read_bytes() == CONTENT
+
+
+def test_nothing_is_said_to_be_kept_that_is_not(hub: Hub, tmp_path: Path) -> None:
+    with pytest.raises(ModelError) as error:
+        download.fetch(f"{hub.address}/data/missing.gguf", tmp_path)
+    assert "kept" not in error.value.hint
+    hub.cut, hub.etag = 3_000_000, ""
+    with pytest.raises(ModelError, match="the connection ended") as error:
+        download.fetch(url(), tmp_path)
+    assert "kept" not in error.value.hint
+
+
 def test_a_part_that_is_whole_already(hub: Hub, tmp_path: Path) -> None:
     path = download.fetch(url(), tmp_path).path
     path.rename(tmp_path / f"{path.name}.part")
@@ -120,6 +190,7 @@ def test_servers_that_refuse(hub: Hub, tmp_path: Path) -> None:
         "http://host/..%2f..%2f.gguf",
         "http://host/.gguf",
         "http://host/a%00b.gguf",
+        "http://[::1/model.gguf",
     ],
 )
 def test_addresses_that_are_not_followed(address: str, tmp_path: Path) -> None:

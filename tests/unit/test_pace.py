@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from codespec.backends.fake import FakeTarget
+from codespec.config import ModelSettings
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import CurveStore
+from codespec.engine.models import curve_key
 from codespec.engine.pace import Pace, ThreadChoice, thread_counts
 
 
@@ -125,3 +129,11 @@ def test_passes_move_the_threads(tmp_path):
     assert used.count(1) > 270
     # The curve shown is that of the count in use, close to what its passes take.
     assert pace.curve.table[0] == pytest.approx(took[model.n_threads], rel=0.5)
+
+
+def test_what_computes_otherwise_has_curves_of_its_own():
+    on_cpu = replace(FakeTarget().info, backend="cpu")
+    on_gpu = replace(on_cpu, backend="cuda")
+    settings = [ModelSettings(), ModelSettings(kv_type="q8_0"), ModelSettings(n_gpu_layers=10)]
+    assert len({curve_key(on_gpu, s) for s in settings}) == 3
+    assert curve_key(on_cpu, settings[0]) == curve_key(on_cpu, settings[2])

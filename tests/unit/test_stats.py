@@ -119,6 +119,27 @@ def test_what_could_not_be_written_is_written_later(path):
     assert summary(path=path)[0].n_accepted_chars == 5
 
 
+def test_a_data_folder_that_cannot_be_made_costs_editors_nothing_but_numbers(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
+    s = Stats()
+    assert s.habits() == {}
+    s.shown("a", "python", 20, 100.0)
+    s.flush()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    s.flush()
+    assert summary()[0].n_shown == 1
+
+
+@pytest.mark.parametrize(("language", "n_chars"), [("\ud800", 1), ("python", 2**70)])
+def test_what_no_database_can_hold_takes_nothing_else_with_it(path, language, n_chars):
+    s = Stats(path)
+    s.shown("a", language, n_chars, 1.0)
+    s.shown("b", "python", 20, 1.0)
+    s.flush()
+    assert summary(path=path)[0].n_shown_chars == 20
+
+
 def test_no_text_is_stored(path):
     s = Stats(path)
     s.shown("a", "python", 10, 1.0)

@@ -23,6 +23,18 @@ def test_near_copies_are_found_and_different_files_are_not() -> None:
     assert seen.add(training.source_text(2, n_functions=40))
 
 
+def test_asking_for_copies_remembers_nothing() -> None:
+    seen, text = (
+        DuplicateFilter(),
+        "".join(f"def f{i}(x):\n    return x + {i}\n" for i in range(90)),
+    )
+    assert not seen.holds(text)
+    assert seen.add(text)
+    assert seen.holds(text)
+    assert seen.holds(text.replace("f3(", "renamed("))
+    assert not seen.holds("".join(f"class C{i}:\n    a{i} = [{i}]\n" for i in range(90)))
+
+
 def test_short_and_empty_texts_do_not_count_as_copies_of_each_other_by_accident() -> None:
     seen = DuplicateFilter()
     assert seen.add("a = 1\nb = 2\nc = a + b\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from codespec.train.model import Llama
 from codespec.train.optim import make_optimisers
 from codespec.train.parallel import try_to_compile
 from codespec.train.recipe import LARGE_DRAFT, LARGE_RECIPES, LARGE_TARGET, RECIPES, Phase, Recipe
-from codespec.train.train import Budget, State, Trainer, load_model
+from codespec.train.train import Budget, State, Trainer, load_model, write_atomically
 from tests import training
 from tests.training import RECIPE, TINY
 
@@ -98,6 +99,24 @@ def test_missing_and_damaged_models_are_explained(
     (tmp_path / "checkpoint.pt").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ModelError, match="cannot be read"):
         Trainer(RECIPE, data, words, tmp_path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no limits of file sizes")
+def test_a_full_disk_leaves_the_last_checkpoint_and_nothing_else(tmp_path: Path) -> None:
+    import resource
+
+    path = tmp_path / "checkpoint.pt"
+    write_atomically(path, {"weights": torch.zeros(10)})
+    before = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10_000, hard))
+    try:
+        with pytest.raises(InputError, match="cannot be written"):
+            write_atomically(path, {"weights": torch.zeros(1_000_000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_budget_of_minutes_follows_the_clock(

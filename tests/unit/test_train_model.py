@@ -189,6 +189,13 @@ def test_pooled_gradients_are_those_of_the_whole_batch(n_workers: int) -> None:
         assert (weight.grad - want).norm() < 0.05 * want.norm()
 
 
+def test_a_type_that_is_slow_here_is_not_tried_six_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter([0.0, 0.01, 0.02, 0.03, 1.0, 1.5, *range(2, 20)])
+    monkeypatch.setattr(parallel.time, "perf_counter", lambda: float(next(ticks)))
+    assert parallel._product_s(torch.ones(2, 2)) == pytest.approx(0.01)
+    assert next(ticks) == 2, "the third took half a second and was the last"
+
+
 @pytest.mark.parametrize("quicker", [torch.bfloat16, torch.float32])
 def test_products_are_made_in_the_type_that_is_quicker_here(
     quicker: torch.dtype, monkeypatch: pytest.MonkeyPatch

@@ -85,6 +85,18 @@ def test_one_interruption_changes_nothing():
     assert passes(worth, 50, took_ms=0.01, n_drafted=0, n_accepted=0) == 50
 
 
+def test_a_slow_first_asking_changes_nothing():
+    """It opens the index: 500 passes of time, of which no later asking takes any."""
+    worth = Worth(CURVE)
+    passes(worth, 1, took_ms=500.0, n_drafted=0, n_accepted=0)
+    assert passes(worth, 300, took_ms=0.03, n_drafted=1, n_accepted=1) == 300
+
+
+def test_what_is_dear_from_the_first_asking_on_is_known_soon():
+    worth = Worth(CURVE)
+    assert passes(worth, 300, took_ms=500.0, n_drafted=1, n_accepted=1) < 60
+
+
 def given_up(member: Counting) -> DraftChain:
     """A chain at the beginning of a request, when asking has not paid."""
     worth = Worth(CURVE)
@@ -142,3 +154,13 @@ def test_a_chain_tells_what_became_of_its_drafts_and_nothing_without_members():
             draft = chain.propose(NO_TOKENS, 4)
             chain.observe(NO_TOKENS, draft, verdict)
         assert worth.told == told
+
+
+def test_a_request_that_is_gone_on_with_teaches_nothing_by_what_it_said_before():
+    worth = Noting()
+    chain = DraftChain([Counting()], n_vocab=10, worth=worth)
+    for _ in range(2):
+        chain.begin(Context(NO_TOKENS))
+        chain.observe(NO_TOKENS, NO_DRAFT, Verdict((7, 3), ()))
+        chain.observe(NO_TOKENS, chain.propose(NO_TOKENS, 4), Verdict((7, 3), (0,)))
+    assert worth.told == [(1, 1), (1, 1)]

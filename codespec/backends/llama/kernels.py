@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from codespec.backends.llama import kernels_check, openmp
 from codespec.backends.llama.kernels_check import K_QUANTS, TYPE_F16, TYPE_Q8_0, function
+from codespec.backends.llama.memory import files_of
 from codespec.native import KERNELS
 
 
@@ -164,7 +165,7 @@ NOTHING = Share(False, False)
 
 
 def share_in(path: Path) -> Share:
-    """Their share in the model of a GGUF file.
+    """Their share in the model of a GGUF file, or of all files of one that is split.
 
     Nothing where it has experts: about their products nobody is asked, and llama.cpp's own order is
     faster.
@@ -173,6 +174,17 @@ def share_in(path: Path) -> Share:
     # With AMX llama.cpp has another order, much faster in prompts.
     if not _is_in_use or theirs.ggml_cpu_has_amx_int8():
         return NOTHING
+    kinds: set[int] = set()
+    for part in files_of(path):
+        found = _kinds_in(theirs, part)
+        if found is None:
+            return NOTHING
+        kinds |= found
+    return Share(bool(kinds & {*K_QUANTS}), kinds <= {TYPE_F16, TYPE_Q8_0, *K_QUANTS})
+
+
+def _kinds_in(theirs: Any, path: Path) -> set[int] | None:
+    """Types of a file's matrices; None where it has experts, or is none."""
 
     class Params(ctypes.Structure):
         _fields_ = (("no_alloc", ctypes.c_bool), ("context", ctypes.c_void_p))
@@ -182,7 +194,7 @@ def share_in(path: Path) -> Share:
         os.fsencode(path), Params(True, None)
     )
     if not file:
-        return NOTHING
+        return None
     n_tensors = function(theirs, "gguf_get_n_tensors", number, at)(file)
     kind_of = function(theirs, "gguf_get_tensor_type", ctypes.c_int, at, number)
     sizes_of = function(theirs, "gguf_get_tensor_ne", ctypes.POINTER(number), at, number)
@@ -190,9 +202,7 @@ def share_in(path: Path) -> Share:
     kinds = {kind_of(file, i) for i in range(n_tensors) if sizes[i][1] > 1}
     has_experts = any(size[2] > 1 for size in sizes)
     function(theirs, "gguf_free", None, at)(file)
-    if has_experts:
-        return NOTHING
-    return Share(bool(kinds & {*K_QUANTS}), kinds <= {TYPE_F16, TYPE_Q8_0, *K_QUANTS})
+    return None if has_experts else kinds
 
 
 def attend() -> bool:

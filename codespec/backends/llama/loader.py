@@ -14,7 +14,7 @@ from typing import Any
 
 from codespec.backends.llama import kernels
 from codespec.backends.llama.kernels import llama_cpp
-from codespec.backends.llama.memory import check_fits
+from codespec.backends.llama.memory import check_fits, size_of
 from codespec.context.fim import FAMILIES
 from codespec.errors import ModelError
 from codespec.types import FimOrder, FimTokens, ModelInfo
@@ -59,6 +59,10 @@ def build() -> str:
     return "+".join([llama_cpp.__version__, *kernels.in_use()])
 
 
+# Families whose scores fall with the distance (ALiBi) though no file says so: llama.cpp knows.
+_BIASED = {"baichuan", "bloom", "refact"}
+
+
 class LoadedModel:
     """A GGUF file in memory, its vocabulary and what it says about itself."""
 
@@ -95,7 +99,8 @@ class LoadedModel:
         head = int(lib.llama_model_n_embd(self.handle)) / n_heads if n_heads > 0 else 0.0
         length = number("attention.key_length", head)
         return (
-            length > 0
+            kind not in _BIASED
+            and length > 0
             and length % 16 == 0
             and number("attention.value_length", head) == length
             and not number("attn_logit_softcapping")
@@ -125,7 +130,7 @@ class LoadedModel:
             n_vocab=self.n_vocab,
             n_ctx=int(lib.llama_model_n_ctx_train(self.handle)),
             n_params=int(lib.llama_model_n_params(self.handle)),
-            file_bytes=self.path.stat().st_size,
+            file_bytes=size_of(self.path),
             fim=self._fim_tokens(),
             eog=frozenset(eog),
             bos=bos if bos >= 0 and lib.llama_vocab_get_add_bos(self.vocab) else None,
@@ -193,7 +198,7 @@ def load_model(
     params.vocab_only = vocab_only
     share = kernels.NOTHING
     if backend == "cpu" and not vocab_only:
-        check_fits(path, path.stat().st_size)
+        check_fits(path, size_of(path))
         share = kernels.share_in(path)
         params.use_extra_bufts = not share.needs_order
 

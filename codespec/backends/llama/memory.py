@@ -1,7 +1,9 @@
-"""How much memory is free, to say no in words before the system does with a kill."""
+"""How large a model is, and how much memory is free, to say no in words before the system does with
+a kill."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import psutil
@@ -12,8 +14,23 @@ from codespec.errors import ModelError
 _OVERHEAD = 1.1
 
 
+def files_of(path: Path) -> list[Path]:
+    """A model's file, and those that llama.cpp loads with it: of one that is split, the first file
+    may hold next to nothing."""
+    split = re.fullmatch(r"(.+)-00001-of-(\d{5})\.gguf", path.name)
+    if split is None:
+        return [path]
+    others = (f"{split[1]}-{i:05}-of-{split[2]}.gguf" for i in range(2, int(split[2]) + 1))
+    return [path, *filter(Path.exists, map(path.with_name, others))]
+
+
+def size_of(path: Path) -> int:
+    """Bytes of all files of a model."""
+    return sum(file.stat().st_size for file in files_of(path))
+
+
 def check_fits(path: Path, n_bytes: int) -> None:
-    """`n_bytes`: of the model file. Raises: ModelError when that does not fit into free memory."""
+    """`n_bytes`: of the model's files. Raises: ModelError when that does not fit into free memory."""
     needed, free = int(n_bytes * _OVERHEAD), psutil.virtual_memory().available
     if needed > free:
         raise ModelError(

@@ -193,8 +193,11 @@ class LlamaTarget:
     def _put_aside(self) -> None:
         if len(self._kv) < (_WORTH_SAVING if self._can_truncate else _CHECKPOINT_EVERY):
             return
-        if not self._is_held and len(state := self._state()):
-            self._saved.add(self._kv.tokens, state)
+        # Copied only where it may be kept: a large model's takes as long as some passes.
+        if not self._is_held and self._state_bytes() <= self._saved.room:
+            state = self._state()
+            if len(state):
+                self._saved.add(self._kv.tokens, state)
 
     def hold(self) -> Checkpoint:
         """What the cache holds, for `take_back`; in memory until `let_go`."""
@@ -212,9 +215,12 @@ class LlamaTarget:
         """It will not be taken back any more."""
         self._saved.let_go(held)
 
+    def _state_bytes(self) -> int:
+        return int(lib.llama_state_seq_get_size(self._ctx, MAIN))
+
     def _state(self) -> State:
         """Empty where llama.cpp cannot say it."""
-        state = np.empty(int(lib.llama_state_seq_get_size(self._ctx, MAIN)), np.uint8)
+        state = np.empty(self._state_bytes(), np.uint8)
         pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
         n = int(lib.llama_state_seq_get_data(self._ctx, pointer, len(state), MAIN))
         return state[:n]

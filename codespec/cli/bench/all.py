@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from codespec.cli import FiniteRange, model_options, print_json
-from codespec.cli.bench.results import can_be_written
+from codespec.cli.bench.results import INTERRUPTED, can_be_written
 
 
 @click.command()
@@ -69,5 +69,9 @@ def command(
             for outcome in outcomes:
                 for row in outcome.rows:
                     print_json(row)
-            return
-        everything.print_outcomes(outcomes, output)
+                if outcome.why:
+                    click.echo(f"{outcome.step.name}: left out: {outcome.why}", err=True)
+        else:
+            everything.print_outcomes(outcomes, output)
+    if any(outcome.why == everything.INTERRUPTED for outcome in outcomes):
+        raise SystemExit(INTERRUPTED)

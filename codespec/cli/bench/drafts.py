@@ -56,4 +56,4 @@ def command(
 
     settings = load_settings(model_settings(target, None))
     rows = bench.run(workspace, settings, extra, curves or bench.CURVES, places)
-    deliver("drafts", rows, as_json, output, bench.print_rows)
+    deliver("drafts", rows, as_json, output, bench.print_rows, [workspace])

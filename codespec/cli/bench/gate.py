@@ -6,10 +6,12 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from codespec.cli import FiniteRange, print_json
+from codespec.errors import InputError
 
 
 @click.command()
@@ -41,11 +43,15 @@ def command(results: Path, baseline: Path, update: bool, tolerance: float, as_js
 
     rows = files.read(results)
     if update:
-        lines = [json.dumps(row) + "\n" for row in gate.gated(rows)]
-        baseline.write_text("".join(lines), "utf-8")
+        lines = [json.dumps(row) + "\n" for row in _held(gate.gated(rows), results)]
+        try:
+            baseline.write_text("".join(lines), "utf-8")
+        except OSError as e:
+            raise InputError(f"{baseline}: {e.strerror}", "Give a file that can be written.") from e
         click.echo(f"{baseline}: {len(lines)} results", err=True)
         return
-    worse = gate.regressions(files.read(baseline), rows, tolerance)
+    held = _held(files.read(baseline), baseline)
+    worse = gate.regressions(held, rows, tolerance)
     for regression in worse:
         if as_json:
             print_json(dataclasses.asdict(regression))
@@ -55,3 +61,10 @@ def command(results: Path, baseline: Path, update: bool, tolerance: float, as_js
     if worse:
         sys.exit(1)
     click.echo("no figure has become worse", err=True)
+
+
+def _held(rows: list[dict[str, Any]], file: Path) -> list[dict[str, Any]]:
+    """Raises: InputError where there are none: such a gate lets everything through."""
+    if not rows:
+        raise InputError(f"{file}: no figure in it that no machine changes", "Try bench replay.")
+    return rows

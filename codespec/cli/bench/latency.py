@@ -61,4 +61,4 @@ def command(
     typing = latency.Typing(repo.resolve(), commits, paths, n_keys, pace, chosen)
     with Console(stderr=True).status("reading the history") as status:
         rows = typing.run(status.update)
-    deliver("latency", rows, as_json, output, latency.print_rows)
+    deliver("latency", rows, as_json, output, latency.print_rows, [repo])

@@ -9,11 +9,8 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
 from codespec.cli import model_options, model_settings
-from codespec.cli.bench.results import deliver, result_options
+from codespec.cli.bench.results import INTERRUPTED, deliver, result_options
 from codespec.config import load_settings
-
-INTERRUPTED = 130
-"""As shells say it of what SIGINT ended."""
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
@@ -97,7 +94,7 @@ def command(
             bar.update(task, completed=i, total=n, description="comparing")
 
         rows = comparison.run(progress)
-    deliver("peers", rows, as_json, output, report.print_rows)
+    deliver("peers", rows, as_json, output, report.print_rows, [repo])
     report.print_missing(comparison.missing)
     if comparison.ended:
         click.echo(f"{comparison.ended}: what was finished is above", err=True)

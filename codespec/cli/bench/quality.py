@@ -67,4 +67,4 @@ def command(
     rows, found = quality_report.run(repos, settings, places, only)
     if answers is not None:
         results.append(answers, found)
-    deliver("quality", rows, as_json, output, quality_report.print_rows)
+    deliver("quality", rows, as_json, output, quality_report.print_rows, repos)

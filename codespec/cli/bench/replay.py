@@ -64,8 +64,8 @@ def command(
     if model is not None:
         settings = load_settings(model_settings(None if model == "bundled" else model, draft_model))
         rows = replay_report.run_model(repo, settings, commits, paths, until)
-        deliver("replay-model", rows, as_json, output, replay_report.print_model_rows)
+        deliver("replay-model", rows, as_json, output, replay_report.print_model_rows, [repo])
         return
     settings = load_settings(model_settings(None, draft_model))
     rows = replay_report.run(repo, settings, commits, paths, curve, width, until)
-    deliver("replay", rows, as_json, output, replay_report.print_rows)
+    deliver("replay", rows, as_json, output, replay_report.print_rows, [repo])

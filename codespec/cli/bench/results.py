@@ -11,6 +11,9 @@ import click
 
 from codespec.cli import print_json
 
+INTERRUPTED = 130
+"""As shells say it of what SIGINT ended."""
+
 
 def can_be_written(_: click.Context, __: click.Parameter, file: Path | None) -> Path | None:
     """Said at once, not after the measurements."""
@@ -37,18 +40,26 @@ def deliver(
     as_json: bool,
     output: Path | None,
     show: Callable[[list[dict[str, Any]]], None],
+    measured: Sequence[Path] = (),
 ) -> None:
-    """Print a benchmark's rows for machines, or `show` them to people, and keep them.
+    """Print a benchmark's rows for machines, or `show` them to people, and keep them, also where
+    nobody reads what is printed any more. measured: folders of what was measured on, by whose
+    names rows of several in one file are told apart.
 
     Raises: InputError.
     """
     from codespec_bench import results  # pyright: ignore[reportMissingImports]
 
+    if measured:
+        repository = " ".join(folder.resolve().name for folder in measured)
+        rows = [{"repository": repository, **row} for row in rows]
     found: list[dict[str, Any]] = results.stamped(bench, rows)
-    if as_json:
-        for row in found:
-            print_json(row)
-    else:
-        show(found)
-    if output is not None:
-        results.append(output, found)
+    try:
+        if as_json:
+            for row in found:
+                print_json(row)
+        else:
+            show(found)
+    finally:
+        if output is not None:
+            results.append(output, found)

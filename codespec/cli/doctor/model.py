@@ -23,6 +23,7 @@ from codespec.backends.llama.loader import gpu_backend
 from codespec.backends.llama.memory import check_fits
 from codespec.cli.doctor.findings import Finding
 from codespec.config import Settings
+from codespec.engine.reading import readable, whole
 from codespec.errors import ModelError
 from codespec.models.registry import draft_path, target_path
 from codespec.types import NO_DRAFT, Tokens
@@ -117,7 +118,17 @@ def _measured(settings: Settings) -> Iterator[Finding]:
         "pass of one token",
     )
     limit = settings.completion.deadline_auto_ms
-    cold = speed.cold_ms(settings.completion.n_prefix_tokens + settings.completion.n_suffix_tokens)
+    everything = whole(settings)
+    shown = readable(everything, speed.prompt_ms, settings.completion.max_read_ms)
+    if shown != everything:
+        yield Finding(
+            "model",
+            "note",
+            f"it reads slowly: {shown.n_tokens} tokens of a file are shown to it instead of "
+            f"{everything.n_tokens}",
+            "A smaller model sees more; completion.max_read_ms says how long reading may take.",
+        )
+    cold = speed.cold_ms(shown.n_tokens)
     meaning = (
         f"a line takes about {speed.line_ms:.0f} ms while typing, {cold:.0f} ms in a file just "
         "opened, less where drafts are right"
@@ -134,7 +145,7 @@ def _measured(settings: Settings) -> Iterator[Finding]:
             "model",
             "note",
             f"{meaning}; the first one in a file comes too late, and is kept for the next key",
-            "A smaller completion.n_prefix_tokens makes it faster.",
+            "A smaller completion.max_read_ms or n_prefix_tokens makes it faster.",
         )
     else:
         yield Finding("model", "ok", meaning)

@@ -5,6 +5,7 @@ A job's folder lies beside the draft it makes. It holds `progress.json` and what
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -13,13 +14,17 @@ from pathlib import Path
 
 import filelock
 import msgspec
+import psutil
 
 from codespec.config import Settings
 from codespec.errors import CodespecError, InputError, ModelError
 from codespec.models import drafts
 from codespec.models.drafts import DraftRecord
 from codespec.models.registry import target_path
-from codespec.train.distill.plan import Plan, Reporter, Stage, write_json
+from codespec.train.distill.plan import Plan, Reporter, Stage, StoppedError, in_words, write_json
+
+STARTING_S = 60.0
+"""What importing PyTorch takes at most."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +61,8 @@ class Job:
             report = msgspec.json.decode((self.work / "progress.json").read_bytes(), type=Report)
         except (OSError, msgspec.DecodeError):
             return Report(stage="done", share=1.0) if drafts.read(self.folder) else None
-        if report.stage not in ("done", "failed") and not self._is_running():
+        is_over = report.stage in ("done", "failed") or self._is_starting(report)
+        if not is_over and not self._is_running():
             return msgspec.structs.replace(report, stage="stopped", pid=0)
         return report
 
@@ -66,6 +72,15 @@ class Job:
             return False
         (self.work / "stop").touch()
         return True
+
+    def check_idle(self) -> None:
+        """Raises: InputError while a process works at it."""
+        if self._is_running():
+            raise self._busy()
+
+    def begun_by(self, pid: int) -> None:
+        """A process was started to work at it: whoever asks now is not told of what was before."""
+        write_json(self.work / "progress.json", self._report("reading", pid=pid))
 
     def forget(self) -> bool:
         """Deletes the draft model and what its job left; whether there was anything.
@@ -92,6 +107,30 @@ class Job:
         lock.release()
         return False
 
+    def _is_starting(self, report: Report) -> bool:
+        """Whether its process has yet to come to the point where it takes the lock."""
+        if report.stage != "reading" or not psutil.pid_exists(report.pid):
+            return False
+        return time.time() - (self.work / "progress.json").stat().st_mtime < STARTING_S
+
+    def _busy(self) -> InputError:
+        return InputError(
+            f"{self._workspace} is being distilled by another process",
+            "See: codespec distill --status, or --stop.",
+        )
+
+    def _report(
+        self, stage: Stage, share: float = 0.0, detail: str = "", *, pid: int | None = None
+    ) -> Report:
+        return Report(
+            stage=stage,
+            share=share,
+            detail=in_words(detail),
+            pid=os.getpid() if pid is None else pid,
+            workspace=in_words(os.path.realpath(self._workspace)),
+            target=in_words(self._target_path),
+        )
+
     def _lock(self) -> filelock.FileLock:
         return filelock.FileLock(self.work / "lock")
 
@@ -107,7 +146,8 @@ class Job:
 
         self.work.mkdir(parents=True, exist_ok=True)
         try:
-            with self._lock().acquire(blocking=False):
+            # Whoever asks how far it is holds the lock for a moment.
+            with self._lock().acquire(timeout=1.0):
                 (self.work / "stop").unlink(missing_ok=True)
                 report = self._reporter(on_report)
                 stages = Distillation(
@@ -121,29 +161,23 @@ class Job:
                 )
                 try:
                     return stages.run()
-                except CodespecError as e:
+                except StoppedError:
+                    raise
+                except Exception as e:
                     # Whoever started it in the background asks for the reason later.
-                    report("failed", 0.0, e.message)
+                    reason = e.message if isinstance(e, CodespecError) else str(e)
+                    with contextlib.suppress(OSError):  # the reason may be a full disk
+                        report("failed", 0.0, reason or type(e).__name__)
                     raise
         except filelock.Timeout:
-            raise InputError(
-                f"{self._workspace} is being distilled by another process",
-                "See: codespec distill --status, or --stop.",
-            ) from None
+            raise self._busy() from None
 
     def _reporter(self, on_report: Callable[[Report], None]) -> Reporter:
         written = 0.0
 
         def report(stage: Stage, share: float, detail: str) -> None:
             nonlocal written
-            made = Report(
-                stage=stage,
-                share=share,
-                detail=detail,
-                pid=os.getpid(),
-                workspace=os.path.realpath(self._workspace),
-                target=str(self._target_path),
-            )
+            made = self._report(stage, share, detail)
             on_report(made)
             now = time.monotonic()
             if now - written > 1.0 or stage in ("done", "stopped", "failed"):

@@ -7,6 +7,8 @@ loses what came after the last one.
 from __future__ import annotations
 
 import os
+import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,8 @@ N_NEW = 64
 PROMPT_WEIGHT = 0.2
 SAMPLED_RATE = 0.3
 TEMPERATURE = 0.8
+# What reading a file raises that was cut off or overwritten.
+_DAMAGE = (EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +69,26 @@ def ask(
 
 
 class Lessons:
-    """The lessons of a job: what its folder holds and what was added since."""
+    """The lessons of a job: what its folder holds and what was added since.
+
+    is_damaged: files were missing or could not be read. Lessons are numbered, so those after the
+    first of these are deleted.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.taught: list[tuple[int, Taught]] = []
+        self.is_damaged = False
         for path in sorted(folder.glob("*.npz")):
-            self.taught += _read(path)
+            if path.name == _file_name(len(self.taught)) and not self.is_damaged:
+                try:
+                    self.taught += _read(path)
+                    continue
+                except _DAMAGE:
+                    pass
+            self.is_damaged = True
+            path.unlink()
         self._n_saved = len(self.taught)
 
     @property
@@ -87,7 +103,7 @@ class Lessons:
         new = self.taught[self._n_saved :]
         if not new:
             return
-        path = self._folder / f"{self._n_saved:06}.npz"
+        path = self._folder / _file_name(self._n_saved)
         temporary = path.with_suffix(".tmp")
         with temporary.open("wb") as f:
             np.savez(
@@ -160,6 +176,10 @@ def batch(taught: list[Taught], vocabulary: DraftVocabulary, *, from_text: bool 
     ids[ids < 0] = 0
     arrays = (tokens, ids, probs, weights)
     return Batch(*(torch.from_numpy(a) for a in arrays))
+
+
+def _file_name(first: int) -> str:
+    return f"{first:06}.npz"
 
 
 def _read(path: Path) -> list[tuple[int, Taught]]:

@@ -20,7 +20,7 @@ from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, lo
 from codespec.config import Settings
 from codespec.context.build import Window
 from codespec.drafters.measure import measure
-from codespec.errors import InputError
+from codespec.errors import InputError, ModelError
 from codespec.models import drafts
 from codespec.models.drafts import DraftRecord, Measured
 from codespec.models.registry import draft_path
@@ -28,7 +28,7 @@ from codespec.train import export
 from codespec.train.distill import vocabulary as vocabularies
 from codespec.train.distill.acceptance import N_DRAFT, Contest, contestants, opened
 from codespec.train.distill.lessons import Lessons, ask
-from codespec.train.distill.plan import Plan, Reporter, StoppedError, write_json
+from codespec.train.distill.plan import Plan, Reporter, StoppedError, in_words, write_json
 from codespec.train.distill.student import Progress, Student
 from codespec.train.distill.teacher import Teacher
 from codespec.train.distill.vocabulary import DraftVocabulary
@@ -90,25 +90,20 @@ class Distillation:
             source = Workspace(self._workspace, tokenizer, self._settings.index)
             self._forget_unless(_About(source.digest(), plan.seed, plan.from_text))
             lessons = Lessons(self._lessons)
+            if lessons.is_damaged or not lessons.taught:
+                self._checkpoint.unlink(missing_ok=True)
             if not self._checkpoint.exists():  # its vocabulary was chosen from the lessons it had
                 self._gather(lessons, Teacher(target), Prompts(source, tokenizer, target.info))
             vocabulary = vocabularies.choose(target.info, lessons.counts(target.info.n_vocab))
-            student = Student(
-                vocabulary,
-                _start(target.info.tokenizer_hash),
-                self._checkpoint,
-                device=plan.device,
-                n_threads=plan.n_threads,
-                seed=plan.seed,
-            )
+            student = self._student(vocabulary, _start(target.info.tokenizer_hash))
             self._train(student, lessons)
             made = self._export(student.model, vocabulary, loaded)
             before, after = self._measure(made, loaded, target, tokenizer, source)
         record = DraftRecord(
             file=made.name,
             target=loaded.info.name,
-            target_path=str(self._target_path),
-            workspace=os.path.realpath(self._workspace),
+            target_path=in_words(self._target_path),
+            workspace=in_words(os.path.realpath(self._workspace)),
             n_params=student.model.config.n_params,
             n_vocab=vocabulary.n_draft,
             n_places=plan.n_places,
@@ -160,6 +155,23 @@ class Distillation:
             self._report("asking the target", min(1.0, share), f"{n_tokens:,} tokens")
         lessons.save()
         self._end_if_asked()
+
+    def _student(self, vocabulary: DraftVocabulary, start: Llama | None) -> Student:
+        """As the checkpoint has it; new where that is damaged, or of an earlier version's model."""
+        plan = self._plan
+        for _ in range(2):
+            try:
+                return Student(
+                    vocabulary,
+                    start,
+                    self._checkpoint,
+                    device=plan.device,
+                    n_threads=plan.n_threads,
+                    seed=plan.seed,
+                )
+            except ModelError:
+                self._checkpoint.unlink()
+        raise AssertionError("without a checkpoint there is nothing to read")
 
     def _train(self, student: Student, lessons: Lessons) -> None:
         def on_step(progress: Progress, share: float) -> bool:

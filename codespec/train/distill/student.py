@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from codespec.errors import ModelError
 from codespec.train import divergence
 from codespec.train.distill.lessons import SHAPES, Batch, Lessons, batch
 from codespec.train.distill.plan import CHECKPOINT_SECONDS
@@ -39,6 +40,8 @@ class Student:
 
     start: weights to begin with; None: random ones, from the seed.
     path:  its checkpoint, read if it is there.
+
+    Raises: ModelError where that cannot be read, or is of another shape.
     """
 
     def __init__(
@@ -131,7 +134,10 @@ class Student:
 
     def _restore(self) -> None:
         content = read_torch(self._path, self._device)
-        self.progress = Progress(**content["progress"])
-        self.model.load_state_dict(content["model"])
-        self._muon.load_state_dict(content["muon"])
-        self._adamw.load_state_dict(content["adamw"])
+        try:
+            self.progress = Progress(**content["progress"])
+            self.model.load_state_dict(content["model"])
+            self._muon.load_state_dict(content["muon"])
+            self._adamw.load_state_dict(content["adamw"])
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise ModelError(f"{self._path} is of another model: {error}") from error

@@ -17,6 +17,7 @@ from codespec.index import parse, text
 from codespec.index.ignore import IgnoreRules, secret_in
 from codespec.index.languages import TEXT, language_of
 from codespec.index.scan import is_binary, read_file, scan
+from codespec.train.dedup import DuplicateFilter
 from codespec.train.fim import few_lines, rest_of_line
 from codespec.types import ModelInfo, Tokenizer, Tokens
 
@@ -38,7 +39,8 @@ class Workspace:
     """The source files of a workspace that rules allow, those to learn from and those kept aside.
 
     Which is which depends on a hash of the path alone, so it stays when other files change. About
-    one file in HELD_OUT_PART is kept aside, and at least one.
+    one file in HELD_OUT_PART is kept aside, and at least one; nothing is learned from copies and
+    near copies of these, such as builds and older versions, where there is enough beside them.
 
     Raises: InputError when there is too little.
     """
@@ -57,9 +59,13 @@ class Workspace:
         n_aside = max(1, len(names) // HELD_OUT_PART)
         cuts = text.safe_cuts(tokenizer)
         self.held_out = {name: texts[name] for name in names[:n_aside]}
-        self.documents: list[Tokens] = [
-            text.encode(texts[name], tokenizer, cuts) for name in names[n_aside:]
-        ]
+        aside = DuplicateFilter()
+        for source in self.held_out.values():
+            aside.add(source)
+        others = {name: text.encode(texts[name], tokenizer, cuts) for name in names[n_aside:]}
+        self.documents = [d for name, d in others.items() if not aside.holds(texts[name])]
+        if sum(map(len, self.documents)) < MIN_TOKENS:
+            self.documents = list(others.values())
         self.n_tokens = sum(map(len, self.documents))
         if self.n_tokens < MIN_TOKENS:
             raise InputError(

@@ -1,6 +1,6 @@
 /** The language server's process: started, watched, restarted. */
 
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import * as os from 'node:os';
 import * as vscode from 'vscode';
 import {
@@ -8,7 +8,6 @@ import {
   ErrorAction,
   LanguageClient,
   State,
-  type ErrorHandler,
   type Middleware,
 } from 'vscode-languageclient/node';
 import type { Offers } from './offers';
@@ -22,12 +21,19 @@ const MAX_CRASHES = 4;
 const CRASHES_COUNT_FOR_MS = 180_000;
 /** A program that says nothing for so long is no language server. */
 const START_TIMEOUT_MS = 60_000;
+/** Kept of what a program says on standard error, for the message when it ends. */
+const MAX_LAST_WORDS = 300;
+/** What it has said is read within this time after its end. */
+const LAST_WORDS_MS = 100;
 
 export class Server {
   private client: LanguageClient | undefined;
-  private child: ChildProcess | undefined;
+  private child: ChildProcessWithoutNullStreams | undefined;
   /** Starts and stops run one after another. */
   private queue: Promise<void> = Promise.resolve();
+  private nQueued = 0;
+  private isStarting = false;
+  private crashes: number[] = [];
   program: string | undefined;
   /** Called when the server can be talked to. */
   onRunning: () => void = () => undefined;
@@ -41,10 +47,8 @@ export class Server {
   ) {}
 
   restart(): Promise<void> {
-    return this.enqueue(async () => {
-      await this.stopNow();
-      await this.startNow();
-    });
+    this.crashes = [];
+    return this.startAgain();
   }
 
   stop(): Promise<void> {
@@ -68,8 +72,22 @@ export class Server {
     }
   }
 
+  private startAgain(): Promise<void> {
+    return this.enqueue(async () => {
+      await this.stopNow();
+      await this.startNow();
+    });
+  }
+
   private enqueue(task: () => Promise<void>): Promise<void> {
-    this.queue = this.queue.then(task, task);
+    // A start under way is of no use any more, and may take a minute with a wrong program.
+    if (this.isStarting) this.child?.kill('SIGKILL');
+    this.nQueued += 1;
+    const next = (): Promise<void> => {
+      this.nQueued -= 1;
+      return task();
+    };
+    this.queue = this.queue.then(next, next);
     return this.queue;
   }
 
@@ -81,39 +99,66 @@ export class Server {
         this.status.setFault('codespec is not installed', true);
         return;
       }
+      if (this.nQueued) return;
       this.status.setServer({ busy: true, kind: 'Normal', message: 'starting the server' });
       this.status.setFault('');
-      this.client = this.makeClient(this.program);
-      this.client.onNotification('didChangeStatus', (status: ServerStatus) => {
-        this.status.setServer(status);
-      });
-      this.client.onDidChangeState(({ newState }) => {
-        void this.running(newState === State.Running);
-        // Also after it was started again by itself.
-        if (newState === State.Running) this.onRunning();
-      });
-      await this.startClient(this.client, this.program);
+      this.isStarting = true;
+      await this.startClient(this.program);
     } catch (error) {
+      if (this.nQueued) return; // it was given up
       this.log.error(String(error));
       this.status.setFault(
         error instanceof Problem ? error.message : 'the server did not start: see the log',
       );
+    } finally {
+      this.isStarting = false;
     }
   }
 
-  private async startClient(client: LanguageClient, program: string): Promise<void> {
+  private async startClient(program: string): Promise<void> {
+    // Not started in the workspace: what lies there must not matter.
+    const child = spawn(program, ['lsp'], { cwd: os.homedir() });
+    this.log.info(`${program} lsp`);
+    const end = endOf(child, program, this.log);
+    const client = this.makeClient(child);
+    this.child = child;
+    this.client = client;
+    void end.then((how) => {
+      this.ended(client, how);
+    });
     const timeout = AbortSignal.timeout(START_TIMEOUT_MS);
     const kill = (): void => {
-      this.child?.kill(); // which ends the wait
+      child.kill('SIGKILL'); // which ends the wait
     };
     timeout.addEventListener('abort', kill);
     try {
-      await client.start();
+      const failed = end.then((how) => Promise.reject(how));
+      await Promise.race([new Promise((resolve) => child.once('spawn', resolve)), failed]);
+      await Promise.race([client.start(), failed]);
     } catch (error) {
-      if (!timeout.aborted) throw error;
-      throw new Problem(`${program} does not answer: see the log, or change codespec.path`);
+      kill();
+      const how = await end;
+      if (timeout.aborted) {
+        throw new Problem(`${program} does not answer: see the log, or change codespec.path`);
+      }
+      // Its own words say more than that nobody listens any more.
+      throw child.signalCode ? error : how;
     } finally {
       timeout.removeEventListener('abort', kill);
+    }
+  }
+
+  /** A server that ended by itself is started again, unless it does so again and again. */
+  private ended(client: LanguageClient, how: Problem): void {
+    if (this.client !== client || this.isStarting) return;
+    this.log.warn(how.message);
+    const now = Date.now();
+    this.crashes = [...this.crashes.filter((at) => now - at < CRASHES_COUNT_FOR_MS), now];
+    if (this.crashes.length > MAX_CRASHES) {
+      this.status.setFault('the server ended again and again: see the log');
+    } else {
+      this.status.setServer({ busy: true, kind: 'Normal', message: 'starting the server again' });
+      void this.startAgain();
     }
   }
 
@@ -125,7 +170,7 @@ export class Server {
       await client?.dispose();
     } catch (error) {
       this.log.warn(`stopping: ${String(error)}`);
-      child?.kill();
+      child?.kill('SIGKILL'); // it was asked nicely
     }
   }
 
@@ -133,31 +178,41 @@ export class Server {
     await vscode.commands.executeCommand('setContext', 'codespec.running', isRunning);
   }
 
-  private makeClient(program: string): LanguageClient {
-    return new LanguageClient(
+  private makeClient(child: ChildProcessWithoutNullStreams): LanguageClient {
+    const client = new LanguageClient(
       'codespec',
       'codespec',
-      () =>
-        new Promise((resolve, reject) => {
-          // Not started in the workspace: what lies there must not matter.
-          const child = spawn(program, ['lsp'], { cwd: os.homedir() });
-          this.child = child;
-          child.once('spawn', () => {
-            resolve(child);
-          });
-          child.on('error', (error) => {
-            reject(new Problem(`${program} cannot be run: ${error.message}`));
-          });
-        }),
+      () => Promise.resolve({ reader: child.stdout, writer: child.stdin }),
       {
         documentSelector: DOCUMENTS,
         outputChannel: this.log,
         initializationOptions: sections(),
         middleware: this.middleware(),
-        errorHandler: this.errorHandler(),
+        errorHandler: {
+          error: () => ({ action: ErrorAction.Continue }),
+          // Started again by us: the program may be another one, or gone.
+          closed: () => {
+            child.kill('SIGKILL');
+            return {
+              action: CloseAction.DoNotRestart,
+              handled: true,
+              message: 'the server does not listen any more',
+            };
+          },
+        },
         initializationFailedHandler: () => false,
       },
     );
+    client.onNotification('didChangeStatus', (status: ServerStatus) => {
+      if (this.client === client) this.status.setServer(status);
+    });
+    client.onDidChangeState(({ newState }) => {
+      if (this.client !== client) return;
+      void this.running(newState === State.Running);
+      // Also after it was started again by itself.
+      if (newState === State.Running) this.onRunning();
+    });
+    return client;
   }
 
   private middleware(): Middleware {
@@ -175,25 +230,32 @@ export class Server {
       },
     };
   }
+}
 
-  private errorHandler(): ErrorHandler {
-    let crashes: number[] = [];
-    return {
-      error: () => ({ action: ErrorAction.Continue }),
-      closed: () => {
-        const now = Date.now();
-        crashes = [...crashes.filter((at) => now - at < CRASHES_COUNT_FOR_MS), now];
-        if (crashes.length <= MAX_CRASHES) {
-          this.status.setServer({
-            busy: true,
-            kind: 'Normal',
-            message: 'starting the server again',
-          });
-          return { action: CloseAction.Restart, handled: true };
-        }
-        this.status.setFault('the server ended again and again: see the log');
-        return { action: CloseAction.DoNotRestart, handled: true };
-      },
+/** Resolves when the program has ended, or could not be started, with how and what it said last. */
+function endOf(
+  child: ChildProcessWithoutNullStreams,
+  program: string,
+  log: vscode.LogOutputChannel,
+): Promise<Problem> {
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    log.append(text);
+    said = (said + text).slice(-MAX_LAST_WORDS);
+  });
+  return new Promise((resolve) => {
+    child.on('error', (error) => {
+      resolve(new Problem(`${program} cannot be run: ${error.message}`));
+    });
+    const ended = (): void => {
+      const how = child.signalCode ?? `status ${String(child.exitCode)}`;
+      const words = said.trim().split('\n').at(-1);
+      const cause = words ? ` (${words})` : '';
+      resolve(
+        new Problem(`${program} ended with ${how}${cause}: see the log, or change codespec.path`),
+      );
     };
-  }
+    // Children of the program may keep its outputs open for as long as they like.
+    child.on('exit', () => setTimeout(ended, LAST_WORDS_MS)).on('close', ended);
+  });
 }

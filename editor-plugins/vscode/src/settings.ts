@@ -22,7 +22,11 @@ export function sections(): Sections {
   if (model) set('model', 'target', model);
   if (draftModel !== 'auto') set('model', 'draft', draftModel);
   if (maxTokens !== null) set('completion', 'max_tokens', maxTokens);
-  if (!settings.get<boolean>('indexWorkspace', true)) set('index', 'enabled', false);
+  // A repository brings its own settings: they may restrict, never more.
+  const index = settings.inspect<boolean>('indexWorkspace');
+  if ([index?.globalValue, index?.workspaceValue, index?.workspaceFolderValue].includes(false)) {
+    set('index', 'enabled', false);
+  }
   return found;
 }
 

@@ -87,7 +87,7 @@ export class StatusItem implements vscode.Disposable {
     if (kind === 'Inactive') return { state: 'paused', reason: message.replace(/^paused: /, '') };
     if (busy) return { state: 'thinking', reason: message };
     if (this.slow) return { state: 'thinking', reason: 'asking the model' };
-    return { state: 'ready', reason: message };
+    return { state: 'ready', reason: message.replace(/^ready: /, '') };
   }
 
   get actions(): Action[] {

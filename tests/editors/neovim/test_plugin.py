@@ -75,7 +75,11 @@ def test_without_setup_nothing_happens(bare: Editor, desk: Desk) -> None:
     assert bare.status() == {"kind": "off", "message": "setup() was not called"}
     assert bare.lua("return require('codespec').accept_or('<Tab>')") == "<Tab>"
     assert bare.lua("return require('codespec').statusline()") == ""
-    bare.type("<Esc>:checkhealth codespec<CR>")
+    assert bare.lua("return require('codespec').toggle('global', true)") is False
+    bare.type("<Esc>:Codespec enable<CR>")
+    bare.wait_for(lambda: "setup() was not called, see :help codespec-install" in bare.messages)
+    assert bare.server_pid == 0
+    bare.type(":checkhealth codespec<CR>")
     bare.wait_for(lambda: "setup() was not called" in bare.text)
 
 
@@ -111,6 +115,30 @@ def test_health_of_a_healthy_one(neovim: Neovim, desk: Desk, start: Start) -> No
     assert "codespec, version" in editor.text
     assert "ERROR" not in editor.text
     assert "WARNING" not in editor.text
+
+
+def test_health_knows_the_mapping_that_the_readme_shows(
+    newest: Neovim, desk: Desk, start: Start
+) -> None:
+    editor = start(newest, desk)
+    readme = (PLUGIN / "README.md").read_text()
+    editor.lua(next(line for line in readme.splitlines() if "accept_or" in line))
+    editor.type(":checkhealth codespec<CR>")
+    editor.wait_for(lambda: "<Tab>: a function" in editor.text)
+
+
+def test_a_server_that_ends_again_and_again_says_where_to_look(
+    newest: Neovim, desk: Desk, start: Start
+) -> None:
+    editor = start(newest, desk, "cmd = { '/bin/sh', '-c', 'echo too old >&2; exit 3' }")
+    editor.open(desk.file("a.py", CODE))
+    said = editor.wait_for_status("error")
+    assert "status 3" in said
+    assert ":checkhealth codespec" in said
+    editor.type("<CR>:checkhealth codespec<CR>")
+    log = editor.lua("return require('vim.lsp.log').get_filename()")
+    editor.wait_for(lambda: log in editor.text.replace("\n", ""))
+    assert "too old" in Path(log).read_text()
 
 
 def test_commands_complete_and_explain(bare: Editor) -> None:

@@ -33,7 +33,7 @@ def test_first_start_without_an_index(neovim: Neovim, own_desk: Desk, start: Sta
     # Nothing runs yet. No further key is pressed: the answer comes when the model is there.
     editor.type(OPEN)
     assert editor.wait_for_ghost().ghost
-    assert editor.wait_for_status("ready") == "ready: codespec-base"
+    assert editor.wait_for_status("ready") == "codespec-base"
     assert editor.messages == ""
 
 

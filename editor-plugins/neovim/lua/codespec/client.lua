@@ -98,7 +98,7 @@ local function on_exit(_, _, id)
     if #ends < MAX_ENDS then
       M.attach_all()
     else
-      local advice = 'see `:Codespec log`, then `:Codespec restart`'
+      local advice = 'see `:checkhealth codespec`, then `:Codespec restart`'
       M.failure = ('the server ended %d times, last with %s; %s'):format(#ends, last_exit, advice)
     end
     changed()

@@ -3,8 +3,16 @@ local M = {}
 
 local scopes = { 'buffer', 'filetype', 'global' }
 
+---What has no effect before setup() says so.
+local function need_setup()
+  if not require('codespec').is_set_up() then
+    error('codespec: setup() was not called, see :help codespec-install', 0)
+  end
+end
+
 local function switch(on)
   return function(arguments)
+    need_setup()
     local where = arguments[1] or 'buffer'
     if not vim.list_contains(scopes, where) then
       error(('codespec: "%s" is none of %s'):format(where, table.concat(scopes, ', ')), 0)
@@ -77,6 +85,7 @@ M.commands = {
   },
   restart = {
     run = function()
+      need_setup()
       require('codespec').restart()
     end,
   },

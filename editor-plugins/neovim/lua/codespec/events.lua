@@ -72,7 +72,7 @@ local function server_changed()
   local said = client.status
   local is_ready = said ~= nil and not said.busy and said.kind == 'Normal'
   if is_ready and not was_ready then
-      vim.schedule(focus)
+    vim.schedule(focus)
     if own() then
       -- Text typed before had no answer.
       vim.schedule(inline.refresh)

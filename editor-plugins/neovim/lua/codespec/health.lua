@@ -12,7 +12,7 @@ local function check_neovim()
   end
 end
 
----@return boolean
+---@return boolean Whether there is a program, in whatever state.
 local function check_server()
   local cmd, why = require('codespec.config').command()
   if not cmd then
@@ -22,19 +22,19 @@ local function check_server()
   local done = vim.system({ cmd[1], '--version' }, { text = true }):wait(20000)
   if done.code == 0 then
     health.ok(('%s: %s'):format(cmd[1], vim.trim(done.stdout)))
-    return true
+  else
+    health.error(('%s --version fails: %s'):format(cmd[1], vim.trim(done.stderr or '')), {
+      'Run it in a shell to see why.',
+      'Run `make env` in the checkout again.',
+    })
   end
-  health.error(('%s --version fails: %s'):format(cmd[1], vim.trim(done.stderr or '')), {
-    'Run it in a shell to see why.',
-    'Run `make env` in the checkout again.',
-  })
-  return false
+  return true
 end
 
 local function check_state()
   local client = require('codespec.client')
   if client.failure then
-    health.error(client.failure)
+    health.error(client.failure, 'What it said last is in ' .. require('vim.lsp.log').get_filename() .. '.')
   elseif not client.id then
     health.info('The server is not running: no file is open that it serves.')
   elseif not client.status then
@@ -47,9 +47,11 @@ end
 
 local function check_keys()
   for _, map in ipairs(vim.api.nvim_get_keymap('i')) do
-    local rhs = (map.rhs or '') .. (map.desc or '')
+    -- A function without a description names what it calls all the same.
+    local ok, code = pcall(string.dump, map.callback)
+    local rhs = (map.rhs or '') .. (map.desc or '') .. (ok and code or '')
     if not map.lhs:find('^<Plug>') and rhs:find('codespec') then
-      health.ok(('%s: %s'):format(map.lhs, map.desc or map.rhs))
+      health.ok(('%s: %s'):format(map.lhs, map.desc or map.rhs or 'a function'))
       return
     end
   end

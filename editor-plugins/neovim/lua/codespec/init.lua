@@ -98,6 +98,9 @@ end
 ---@param on? boolean
 ---@return boolean
 function M.toggle(where, on)
+  if not ready then
+    return false
+  end
   local buf = vim.api.nvim_get_current_buf()
   local now = require('codespec.scope').set(where or 'buffer', on, buf)
   require('codespec.events').rescope()

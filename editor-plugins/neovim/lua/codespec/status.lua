@@ -24,11 +24,12 @@ function M.of(buf)
   elseif said.kind == 'Error' then
     return { kind = 'error', message = said.message }
   elseif said.kind == 'Inactive' then
-    return { kind = 'paused', message = said.message }
+    return { kind = 'paused', message = (said.message:gsub('^paused: ', '')) }
   elseif said.busy then
     return { kind = 'starting', message = said.message }
   end
-  return { kind = inline.thinking() and 'thinking' or 'ready', message = said.message }
+  local message = said.message:gsub('^ready: ', '')
+  return { kind = inline.thinking() and 'thinking' or 'ready', message = message }
 end
 
 local words = {

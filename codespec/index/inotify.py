@@ -1,0 +1,164 @@
+"""What Linux tells about a folder and all folders below it.
+
+By hand, as libraries follow links when they look for folders: a link to / in a repository had the
+whole disk watched, and some dozen links between folders, each of which doubles the ways to the
+last one, kept them looking for ever. They also watch the folders of tools, which are most of them,
+and say nothing when the kernel's queue overflows.
+
+Source: inotify(7).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import select
+import struct
+from collections.abc import Iterator
+
+from codespec.index.ignore import MAX_DEPTH, TOOL_FOLDERS
+
+_MODIFY, _ATTRIB, _MOVED_FROM, _MOVED_TO = 0x2, 0x4, 0x40, 0x80
+_CREATE, _DELETE, _MOVE_SELF = 0x100, 0x200, 0x800
+_OVERFLOW, _IGNORED, _ISDIR = 0x4000, 0x8000, 0x40000000
+_ONLYDIR, _DONT_FOLLOW, _EXCL_UNLINK = 0x1000000, 0x2000000, 0x4000000
+_CHANGES = _MODIFY | _ATTRIB | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE | _MOVE_SELF
+_MASK = _CHANGES | _ONLYDIR | _DONT_FOLLOW | _EXCL_UNLINK
+_EVENT = struct.Struct("iIII")  # watch, mask, cookie, bytes of the name
+_BUFFER_BYTES = 1 << 16
+# Gone meanwhile, no folder any more, or not ours to read: nothing to watch.
+_NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG)
+
+
+class FolderEvents:
+    """Events of one folder and of those below it that are no tool's. Links are not followed. Of
+    `.git`, only it and its `info` are watched. Close it; one thread."""
+
+    def __init__(self, root: str) -> None:
+        """root: absolute, links resolved. Looks at every folder, about 50,000 a second.
+
+        Raises: OSError where the system's limits are reached, or there are no events.
+        """
+        libc = ctypes.CDLL(None, use_errno=True)
+        try:
+            self._add, self._rm = libc.inotify_add_watch, libc.inotify_rm_watch
+            fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        except AttributeError:
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS)) from None
+        if fd < 0:
+            raise _last_error()
+        self._fd: int = fd
+        self._root = root
+        self._folders: dict[int, str] = {}
+        self._poll = select.poll()
+        self._poll.register(fd, select.POLLIN)
+        try:
+            self._watch_below(root)
+        except OSError:
+            os.close(fd)
+            raise
+
+    def __enter__(self) -> FolderEvents:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+    @property
+    def n_folders(self) -> int:
+        """How many are watched."""
+        return len(self._folders)
+
+    def wait(self, seconds: float) -> set[str]:
+        """Files and folders that may have changed since the last call, absolute; the root where
+        anything may have. Empty when nothing happens for so long.
+
+        Raises: as the constructor, since new folders are watched.
+        """
+        found: set[str] = set()
+        if not self._poll.poll(seconds * 1000):
+            return found
+        try:
+            data = os.read(self._fd, _BUFFER_BYTES)
+        except BlockingIOError:
+            return found
+        for watch, mask, name in _events(data):
+            if mask & _OVERFLOW:
+                found.add(self._root)
+                self._watch_below(self._root)
+            elif mask & _IGNORED:
+                self._forget(watch, found)
+            elif watch in self._folders:
+                path = os.path.join(self._folders[watch], name) if name else self._folders[watch]
+                found.add(path)
+                if name and mask & _ISDIR:
+                    self._folder_moved(path, name, mask)
+                elif mask & _MOVE_SELF and path == self._root:
+                    self._drop(path)
+                    self._watch_below(path)  # another one may be there by now
+        return found
+
+    def _folder_moved(self, path: str, name: str, mask: int) -> None:
+        if mask & (_CREATE | _MOVED_TO) and _is_entered(os.path.dirname(path), name):
+            self._watch_below(path)
+        elif mask & _MOVED_FROM:
+            self._drop(path)
+
+    def _drop(self, top: str) -> None:
+        """Watches go with a folder that is moved, and would tell of it under its old name."""
+        below = os.path.join(top, "")
+        for watch, folder in list(self._folders.items()):
+            if folder == top or folder.startswith(below):
+                del self._folders[watch]
+                self._rm(self._fd, watch)
+
+    def _forget(self, watch: int, found: set[str]) -> None:
+        """The folder is gone. The root may be another one by now."""
+        if self._folders.pop(watch, "") == self._root:
+            self._watch_below(self._root)
+            found.add(self._root)
+
+    def _watch_below(self, top: str) -> None:
+        stack = [(top, 0)]
+        while stack:
+            folder, depth = stack.pop()
+            watch = self._add(self._fd, os.fsencode(folder), ctypes.c_uint32(_MASK))
+            if watch < 0:
+                error = _last_error()
+                if error.errno in _NO_FOLDER:
+                    continue
+                raise error
+            self._folders[watch] = folder
+            # Watched before it is looked into: what comes later is told.
+            try:
+                with os.scandir(folder) as entries:
+                    below = [e.path for e in entries if _is_folder(e, folder)]
+            except OSError:
+                continue
+            if depth < MAX_DEPTH:
+                stack += [(path, depth + 1) for path in below]
+
+
+def _is_folder(entry: os.DirEntry[str], parent: str) -> bool:
+    return _is_entered(parent, entry.name) and entry.is_dir(follow_symlinks=False)
+
+
+def _is_entered(parent: str, name: str) -> bool:
+    if os.path.basename(parent) == ".git":
+        return name == "info"
+    return name not in TOOL_FOLDERS or name == ".git"
+
+
+def _events(data: bytes) -> Iterator[tuple[int, int, str]]:
+    at = 0
+    while at < len(data):
+        watch, mask, _, n_name = _EVENT.unpack_from(data, at)
+        at += _EVENT.size
+        yield watch, mask, os.fsdecode(data[at : at + n_name].rstrip(b"\0"))
+        at += n_name
+
+
+def _last_error() -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number))

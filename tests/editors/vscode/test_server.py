@@ -1,0 +1,133 @@
+"""What the extension makes of a language server that ends, never begins, or answers no more; and
+of settings that a workspace brings for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ..recorded import listening, told
+from .app import Code, Window, until
+from .test_editor import CODE, START
+
+
+@pytest.fixture
+def program(window: Window, code: Code, tmp_path: Path) -> Iterator[Path]:
+    """A program of the test's own in the settings, which notes its process id in `pid`."""
+    good, program = code.program, tmp_path / "codespec"
+    program.write_text(f'#!/bin/sh\necho $$ > {tmp_path}/pid\nexec {good} "$@"\n')
+    program.chmod(0o755)
+    code.set_program(str(program))
+    until(lambda: (tmp_path / "pid").exists(), "a server of that program")
+    window.wait_for_status("codespec: ready")
+    yield program
+    is_running = is_alive(pid_of(program))
+    code.set_program(good)
+    if is_running:
+        window.wait_for_status("codespec: thinking")
+    window.wait_for_status("codespec: ready")
+
+
+def pid_of(program: Path) -> int:
+    return int((program.parent / "pid").read_text())
+
+
+def is_alive(pid: int) -> bool:
+    """One that has ended and that nobody has asked about is not."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+def test_a_server_that_is_killed_is_started_again(
+    window: Window, program: Path, workspace: Path
+) -> None:
+    file = workspace / "killed.py"
+    file.write_text(CODE)
+    window.open(file)
+    window.press("Control+End")
+    pid = pid_of(program)
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: pid_of(program) != pid, "another server")
+    window.wait_for_status("codespec: ready")
+    window.type(START)
+    window.wait_for_ghost()
+    window.press("Escape")
+
+
+def test_a_program_that_is_gone_when_its_server_ends_is_said(window: Window, program: Path) -> None:
+    text = program.read_text()
+    program.unlink()
+    os.kill(pid_of(program), signal.SIGKILL)
+    window.wait_for_status("codespec: error", str(program), "not a file")
+    program.write_text(text)
+    program.chmod(0o755)
+    window.command("codespec: Restart")
+    window.wait_for_status("codespec: ready")
+
+
+def test_the_last_words_of_a_program_that_is_too_old_are_said(
+    window: Window, program: Path
+) -> None:
+    program.write_text("#!/bin/sh\necho \"Error: No such command 'lsp'.\" >&2\nexit 2\n")
+    window.command("codespec: Restart")
+    window.wait_for_status("codespec: error", "status 2", "No such command 'lsp'", "see the log")
+
+
+def test_nobody_waits_for_a_program_that_never_answers(
+    window: Window, program: Path, code: Code
+) -> None:
+    # A child of it that outlives it keeps its outputs open.
+    program.write_text(f"#!/bin/sh\nsleep 50 &\necho $! > {program.parent}/pid\nwait\n")
+    pid = pid_of(program)
+    window.command("codespec: Restart")
+    until(lambda: pid_of(program) != pid, "the program that does not answer")
+    began = time.monotonic()
+    code.set_program(code.program)
+    window.wait_for_status("codespec: ready")
+    assert time.monotonic() - began < 30, "half of what such a program is given"
+    os.kill(pid_of(program), signal.SIGKILL)
+    until(lambda: not is_alive(pid_of(program)), "the end of the child")
+
+
+def test_a_server_that_hangs_does_not_outlive_a_restart(window: Window, program: Path) -> None:
+    pid = pid_of(program)
+    os.kill(pid, signal.SIGSTOP)
+    window.command("codespec: Restart")
+    until(lambda: not is_alive(pid), "its end")
+    window.wait_for_status("codespec: ready")
+
+
+def test_a_workspace_switches_no_index_on(
+    window: Window, code: Code, workspace: Path, tmp_path: Path
+) -> None:
+    good = code.program
+    machine = code.folder / "user" / "Machine" / "settings.json"
+    program = listening(good, tmp_path)
+    of_workspace = workspace / ".vscode" / "settings.json"
+    of_workspace.parent.mkdir()
+    try:
+        of_workspace.write_text('{"codespec.indexWorkspace": true}')
+        machine.write_text(json.dumps({"codespec.path": program, "codespec.indexWorkspace": False}))
+        until(lambda: told(tmp_path, "initialize"), "a server that is listened to")
+        window.wait_for_status("codespec: ready")
+        # Two files were written: the last server has seen both.
+        window.command("codespec: Restart")
+        n_before = len(told(tmp_path, "initialize"))
+        until(lambda: len(told(tmp_path, "initialize")) >= max(2, n_before), "another server")
+        window.wait_for_status("codespec: ready")
+        options = told(tmp_path, "initialize")[-1]["initializationOptions"]
+        assert options["index"] == {"enabled": False}
+    finally:
+        of_workspace.unlink()
+        of_workspace.parent.rmdir()
+        code.set_program(good)
+        window.wait_for_status("codespec: thinking")
+        window.wait_for_status("codespec: ready")

@@ -1,0 +1,134 @@
+"""Distillations that went wrong, and those that are begun beside or after another."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+
+from codespec.cli import main
+from codespec.errors import InputError
+from codespec.train.distill.job import Job, Report
+from codespec.train.distill.plan import StoppedError
+from tests.distilling import QUICK, settings, workspace
+
+__all__ = ["workspace"]
+
+
+def test_what_is_damaged_is_done_again(workspace: Path) -> None:
+    """A checkpoint cut off by a loss of power, or one of another shape."""
+    job = Job(settings(), workspace)
+    checkpoint = job.work / "checkpoint.pt"
+
+    def stop_in_training(report: Report) -> None:
+        if report.stage == "training":
+            job.ask_to_stop()
+
+    with pytest.raises(StoppedError):
+        job.run(dataclasses.replace(QUICK, tokens=1_000_000), stop_in_training)
+    whole = checkpoint.read_bytes()
+    content = torch.load(checkpoint)
+    content["model"]["norm.weight"] = torch.zeros(1)
+    torch.save(content, checkpoint)
+    for damaged in (checkpoint.read_bytes(), whole[:100_000], b""):
+        checkpoint.write_bytes(damaged)
+        reports: list[Report] = []
+        with pytest.raises(StoppedError):
+            job.run(QUICK, lambda r, seen=reports: (seen.append(r), stop_in_training(r)))
+        assert not [r for r in reports if r.stage == "asking the target"]
+        assert next(r.detail for r in reports if r.stage == "training").startswith("step 1,")
+    next(iter((job.work / "lessons").glob("*.npz"))).write_bytes(b"")
+    reports = []
+    with pytest.raises(StoppedError):
+        job.run(QUICK, lambda r: (reports.append(r), stop_in_training(r)))
+    assert [r for r in reports if r.stage == "asking the target"]
+
+
+def test_why_it_failed_can_be_asked_later(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    job = Job(settings(), workspace)
+    with pytest.raises(OSError, match="No space left"):
+        job.run(QUICK)
+    status = job.status()
+    assert status is not None
+    assert (status.stage, "No space left" in status.detail) == ("failed", True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where a name may be any bytes")
+def test_a_workspace_whose_name_is_no_text(tmp_path: Path) -> None:
+    root = tmp_path / os.fsdecode(b"w\xe9")
+    root.mkdir()
+    job = Job(settings(), root)
+    with pytest.raises(InputError, match="too little"):
+        job.run(QUICK)
+    status = job.status()
+    assert status is not None
+    assert status.workspace == str(tmp_path / "w\N{REPLACEMENT CHARACTER}")
+
+
+def test_a_second_one_out_of_sight_is_refused_at_once(workspace: Path) -> None:
+    job = Job(settings(), workspace)
+    args = ["distill", "--workspace", str(workspace), "--background"]
+    seen: list[str] = []
+
+    def on_report(report: Report) -> None:
+        if report.stage == "asking the target" and not seen:
+            seen.append(CliRunner().invoke(main, args).output)
+            job.ask_to_stop()
+
+    with pytest.raises(StoppedError):
+        job.run(QUICK, on_report)
+    assert "being distilled by another process" in seen[0]
+
+
+def test_a_look_at_how_far_it_is_does_not_keep_it_from_starting(workspace: Path) -> None:
+    job = Job(settings(), workspace)
+    job.work.mkdir(parents=True)
+    is_held = threading.Event()
+
+    def look() -> None:
+        with job._lock():
+            is_held.set()
+            time.sleep(0.3)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    is_held.wait()
+
+    def stop(_report: Report) -> None:
+        job.ask_to_stop()
+
+    with pytest.raises(StoppedError):
+        job.run(QUICK, stop)
+    looking.join()
+
+
+def test_one_that_is_starting_is_not_the_one_before(workspace: Path) -> None:
+    """Until its process has imported PyTorch and takes the lock."""
+    job = Job(settings(), workspace)
+
+    def stop(_report: Report) -> None:
+        job.ask_to_stop()
+
+    with pytest.raises(StoppedError):
+        job.run(QUICK, stop)
+    assert job.status().stage == "stopped"
+    job.begun_by(os.getpid())
+    assert job.status().stage == "reading"
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    job.begun_by(ended.pid)
+    assert job.status().stage == "stopped"

@@ -1,0 +1,149 @@
+"""Histories as they are: parts of a repository, odd names and line ends, what git cannot read."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codespec.errors import InputError
+from codespec_bench import history as module
+from codespec_bench.history import History
+from codespec_bench.places import Place
+from codespec_bench.surroundings import before
+
+FIRST = "one = 1\n"
+MORE = "two = 2\nthree = 3\n"
+
+
+def git(root: Path, *args: str) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", "-C", str(root), *identity, *args], check=True, capture_output=True)
+
+
+def repository(root: Path, names: tuple[str, ...], first: str = FIRST, more: str = MORE) -> Path:
+    """Two commits: each file begins with `first`, and `more` comes behind it."""
+    root.mkdir()
+    git(root, "init", "-q")
+    for text in (first, first + more):
+        for name in names:
+            (root / name).parent.mkdir(exist_ok=True)
+            (root / name).write_bytes(text.encode())
+        git(root, "add", "-A")
+        git(root, "commit", "-qm", "x")
+    return root
+
+
+def test_a_folder_inside_of_a_repository_has_its_own_history(tmp_path: Path) -> None:
+    root = repository(tmp_path / "repo", ("inside/a.py", "top.py"))
+    (commit,) = History(root / "inside").commits(9)
+    assert [(h.path, h.prefix, h.text) for h in commit.hunks] == [("a.py", FIRST, MORE)]
+    assert set(commit.tree) == {"a.py"}
+
+
+@pytest.mark.parametrize("end", ["\f", "\v", "\x1c", "\u2028", "\x85", "\r"])
+def test_lines_end_where_git_says(tmp_path: Path, end: str) -> None:
+    first = f"a = 1\n{end}\nb = 2 {end}c\nd = 4\n"
+    root = repository(tmp_path / "repo", ("a.py",), first)
+    ((hunk,),) = (commit.hunks for commit in History(root).commits(9))
+    assert (hunk.prefix, hunk.text, hunk.suffix) == (first, MORE, "")
+
+
+def test_names_of_files_are_no_patterns(tmp_path: Path) -> None:
+    names = ("[id]/i.py", "i/i.py", ":x.py", "a b.py", "-y.py", "ü.py", "n\nl.py", "*.py")
+    (commit,) = History(repository(tmp_path / "repo", names)).commits(9)
+    assert sorted(hunk.path for hunk in commit.hunks) == sorted(names)
+    assert {(hunk.prefix, hunk.text) for hunk in commit.hunks} == {(FIRST, MORE)}
+
+
+def test_renames_binary_files_merges_and_submodules(tmp_path: Path) -> None:
+    root = repository(tmp_path / "repo", ("a.py",))
+    other = repository(tmp_path / "other", ("b.py",))
+    git(root, "mv", "a.py", "c.py")
+    (root / "binary.py").write_bytes(b"\0\1\n\2\n")
+    git(
+        root,
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        str(other),
+        "sub.py",
+    )
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "x")
+    git(root, "checkout", "-qb", "side", "HEAD^")
+    (root / "d.py").write_text(MORE)
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "x")
+    git(root, "merge", "-q", "--no-edit", "-")
+    commits = History(root).commits(9)
+    assert sorted(h.path for c in commits for h in c.hunks) == ["a.py", "c.py", "d.py"]
+    assert all(set(c.tree) == {"a.py"} for c in commits)
+
+
+def test_files_of_no_commit_are_looked_for_by_git(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = History(repository(tmp_path / "repo", ("a.py", "b.py")), "*.go")
+    started: list[Any] = []
+    popen = subprocess.Popen
+
+    def counted(command: Any, **more: Any) -> Any:
+        started.append(command)
+        return popen(command, **more)
+
+    monkeypatch.setattr(module.subprocess, "Popen", counted)
+    assert history.commits(9) == []
+    assert len(started) <= 2, "a process for each commit"
+    assert "say which with --paths" in str(history.nothing())
+
+
+def test_what_git_cannot_read_is_said_in_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = tmp_path / "empty"
+    subprocess.run(["git", "init", "-q", str(empty)], check=True)
+    with pytest.raises(InputError, match="no commit in it yet"):
+        History(empty).commits(1)
+    root = repository(tmp_path / "repo", ("a.py",))
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "--depth", "1", root.as_uri(), str(clone))
+    shallow = History(clone)
+    assert shallow.commits(9) == []
+    assert "fetch --unshallow" in str(shallow.nothing())
+    damaged = History(root)
+    for file in (root / ".git" / "objects").glob("??/*"):
+        if file.stat().st_size < 60:  # texts, not commits
+            file.unlink()
+    with pytest.raises(InputError, match="repo: "):
+        damaged.commits(9)
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    with pytest.raises(InputError, match="dubious ownership"):
+        History(root)
+
+
+def test_who_stops_listening_does_not_wait_for_git(tmp_path: Path) -> None:
+    program = tmp_path / "git"
+    program.write_text("#!/bin/sh\necho one\nexec sleep 20\n")
+    program.chmod(0o755)
+    history = History(repository(tmp_path / "repo", ("a.py",)))
+    started = time.monotonic()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(tmp_path), prepend=":")
+        assert next(history._lines("rev-list")) == "one\n"
+    assert time.monotonic() - started < 10
+
+
+def test_other_files_of_a_change_are_found_from_a_folder_inside(tmp_path: Path) -> None:
+    root = repository(tmp_path / "repo", ("inside/a.py", "inside/ü [b].py", "top.py")) / "inside"
+    text = FIRST + MORE
+    place = Place(root / "a.py", root, "python", "line", text[:-2], text[-2:-1], "\n")
+    steps = [(request.path, request.prefix, request.suffix) for request in before(place)]
+    other = str(root / "ü [b].py")
+    assert steps == [(other, FIRST, ""), (other, FIRST + MORE, "")]

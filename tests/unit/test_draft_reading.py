@@ -1,0 +1,57 @@
+"""A draft model reads prompts, which takes long: whoever is waited for comes first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from codespec.backends.fake import FakeTarget, hashed_logits
+from codespec.drafters.chain import DraftChain
+from codespec.drafters.cost import CostCurve
+from codespec.drafters.model import ModelDrafter
+from codespec.engine.completer import Completer, Limits
+from codespec.sampling import Sampler
+from codespec.types import CancelledError, Context, SamplingParams
+from tests.drafters import ScriptedDrafter
+
+CHEAP = CostCurve({1: 1.0, 17: 1.1})
+
+
+class SlowReader(FakeTarget):
+    """Reads a prompt in parts, as the real one does."""
+
+    def prefill(self, tokens, cancelled):
+        n = self.n_cached
+        for end in range(50, len(tokens), 50):
+            super().prefill(tokens[:end], cancelled)
+        return n
+
+
+def test_a_request_that_is_cancelled_does_not_wait_for_a_draft_model_to_read():
+    prompt = np.arange(500, dtype=np.int32) % 20
+    small = SlowReader(hashed_logits(20), 20, eog=frozenset())
+    drafter = ModelDrafter(small, CHEAP)
+    target = FakeTarget(hashed_logits(20), 20, eog=frozenset())
+    completer = Completer(target, DraftChain([drafter], 20))
+
+    def cancelled():
+        return small.n_cached > 100
+
+    args = Context(prompt), Sampler(SamplingParams()), Limits(8)
+    tokens, finish = completer.run(*args, cancelled=cancelled)
+    assert (tokens, finish) == ([], "cancelled")
+    assert 100 < small.n_cached < 200
+    tokens, finish = completer.run(*args)
+    assert (len(tokens), finish) == (8, "length")
+    assert small.n_cached > 490
+
+
+def test_a_member_that_only_says_it_was_cancelled_is_left_out_like_any_that_fails():
+    def script(emitted, n_max):
+        raise CancelledError
+
+    target = FakeTarget(hashed_logits(20), 20, eog=frozenset())
+    completer = Completer(target, DraftChain([ScriptedDrafter(script)], 20))
+    tokens, _ = completer.run(
+        Context(np.array([1], np.int32)), Sampler(SamplingParams()), Limits(8)
+    )
+    assert len(tokens) == 8

@@ -1,0 +1,66 @@
+"""What a slow model is shown of a file."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from codespec.config import CompletionSettings, ContextSettings, Settings
+from codespec.context.build import Window
+from codespec.drafters.cost import CostCurve
+from codespec.engine.reading import Reading, Shown, readable, whole
+
+WHOLE = Shown(Window(1024, 256), 512)
+
+
+@pytest.mark.parametrize(
+    ("token_ms", "max_ms", "expected"),
+    [
+        (0.4, 1000, WHOLE),
+        (1000 / 1280, 1000, WHOLE),
+        (0.8, 1000, Shown(Window(512, 128), 256)),
+        (3.0, 1000, Shown(Window(256, 64), 128)),
+        (3.0, 2000, Shown(Window(512, 128), 256)),
+        (100.0, 1000, Shown(Window(128, 32), 64)),  # as much as a model has to know at least
+        (100.0, 0, WHOLE),
+        (0.0, 1000, WHOLE),
+    ],
+)
+def test_the_window_is_halved_until_it_is_read_in_time(token_ms, max_ms, expected):
+    assert readable(WHOLE, token_ms, max_ms) == expected
+
+
+def test_a_window_that_is_small_already_stays():
+    small = Shown(Window(100, 20), 512)
+    assert readable(small, 100.0, 1.0) == small
+
+
+def settings(max_read_ms: float) -> Settings:
+    completion = CompletionSettings(max_read_ms=max_read_ms)
+    return Settings(completion=completion, context=ContextSettings())
+
+
+def curve(token_ms: float) -> CostCurve:
+    return CostCurve({1: 10.0, 16: 40.0, 32: 40.0 + 16 * token_ms})
+
+
+def test_everything_is_shown_until_passes_are_measured_and_then_what_was_decided():
+    passes = SimpleNamespace(is_measured=False, curve=curve(2.0))
+    reading = Reading(settings(1000.0), passes)
+    assert reading.shown == whole(settings(1000.0)) == WHOLE
+    passes.is_measured = True
+    assert reading.shown.window == Window(256, 64)
+    # Another window would be another prompt: what load the machine has later does not change it.
+    passes.curve = curve(0.1)
+    assert reading.shown.window == Window(256, 64)
+
+
+def test_a_token_of_a_prompt_costs_what_the_end_of_the_curve_says():
+    assert curve(2.0).token_ms == pytest.approx(2.0)
+    assert CostCurve({1: 5.0}).token_ms == 0.0
+    # The load of the moment is no matter.
+    loaded = curve(2.0)
+    for _ in range(200):
+        loaded.observe(1, 30.0)
+    assert loaded.token_ms == pytest.approx(2.0, rel=0.05)
