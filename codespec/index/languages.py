@@ -74,8 +74,13 @@ def syntax_tree(language: str, text: bytes, old: Tree | None = None) -> Tree | N
     # steps, not on time: the same text must give the same tree on a busy machine.
     budget = 1000 + len(text) // 5
 
-    def read(offset: int, _: Point) -> bytes:
-        return text[offset : offset + 65536]
+    lent: list[bytearray] = []
+
+    def read(offset: int, _: Point) -> bytes | bytearray:
+        if offset >= len(text):
+            return b""
+        lent.append(bytearray(text[offset : offset + 65536]))
+        return lent[-1]
 
     def stop(_offset: int, _has_error: bool) -> bool:
         nonlocal budget
@@ -89,3 +94,7 @@ def syntax_tree(language: str, text: bytes, old: Tree | None = None) -> Tree | N
     except ValueError:  # stopped
         parser.reset()
         return None
+    finally:
+        # The binding never lets go of what it was given to read: it keeps the shells alone.
+        for part in lent:
+            part.clear()

@@ -30,7 +30,7 @@ def size_of(path: Path) -> int:
 
 
 def check_fits(path: Path, n_bytes: int) -> None:
-    """`n_bytes`: of the model's files. Raises: ModelError when that does not fit into free memory."""
+    """`n_bytes`: of all files. Raises: ModelError when that does not fit into free memory."""
     needed, free = int(n_bytes * _OVERHEAD), psutil.virtual_memory().available
     if needed > free:
         raise ModelError(
