@@ -114,6 +114,12 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value))
 
 
+def printable(text: str) -> str:
+    """A name or a line out of a repository for a line of a terminal, which obeys control
+    characters."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def model_options(f: Callable[..., Any]) -> Callable[..., Any]:
     """--model and --draft-model, for every command that loads one."""
     f = click.option(

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from codespec.cli import model_options, model_settings, print_json
+from codespec.cli import model_options, model_settings, print_json, printable
 from codespec.cli.place import FilePlace, PlaceParam, request_at
 from codespec.config import Settings, load_settings
 from codespec.engine.explain import Explanation, Prompt, Span
@@ -135,7 +135,7 @@ def _span(span: Span, root: str) -> str:
 
 def _relative(path: str, root: str) -> str:
     inside = root and path.startswith(root + os.sep)
-    return os.path.relpath(path, root) if inside else path
+    return printable(os.path.relpath(path, root) if inside else path)
 
 
 def _title(words: str) -> None:

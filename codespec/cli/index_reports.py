@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from codespec.cli import check_folder, print_json
+from codespec.cli import check_folder, print_json, printable
 from codespec.errors import IndexCorruptError
 from codespec.index import check, upkeep
 from codespec.index.build import BuildReport
@@ -33,7 +33,7 @@ def print_report(path: Path, report: BuildReport, as_json: bool) -> None:
     if report.truncated:
         click.echo(f"  stopped after {MAX_FILES:,} files: leave some out in .codespecignore")
     for crashed in report.crashed:
-        click.echo(f"  read as plain text, since the parser crashed: {crashed}")
+        click.echo(f"  read as plain text, since the parser crashed: {printable(crashed)}")
 
 
 def print_status(path: Path | None, as_json: bool) -> None:
@@ -133,7 +133,7 @@ def print_symbols(path: Path, name: str, as_json: bool) -> int:
     else:
         for d in found:
             lines = f"{d.first_line}-{d.last_line}"
-            click.echo(f"{d.path}:{lines}: {d.signature} ({d.kind})")
+            click.echo(f"{printable(d.path)}:{lines}: {printable(d.signature)} ({d.kind})")
         if not found:
             none = f"{path}: no definition of {name} in the index"
             click.echo(none if known else _no_index(path), err=True)

@@ -29,8 +29,10 @@ MAX_WORKSPACES = 8
 SAVE_EVERY = 64
 """Requests of a workspace. What a killed process has learned since is lost."""
 
-_MAGIC = b"CSACC001"
+MAX_KEPT = 200
+"""Files in the folder, which take 5 MB together; those written last are kept."""
 
+_MAGIC = b"CSACC001"
 
 _SMALL = 100_000_000
 _ANY = "*"  # stands for the workspace used last; no folder's path
@@ -108,6 +110,11 @@ class Planners:
         """Remember everything. A folder that cannot be written to costs only that."""
         for workspace in self._known:
             self._save(workspace)
+        if self._folder:
+            with contextlib.suppress(OSError):  # another process may do the same
+                kept = sorted(self._folder.iterdir(), key=lambda f: f.stat().st_mtime_ns)
+                for file in kept[:-MAX_KEPT]:
+                    file.unlink()
 
     def _open(self, workspace: str) -> Planner:
         planner = Planner(self._kinds)

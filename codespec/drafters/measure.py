@@ -220,10 +220,8 @@ class CurveStore:
         self._path = path
 
     def load(self, key: str) -> CostCurve | None:
-        saved = self._read().get(key)
-        if saved is None:
-            return None
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(KeyError, ValueError):  # the latter of msgspec, too
+            saved = msgspec.json.decode(self._read()[key], type=_Saved)
             slope = ContextSlope(saved.slope_fixed, saved.slope_per_token)
             return CostCurve(saved.points, saved.n_context, slope, saved.back_ms)
         return None
@@ -231,16 +229,15 @@ class CurveStore:
     def save(self, key: str, curve: CostCurve) -> None:
         slope = curve.slope
         known = self._read()
-        known[key] = _Saved(
-            curve.points, curve.n_context, slope.fixed, slope.per_token, curve.back_ms
-        )
+        saved = _Saved(curve.points, curve.n_context, slope.fixed, slope.per_token, curve.back_ms)
+        known[key] = msgspec.Raw(msgspec.json.encode(saved))
         temporary = self._path.with_suffix(f".{os.getpid()}.tmp")
         with contextlib.suppress(OSError):  # a cache that cannot be written is measured again
             self._path.parent.mkdir(parents=True, exist_ok=True)
             temporary.write_bytes(msgspec.json.encode(known))
             temporary.replace(self._path)
 
-    def _read(self) -> dict[str, _Saved]:
+    def _read(self) -> dict[str, msgspec.Raw]:
         with contextlib.suppress(OSError, msgspec.DecodeError):
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, _Saved])
+            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, msgspec.Raw])
         return {}

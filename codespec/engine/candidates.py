@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.engine.completer import Limits, Stop
+from codespec.engine.generation import Generation
+from codespec.requests import CompletionRequest
 from codespec.sampling import Sampler, TokenMask
 from codespec.types import (
     NO_DRAFT,
@@ -20,6 +22,7 @@ from codespec.types import (
     Logits,
     LogitsRows,
     TargetModel,
+    Tokenizer,
     Tokens,
 )
 from codespec.verify import accept
@@ -79,6 +82,48 @@ class Branch:
     stop: Stop
     tokens: list[int] = field(default_factory=list[int])
     finish: Finish | None = None
+
+
+def alternatives(
+    target: BranchingTarget,
+    tokenizer: Tokenizer,
+    request: CompletionRequest,
+    best: Generation,
+    text: str,
+    mask: Callable[[], TokenMask | None],
+    late: Callable[[], bool],
+) -> tuple[str, ...]:
+    """What else may be meant than `text`, the best suggestion: up to `n_candidates` - 1 texts, as
+    time permits.
+
+    mask: makes what else constrains each output; masks hold an output's state.
+    """
+    n_more = request.n_candidates - 1
+    if n_more < 1 or not best.tokens:
+        return ()
+    taken = {*target.info.eog, best.tokens[0]}
+    texts = {text.rstrip(): text}
+
+    def make(others: frozenset[int]) -> Branch | None:
+        first = OtherFirstToken(taken | others, target.info.n_vocab, mask())
+        if first.is_empty:
+            return None
+        return Branch(Sampler(request.sampling, first), best.anew(tokenizer).ends(tokenizer))
+
+    limits = Limits(request.max_tokens, n_free=best.n_repeating(tokenizer))
+    # Twice as many as are wanted: some come to the same text, or to none.
+    for _ in range(2 * n_more):
+        made = decode_side_by_side(target, best.context.prompt, 2 * n_more, make, limits, late)
+        for branch in made:
+            taken.update(branch.tokens[:1])
+            found = best.anew(tokenizer).finished(
+                tokenizer.decode(branch.tokens), branch.finish or "deadline"
+            )
+            texts.setdefault(found.text.rstrip(), found.text)
+        if len(made) > 1 or not made or late() or len(texts) > n_more:
+            break
+    others = [other for other in list(texts.values())[1:] if other.strip()]
+    return tuple(others[:n_more])
 
 
 def decode_side_by_side(

@@ -17,7 +17,7 @@ from codespec.drafters.cost import CostCurve
 from codespec.drafters.lookup import Repository
 from codespec.drafters.model import ModelDrafter
 from codespec.engine.ahead import read_in_turns
-from codespec.engine.candidates import Branch, OtherFirstToken, decode_side_by_side
+from codespec.engine.candidates import alternatives
 from codespec.engine.completer import Completer, Limits, Stop, Turns, in_one_turn
 from codespec.engine.documents import OpenDocuments
 from codespec.engine.drafting import Drafting
@@ -145,39 +145,14 @@ class LocalEngine:
         started: float,
         cancelled: Callable[[], bool],
     ) -> tuple[str, ...]:
-        """What else may be meant, as time permits."""
-        n_more = request.n_candidates - 1
-        if n_more < 1 or not best.tokens:
-            return ()
-        context, taken = best.context, {*self.info.eog, best.tokens[0]}
-        texts = {text.rstrip(): text}
-
         def late() -> bool:
             spent_ms = (self._clock() - started) * 1e3
             return cancelled() or bool(request.deadline_ms and spent_ms >= request.deadline_ms)
 
-        def make(others: frozenset[int]) -> Branch | None:
-            mask = OtherFirstToken(taken | others, self.info.n_vocab, self._mask(context, request))
-            if mask.is_empty:
-                return None
-            made = best.anew(self.tokenizer)
-            return Branch(Sampler(request.sampling, mask), made.ends(self.tokenizer))
+        def mask() -> TokenMask | None:
+            return self._mask(best.context, request)
 
-        limits = Limits(request.max_tokens, n_free=best.n_repeating(self.tokenizer))
-        # Twice as many as are wanted: some come to the same text, or to none.
-        for _ in range(2 * n_more):
-            made = decode_side_by_side(self._target, context.prompt, 2 * n_more, make, limits, late)
-            for branch in made:
-                taken.update(branch.tokens[:1])
-                finish = branch.finish or "deadline"
-                found = best.anew(self.tokenizer).finished(
-                    self.tokenizer.decode(branch.tokens), finish
-                )
-                texts.setdefault(found.text.rstrip(), found.text)
-            if len(made) > 1 or not made or late() or len(texts) > n_more:
-                break
-        others = [other for other in list(texts.values())[1:] if other.strip()]
-        return tuple(others[:n_more])
+        return alternatives(self._target, self.tokenizer, request, best, text, mask, late)
 
     def open(self, request: CompletionRequest) -> None:
         """Take note of a document without completing it: its text and what was changed in it serve

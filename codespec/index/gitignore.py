@@ -3,8 +3,9 @@
 Written here rather than taken from a library for two reasons: files that git ignores must never
 be indexed, in no corner case; and a hostile repository can choose patterns on which a plain
 translation to a regular expression backtracks for hours. Here every pattern costs time linear in
-the name it is held against, times the pattern's length, and the wildcards of a file are counted:
-where they are more than anybody writes, everything is ignored. Patterns without any are looked up.
+the name it is held against, times the pattern's length, and the lines and wildcards of a file are
+counted: where they are more than anybody writes, everything is ignored. Patterns without any are
+looked up.
 
 Source: gitignore(5), and the rules of git's wildmatch for `**` and bracket expressions.
 """
@@ -74,8 +75,11 @@ class Rule:
 class RuleSet:
     """The rules of one ignore file, for paths below the folder that holds it."""
 
-    def __init__(self, lines: Iterable[str]) -> None:
-        self._rules = tuple(_parse(lines))
+    def __init__(self, lines: Iterable[str], is_whole: bool = True) -> None:
+        """is_whole: whether these are all lines of the file; what others say is not known, so all
+        is ignored where they are not."""
+        rules = _parse(lines)
+        self._rules = tuple(rules) if is_whole else (_everything("a file longer than is read"),)
         self._plain: dict[str | tuple[str, ...], list[int]] = {}
         wild: list[int] = []
         for i, rule in enumerate(self._rules):
@@ -110,6 +114,7 @@ def _parse(lines: Iterable[str]) -> Iterator[Rule]:
     n_wildcards = 0
     for n, raw in enumerate(lines):
         if n >= MAX_PATTERNS:
+            yield _everything("more lines than are read")
             return
         line = raw.removesuffix("\n").removesuffix("\r")
         if n == 0:
@@ -124,13 +129,17 @@ def _parse(lines: Iterable[str]) -> Iterator[Rule]:
             continue
         n_wildcards += len(_SPECIAL.findall(pattern))
         if n_wildcards > MAX_WILDCARDS:
-            yield Rule("more wildcards than are read", False, False, _ANY, ())
+            yield _everything("more wildcards than are read")
             return
         try:
             name, parts = _compile(pattern, n)
         except _NeverMatchesError:
             continue
         yield Rule(text, text.startswith("!"), dir_only, name, parts)
+
+
+def _everything(why: str) -> Rule:
+    return Rule(why, False, False, _ANY, ())
 
 
 def _strip_spaces(line: str) -> str:

@@ -311,9 +311,11 @@ def _add(chain: _Chain, family: int, rules: RuleSet | None, depth: int, label: s
 
 
 def _read_rules(path: str, follow: bool = True) -> RuleSet | None:
-    """None for a file that is not there. Rules in a file too large to read are cut off."""
+    """None for a file that is not there."""
     data = _read_regular(path, follow)
-    return None if data is None else RuleSet(os.fsdecode(data).split("\n"))
+    if data is None:
+        return None
+    return RuleSet(os.fsdecode(data).split("\n"), len(data) < MAX_IGNORE_FILE_BYTES)
 
 
 def _read_regular(path: str, follow: bool = True) -> bytes | None:

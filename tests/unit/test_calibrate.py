@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from codespec.backends.fake import ByteTokenizer
 from codespec.drafters import kinds
 from codespec.drafters.calibrate import (
+    MAX_KEPT,
     MAX_WORKSPACES,
     SAVE_EVERY,
     Planners,
@@ -317,3 +319,16 @@ def test_what_a_planner_refuses():
 )
 def test_kinds_of_tokens(piece, kind):
     assert kinds.kind_of(piece) == kind
+
+
+def test_workspaces_and_models_of_long_ago_are_forgotten(tmp_path):
+    for i in range(MAX_KEPT):
+        (tmp_path / f"{i}.bin").write_bytes(b"")
+        os.utime(tmp_path / f"{i}.bin", (i, i))
+    planners = Planners(KINDS, "model", tmp_path)
+    planners.of("/w")
+    planners.save()
+    left = {f.name for f in tmp_path.iterdir()}
+    assert len(left) == MAX_KEPT
+    assert not {"0.bin", "1.bin"} & left
+    assert f"{MAX_KEPT - 1}.bin" in left

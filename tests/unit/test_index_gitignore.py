@@ -72,10 +72,14 @@ def test_time_is_bounded_on_patterns_made_to_backtrack() -> None:
     assert time.process_time() - start < 5
 
 
-def test_a_huge_file_of_patterns_is_cut() -> None:
-    rules = RuleSet(f"x{i}" for i in range(MAX_PATTERNS + 1))
+def test_of_a_file_with_more_lines_than_are_read_everything_is_ignored() -> None:
+    rules = RuleSet(f"x{i}" for i in range(MAX_PATTERNS))
     assert rules.decide([f"x{MAX_PATTERNS - 1}"], False) is not None
-    assert rules.decide([f"x{MAX_PATTERNS}"], False) is None
+    assert rules.decide(["y"], False) is None
+    rule = RuleSet(f"!x{i}" for i in range(MAX_PATTERNS + 1)).decide(["y"], False)
+    assert rule is not None
+    assert not rule.negated
+    assert "lines" in rule.text
 
 
 @pytest.mark.parametrize("pattern", ["*a", "/*a", "x/**/[y]", "?a/"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codespec.index.ignore import MAX_DEPTH, IgnoreRules, secret_in, secret_name
+from codespec.index.ignore import MAX_DEPTH, MAX_IGNORE_FILE_BYTES, IgnoreRules, secret_in, secret_name
 from codespec.index.scan import scan
 from tests.index_support import git, isolate
 
@@ -196,6 +196,13 @@ def test_ignore_files_that_are_no_files(root: Path) -> None:
     (root.parent / "elsewhere").write_text("*.py\n")
     (root / ".codespecignore").symlink_to(root.parent / "elsewhere")
     assert IgnoreRules(root).why_excluded("x.py") == ""
+
+
+def test_an_ignore_file_longer_than_is_read_excludes_all(root: Path) -> None:
+    (root / ".gitignore").write_text("#" * (MAX_IGNORE_FILE_BYTES - 1))
+    assert not IgnoreRules(root).why_excluded("a.py")
+    (root / ".gitignore").write_text("#" * MAX_IGNORE_FILE_BYTES + "\na.py\n")
+    assert "longer" in IgnoreRules(root).why_excluded("b.py")
 
 
 def test_undecodable_patterns_and_names(root: Path) -> None:

@@ -212,6 +212,16 @@ def test_where_nothing_is_indexed_the_next_step_is_named(workspace: Workspace) -
     assert (left.exit_code, "the workspace is gone" in left.output) == (0, True)
 
 
+def test_names_of_files_do_not_command_the_terminal(workspace: Workspace) -> None:
+    name = "\x1b]0;a\x07.py"  # sets a title
+    workspace.write(name, ALPHA)
+    workspace.build()
+    found = index_command(str(workspace.root), "--symbols", "alpha_one")
+    assert found.output == "\\x1b]0;a\\x07.py:1-2: def alpha_one(value) (function)\n"
+    as_json = index_command(str(workspace.root), "--symbols", "alpha_one", "--json").stdout
+    assert json.loads(as_json)[0]["path"] == name
+
+
 def use(workspace: Workspace, when: float) -> None:
     os.utime(workspace.store.folder / "used", (when, when))
 

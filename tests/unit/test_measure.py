@@ -208,6 +208,15 @@ def test_curves_are_kept_and_damage_is_mended(tmp_path):
         assert store.load("a") is not None
 
 
+def test_a_damaged_curve_does_not_take_the_others_along(tmp_path):
+    file = tmp_path / "curves.json"
+    store = CurveStore(file)
+    store.save("a", prior(FakeTarget().info))
+    file.write_bytes(b'{"b": {"points": 3}, ' + file.read_bytes()[1:])
+    store.save("c", prior(FakeTarget().info))
+    assert [store.load(key) is not None for key in "abc"] == [True, False, True]
+
+
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
     (tmp_path / "file").write_text("")
     store = CurveStore(tmp_path / "file" / "curves.json")
