@@ -273,7 +273,7 @@ def test_a_workspace_chooses_no_program_and_switches_nothing_on(
     evil.chmod(0o755)
     window.command("codespec: Enable or Disable for This Language")
     window.wait_for_status("codespec: off", "python")
-    (workspace / ".vscode").mkdir()
+    (workspace / ".vscode").mkdir(exist_ok=True)
     settings = {"codespec.path": str(evil), "codespec.enabled": True}
     (workspace / ".vscode" / "settings.json").write_text(json.dumps(settings))
     window.command("codespec: Restart")

@@ -112,7 +112,7 @@ def test_a_workspace_switches_no_index_on(
     machine = code.folder / "user" / "Machine" / "settings.json"
     program = listening(good, tmp_path)
     of_workspace = workspace / ".vscode" / "settings.json"
-    of_workspace.parent.mkdir()
+    of_workspace.parent.mkdir(exist_ok=True)
     try:
         of_workspace.write_text('{"codespec.indexWorkspace": true}')
         machine.write_text(json.dumps({"codespec.path": program, "codespec.indexWorkspace": False}))
@@ -127,7 +127,6 @@ def test_a_workspace_switches_no_index_on(
         assert options["index"] == {"enabled": False}
     finally:
         of_workspace.unlink()
-        of_workspace.parent.rmdir()
         code.set_program(good)
         window.wait_for_status("codespec: thinking")
         window.wait_for_status("codespec: ready")
