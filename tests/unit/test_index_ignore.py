@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from codespec.index.ignore import MAX_DEPTH, MAX_IGNORE_FILE_BYTES, IgnoreRules, secret_in, secret_name
+from codespec.index.ignore import (
+    MAX_DEPTH,
+    MAX_IGNORE_FILE_BYTES,
+    IgnoreRules,
+    secret_in,
+    secret_name,
+)
 from codespec.index.scan import scan
 from tests.index_support import git, isolate
 
