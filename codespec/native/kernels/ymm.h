@@ -72,10 +72,10 @@ template <bool kUpper = false>
 // Of a format: columns in even groups, as many at a time as there are registers for (kGroup).
 template <class Format>
 struct Groups {
-  template <int N, class Weights, class State>
+  template <int N, class Weights, class State, class Sums>
   [[gnu::always_inline]] static inline void multiply(const Weights& weights,
                                                      const std::byte* column, std::int64_t stride,
-                                                     const State* states, __m256* sums) {
+                                                     const State* states, Sums* sums) {
     constexpr int kGroups = (N + Format::kGroup - 1) / Format::kGroup,
                   kFirst = (N + kGroups - 1) / kGroups;
     Format::template multiply_group<kFirst>(weights, column, stride, states, sums);
