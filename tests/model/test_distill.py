@@ -291,7 +291,7 @@ def test_too_little_memory(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> 
         Job(settings(), workspace).run(QUICK)
 
 
-def test_a_change_of_the_workspace_begins_anew(workspace: Path) -> None:
+def test_the_workspace_may_change_but_nothing_may_be_left_of_what_is_gone(workspace: Path) -> None:
     job = Job(settings(), workspace)
 
     def stop_in_training(report: Report) -> None:
@@ -299,15 +299,22 @@ def test_a_change_of_the_workspace_begins_anew(workspace: Path) -> None:
             args = ["distill", "--workspace", str(workspace), "--stop", "--json"]
             assert json.loads(CliRunner().invoke(main, args).stdout) == {"stopping": True}
 
-    with pytest.raises(StoppedError):
-        job.run(QUICK, stop_in_training)
-    for name in ("decoder", "encoder"):  # one of them at least is not kept aside
-        (workspace / f"{name}.py").write_text("def changed():\n    return 1\n" * 400)
-    reports: list[Report] = []
-    with pytest.raises(StoppedError):
-        job.run(QUICK, lambda r: (reports.append(r), stop_in_training(r)))
-    assert [r for r in reports if r.stage == "asking the target"]
-    assert next(r.detail for r in reports if r.stage == "training").startswith("step 1,")
+    def stages_until_training() -> tuple[bool, str]:
+        """Whether the target was asked; the first step of training."""
+        reports: list[Report] = []
+        with pytest.raises(StoppedError):
+            job.run(QUICK, lambda r: (reports.append(r), stop_in_training(r)))
+        steps = [r.detail.split(",")[0] for r in reports if r.stage == "training"]
+        return any(r.stage == "asking the target" for r in reports), steps[0]
+
+    assert stages_until_training() == (True, "step 1")
+    learned = json.loads((job.work / "job.json").read_text())["learned"]
+    for name in learned:
+        with (workspace / name).open("a") as file:
+            file.write("\n\ndef changed():\n    return 1\n")
+    assert stages_until_training() == (False, "step 2")
+    (workspace / ".gitignore").write_text(learned[0])
+    assert stages_until_training() == (True, "step 1")
 
 
 def test_stopped_while_it_measures(workspace: Path) -> None:

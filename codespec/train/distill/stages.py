@@ -43,12 +43,20 @@ _BYTES_PER_LESSON_TOKEN = 120
 
 
 class _About(msgspec.Struct, frozen=True):
-    """What lessons and checkpoint are worth something for."""
+    """What lessons and checkpoint were made of. learned: paths of the files, in their order."""
 
-    text: str
+    learned: tuple[str, ...]
     seed: int
     from_text: bool
-    version: int = 1
+    version: int = 2
+
+    def goes_on(self, earlier: _About) -> bool:
+        """Whether they serve this job, too. People work on what is learned from meanwhile; but of
+        a file that is gone, not allowed any more or now kept aside nothing must be left."""
+        return (
+            (self.seed, self.from_text, self.version)
+            == (earlier.seed, earlier.from_text, earlier.version)
+        ) and set(earlier.learned) <= set(self.learned)
 
 
 class Distillation:
@@ -88,7 +96,7 @@ class Distillation:
         with opened(self._target_path, self._settings, plan.n_threads) as (loaded, target):
             tokenizer = LlamaTokenizer(loaded)
             source = Workspace(self._workspace, tokenizer, self._settings.index)
-            self._forget_unless(_About(source.digest(), plan.seed, plan.from_text))
+            self._begin(_About(source.learned, plan.seed, plan.from_text))
             lessons = Lessons(self._lessons)
             if lessons.is_damaged or not lessons.taught:
                 self._checkpoint.unlink(missing_ok=True)
@@ -119,15 +127,15 @@ class Distillation:
         self._about.unlink(missing_ok=True)
         return record
 
-    def _forget_unless(self, about: _About) -> None:
+    def _begin(self, about: _About) -> None:
         """Drops the work of a job about something else."""
         try:
-            same = msgspec.json.decode(self._about.read_bytes(), type=_About) == about
+            earlier = msgspec.json.decode(self._about.read_bytes(), type=_About)
         except (OSError, msgspec.DecodeError):
-            same = False
-        if not same:
+            earlier = None
+        if earlier is None or not about.goes_on(earlier):
             self._forget()
-            write_json(self._about, about)
+        write_json(self._about, about)
 
     def _forget(self) -> None:
         if self._lessons.exists():

@@ -63,9 +63,12 @@ class Workspace:
         for source in self.held_out.values():
             aside.add(source)
         others = {name: text.encode(texts[name], tokenizer, cuts) for name in names[n_aside:]}
-        self.documents = [d for name, d in others.items() if not aside.holds(texts[name])]
-        if sum(map(len, self.documents)) < MIN_TOKENS:
-            self.documents = list(others.values())
+        learned = {name: d for name, d in others.items() if not aside.holds(texts[name])}
+        if sum(map(len, learned.values())) < MIN_TOKENS:
+            learned = others
+        self.learned = tuple(learned)
+        """Paths of the files to learn from, relative to the root, and what they hold."""
+        self.documents = list(learned.values())
         self.n_tokens = sum(map(len, self.documents))
         if self.n_tokens < MIN_TOKENS:
             raise InputError(
@@ -73,13 +76,6 @@ class Workspace:
                 f"{len(self.documents)} files",
                 f"A workspace needs {MIN_TOKENS} tokens in its code, and two files.",
             )
-
-    def digest(self) -> str:
-        """Names the text to learn from: lessons of another text are not these."""
-        digest = hashlib.blake2b(digest_size=8)
-        for document in self.documents:
-            digest.update(document.tobytes() + b"|")
-        return digest.hexdigest()
 
     def places(self, n: int, seed: int = 0) -> list[Place]:
         """n places in files kept aside: from inside a line, to be completed to its end or over a
