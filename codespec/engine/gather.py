@@ -23,10 +23,9 @@ from codespec.requests import CompletionRequest
 from codespec.types import ModelInfo, Snippet, Tokenizer, Tokens
 
 AUTO_MIN_PARAMS = 300_000_000
-"""Models below this size are shown recent edits alone. The bundled one gains by them at next to no
-cost; definitions gain it nothing, and like parts of other documents no more than edits, for half
-as many tokens again to read where a line begins (bench/LOG.md). Larger ones have not been
-measured."""
+"""Models below this size are shown recent edits alone. The bundled one may gain a little by them,
+at next to no cost; definitions gain it nothing, and like parts of other documents no more than
+edits, for a third more time (bench/LOG.md). Larger ones have not been measured."""
 MAX_SHELVES = 8
 _LINES_BEFORE, _LINES_AFTER = 30, 8
 _WINDOW_LINES, _WINDOW_STEP = 20, 10
