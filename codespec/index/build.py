@@ -22,7 +22,7 @@ from codespec.index import check, compact, parse, upkeep
 from codespec.index.documents import Document, DocumentReader
 from codespec.index.ignore import IgnoreRules
 from codespec.index.parsers import Parsers
-from codespec.index.scan import Candidate, is_text_name, is_within, scan
+from codespec.index.scan import Candidate, as_text, is_text_name, is_within, scan
 from codespec.index.store import FileEntry, Manifest, SegmentEntry, Store
 from codespec.index.words import WordEncoder
 
@@ -94,9 +94,9 @@ def build_index(
     start = time.perf_counter()
     store = Store(os.path.realpath(root), encoder.tokenizer.hash)
     if not is_text_name(store.root):
-        readable = os.fsencode(store.root).decode("utf-8", "replace")
         raise InputError(
-            f"the path of the workspace is not UTF-8: {readable}", "Give its folders other names."
+            f"the path of the workspace is not UTF-8: {as_text(store.root)}",
+            "Give its folders other names.",
         )
     report = BuildReport()
     with store.writing(), _tidied(store):

@@ -185,6 +185,11 @@ def is_text_name(name: str) -> bool:
     return True
 
 
+def as_text(path: str | os.PathLike[str]) -> str:
+    """A path, or what tells of one, to be written or shown where not all of it is text."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
 def read_file(path: str, max_file_bytes: int) -> tuple[bytes, FileStat] | None:
     """Content of a regular file and the state it was read in; None when it is something else, has
     grown too large, or cannot be read."""

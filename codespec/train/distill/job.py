@@ -18,10 +18,11 @@ import psutil
 
 from codespec.config import Settings
 from codespec.errors import CodespecError, InputError, ModelError
+from codespec.index.scan import as_text
 from codespec.models import drafts
 from codespec.models.drafts import DraftRecord
 from codespec.models.registry import target_path
-from codespec.train.distill.plan import Plan, Reporter, Stage, StoppedError, in_words, write_json
+from codespec.train.distill.plan import Plan, Reporter, Stage, StoppedError, write_json
 
 STARTING_S = 60.0
 """What importing PyTorch takes at most."""
@@ -125,10 +126,10 @@ class Job:
         return Report(
             stage=stage,
             share=share,
-            detail=in_words(detail),
+            detail=as_text(detail),
             pid=os.getpid() if pid is None else pid,
-            workspace=in_words(os.path.realpath(self._workspace)),
-            target=in_words(self._target_path),
+            workspace=as_text(os.path.realpath(self._workspace)),
+            target=as_text(self._target_path),
         )
 
     def _lock(self) -> filelock.FileLock:

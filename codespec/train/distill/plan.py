@@ -42,11 +42,6 @@ class StoppedError(Exception):
     """Somebody asked the job to stop; what it did is kept."""
 
 
-def in_words(path: Path | str) -> str:
-    """A path, or what tells of one, as JSON can hold it: not all that names a file is text."""
-    return os.fsencode(path).decode("utf-8", "replace")
-
-
 def write_json(path: Path, value: object) -> None:
     """All of it or nothing."""
     temporary = path.with_suffix(".tmp")

@@ -21,6 +21,7 @@ from codespec.config import Settings
 from codespec.context.build import Window
 from codespec.drafters.measure import measure
 from codespec.errors import InputError, ModelError
+from codespec.index.scan import as_text
 from codespec.models import drafts
 from codespec.models.drafts import DraftRecord, Measured
 from codespec.models.registry import draft_path
@@ -28,7 +29,7 @@ from codespec.train import export
 from codespec.train.distill import vocabulary as vocabularies
 from codespec.train.distill.acceptance import N_DRAFT, Contest, contestants, opened
 from codespec.train.distill.lessons import Lessons, ask
-from codespec.train.distill.plan import Plan, Reporter, StoppedError, in_words, write_json
+from codespec.train.distill.plan import Plan, Reporter, StoppedError, write_json
 from codespec.train.distill.student import Progress, Student
 from codespec.train.distill.teacher import Teacher
 from codespec.train.distill.vocabulary import DraftVocabulary
@@ -110,8 +111,8 @@ class Distillation:
         record = DraftRecord(
             file=made.name,
             target=loaded.info.name,
-            target_path=in_words(self._target_path),
-            workspace=in_words(os.path.realpath(self._workspace)),
+            target_path=as_text(self._target_path),
+            workspace=as_text(os.path.realpath(self._workspace)),
             n_params=student.model.config.n_params,
             n_vocab=vocabulary.n_draft,
             n_places=plan.n_places,

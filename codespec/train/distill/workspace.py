@@ -67,8 +67,9 @@ class Workspace:
         if sum(map(len, learned.values())) < MIN_TOKENS:
             learned = others
         self.learned = tuple(learned)
-        """Paths of the files to learn from, relative to the root, and what they hold."""
+        """Paths of the files to learn from, relative to the root."""
         self.documents = list(learned.values())
+        """What these hold."""
         self.n_tokens = sum(map(len, self.documents))
         if self.n_tokens < MIN_TOKENS:
             raise InputError(
