@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,10 +27,13 @@ from codespec.errors import ConfigError, DaemonError
 
 
 @pytest.fixture(autouse=True)
-def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("CODESPEC_RUNTIME_DIR", str(tmp_path / "run"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """With room for a socket's name below it, which pytest's own folders need not have."""
+    with tempfile.TemporaryDirectory(prefix="codespec-") as name:
+        folder = Path(name)
+        monkeypatch.setenv("CODESPEC_RUNTIME_DIR", str(folder / "run"))
+        monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        yield folder
 
 
 def with_options(**sections: dict[str, object]) -> Settings:
@@ -93,13 +98,13 @@ def test_the_folder_is_private() -> None:
 
 
 def test_long_paths_fall_back_to_a_short_private_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr(address_module.tempfile, "tempdir", None)
     sockets: set[Path] = set()
     for name in ("a" * 120, "b" * 120):
-        monkeypatch.setenv("CODESPEC_RUNTIME_DIR", str(tmp_path / name))
+        monkeypatch.setenv("CODESPEC_RUNTIME_DIR", str(folder / name))
         socket = address_of(Settings()).socket
         assert len(os.fsencode(socket)) < 104
         assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700

@@ -50,10 +50,11 @@ _SETTINGS = {
 }
 
 
-def until(condition: Callable[[], object], what: str) -> None:
+def until(condition: Callable[[], object], what: str | Callable[[], str]) -> None:
     give_up_at = time.monotonic() + TIMEOUT_S
     while not condition():
-        assert time.monotonic() < give_up_at, f"waited in vain: {what}"
+        if time.monotonic() > give_up_at:
+            raise AssertionError(f"waited in vain: {what if isinstance(what, str) else what()}")
         time.sleep(0.02)
 
 
@@ -190,7 +191,40 @@ class Window:
         return (item.get_attribute("aria-label") or "") if item.count() else ""
 
     def wait_for_status(self, *words: str) -> None:
-        until(lambda: all(word in self.status for word in words), f"{words}, not {self.status}")
+        until(
+            lambda: all(word in self.status for word in words),
+            lambda: f"{words}, not {self.status}",
+        )
+
+    @contextlib.contextmanager
+    def ready_again(self) -> Generator[None]:
+        """What is done within starts a server anew; ends when that one is ready.
+
+        The status is drawn some time after it has changed: that it says ready means nothing
+        before it has said something else.
+        """
+        self.page.evaluate(
+            """(item) => {
+              const look = () => {
+                const label = document.querySelector(item)?.getAttribute('aria-label') ?? '';
+                if (label.startsWith('codespec: thinking')) window.was_thinking = true;
+              };
+              window.was_thinking = false;
+              window.status_seen = new MutationObserver(look);
+              const what = { subtree: true, childList: true, attributeFilter: ['aria-label'] };
+              window.status_seen.observe(document.body, what);
+            }""",
+            _STATUS,
+        )
+        try:
+            yield
+            until(
+                lambda: self.page.evaluate("window.was_thinking"),
+                lambda: f"another start; {self.status}",
+            )
+            self.wait_for_status("codespec: ready")
+        finally:
+            self.page.evaluate("window.status_seen.disconnect()")
 
     @property
     def ghost(self) -> str:
@@ -207,7 +241,7 @@ class Window:
                 seen, since = self.ghost, time.monotonic()
             return bool(seen) and time.monotonic() - since > 0.5
 
-        until(is_settled, f"ghost text; {self.status}")
+        until(is_settled, lambda: f"ghost text; {self.status}")
         return seen
 
     def wait_for_no_ghost(self) -> None:

@@ -209,9 +209,8 @@ def test_a_worker_killed_in_the_middle(window: Window, file: Path, code: Code) -
 
 
 def test_restart(window: Window, file: Path) -> None:
-    window.command("codespec: Restart")
-    window.wait_for_status("codespec: thinking")
-    window.wait_for_status("codespec: ready")
+    with window.ready_again():
+        window.command("codespec: Restart")
     window.type(START)
     window.wait_for_ghost()
 
@@ -240,10 +239,9 @@ def test_where_the_cursor_rests_is_told(
 ) -> None:
     """So that the server reads ahead what a first suggestion there needs."""
     good = code.program
-    code.set_program(listening(good, tmp_path))
+    with window.ready_again():
+        code.set_program(listening(good, tmp_path))
     try:
-        until(lambda: told(tmp_path, "initialize"), "a server that is listened to")
-        window.wait_for_status("codespec: ready")
 
         def lines() -> list[int | None]:
             """Of the places that were told; None without one."""
@@ -261,8 +259,8 @@ def test_where_the_cursor_rests_is_told(
         until(lambda: lines()[-1] is None, "no place where nothing is wanted")
         window.command("codespec: Enable or Disable in This File")
     finally:
-        code.set_program(good)
-        window.wait_for_status("codespec: ready")
+        with window.ready_again():
+            code.set_program(good)
 
 
 def test_a_workspace_chooses_no_program_and_switches_nothing_on(

@@ -21,17 +21,18 @@ from .test_editor import CODE, START
 def program(window: Window, code: Code, tmp_path: Path) -> Iterator[Path]:
     """A program of the test's own in the settings, which notes its process id in `pid`."""
     good, program = code.program, tmp_path / "codespec"
-    program.write_text(f'#!/bin/sh\necho $$ > {tmp_path}/pid\nexec {good} "$@"\n')
+    noted = f"echo $$ > {tmp_path}/new\nmv {tmp_path}/new {tmp_path}/pid\n"
+    program.write_text(f'#!/bin/sh\n{noted}exec {good} "$@"\n')
     program.chmod(0o755)
-    code.set_program(str(program))
-    until(lambda: (tmp_path / "pid").exists(), "a server of that program")
-    window.wait_for_status("codespec: ready")
+    with window.ready_again():
+        code.set_program(str(program))
     yield program
-    is_running = is_alive(pid_of(program))
-    code.set_program(good)
-    if is_running:
-        window.wait_for_status("codespec: thinking")
-    window.wait_for_status("codespec: ready")
+    if is_alive(pid_of(program)):
+        with window.ready_again():
+            code.set_program(good)
+    else:
+        code.set_program(good)
+        window.wait_for_status("codespec: ready")
 
 
 def pid_of(program: Path) -> int:
@@ -54,9 +55,9 @@ def test_a_server_that_is_killed_is_started_again(
     window.open(file)
     window.press("Control+End")
     pid = pid_of(program)
-    os.kill(pid, signal.SIGKILL)
-    until(lambda: pid_of(program) != pid, "another server")
-    window.wait_for_status("codespec: ready")
+    with window.ready_again():
+        os.kill(pid, signal.SIGKILL)
+    assert pid_of(program) != pid, "another server"
     window.type(START)
     window.wait_for_ghost()
     window.press("Escape")
@@ -90,8 +91,8 @@ def test_nobody_waits_for_a_program_that_never_answers(
     window.command("codespec: Restart")
     until(lambda: pid_of(program) != pid, "the program that does not answer")
     began = time.monotonic()
-    code.set_program(code.program)
-    window.wait_for_status("codespec: ready")
+    with window.ready_again():
+        code.set_program(code.program)
     assert time.monotonic() - began < 30, "half of what such a program is given"
     os.kill(pid_of(program), signal.SIGKILL)
     until(lambda: not is_alive(pid_of(program)), "the end of the child")
@@ -100,9 +101,9 @@ def test_nobody_waits_for_a_program_that_never_answers(
 def test_a_server_that_hangs_does_not_outlive_a_restart(window: Window, program: Path) -> None:
     pid = pid_of(program)
     os.kill(pid, signal.SIGSTOP)
-    window.command("codespec: Restart")
-    until(lambda: not is_alive(pid), "its end")
-    window.wait_for_status("codespec: ready")
+    with window.ready_again():
+        window.command("codespec: Restart")
+    assert not is_alive(pid), "its end"
 
 
 def test_a_workspace_switches_no_index_on(
@@ -115,18 +116,15 @@ def test_a_workspace_switches_no_index_on(
     of_workspace.parent.mkdir(exist_ok=True)
     try:
         of_workspace.write_text('{"codespec.indexWorkspace": true}')
-        machine.write_text(json.dumps({"codespec.path": program, "codespec.indexWorkspace": False}))
-        until(lambda: told(tmp_path, "initialize"), "a server that is listened to")
-        window.wait_for_status("codespec: ready")
+        settings = {"codespec.path": program, "codespec.indexWorkspace": False}
+        with window.ready_again():
+            machine.write_text(json.dumps(settings))
         # Two files were written: the last server has seen both.
-        window.command("codespec: Restart")
-        n_before = len(told(tmp_path, "initialize"))
-        until(lambda: len(told(tmp_path, "initialize")) >= max(2, n_before), "another server")
-        window.wait_for_status("codespec: ready")
+        with window.ready_again():
+            window.command("codespec: Restart")
         options = told(tmp_path, "initialize")[-1]["initializationOptions"]
         assert options["index"] == {"enabled": False}
     finally:
         of_workspace.unlink()
-        code.set_program(good)
-        window.wait_for_status("codespec: thinking")
-        window.wait_for_status("codespec: ready")
+        with window.ready_again():
+            code.set_program(good)
