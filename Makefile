@@ -3,6 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SOAK := build/soak
+# Files of tests, one a core. Not those with editors: they wait for what is on a screen.
+SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .PHONY: run test test-editors vsix env dev lint format soak clean help
 
@@ -13,7 +15,7 @@ run: env  ## set up, index a real repository, complete real code, print statisti
 	@$(BIN)/python -m codespec_bench.demo
 
 test: dev lint  ## set up, lint, check types and layers, run all tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 	@$(BIN)/python -m pytest tests/editors
 
 test-editors: dev  ## the plug-ins in the real editors, which are installed once into the cache folder

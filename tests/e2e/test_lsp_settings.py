@@ -113,10 +113,13 @@ def test_the_editor_is_asked_for_its_settings(home: Home, spawn: Spawn) -> None:
     client.answers["client/registerCapability"] = None
     client.initialize(home.workspace, options=PATIENT, workspace=ASKED)
     client.wait_for_status("Error", "completion.max_token")
-    client.answers["workspace/configuration"] = [{"completion": {"max_tokens": 3}}]
+    client.answers["workspace/configuration"] = [{"completion": {"max_tokens": 8}}]
     client.notify("workspace/didChangeConfiguration", {"settings": None})
+    client.wait_for_status("Normal", "ready")
     client.open(URI, CODE)
-    assert all(len(text) < 40 for text in texts(client.complete(URI, *CURSOR)))
+    text, *_ = texts(client.complete(URI, *CURSOR))
+    assert text
+    assert "\n" not in text, "eight tokens are a line"
     assert client.close() == 0
 
 
