@@ -132,6 +132,7 @@ class ModelReplay:
         texts: list[str] = []
         for _ in range(self._n_repeats):
             for drafters, traces in ways.items():
+                self._engine.settle()  # what is done while nobody waits
                 time.sleep(PAUSE_S)
                 start = self._clock()
                 completion = self._engine.complete(self._request(hunk, drafters))

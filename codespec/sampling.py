@@ -62,6 +62,10 @@ class TokenMask(Protocol):
         """Ids that may follow `emitted`, ascending."""
         ...
 
+    def is_done(self, emitted: Sequence[int]) -> bool:
+        """Whether anything may follow `emitted`, and anything that."""
+        ...
+
 
 @runtime_checkable
 class LazyMask(TokenMask, Protocol):
@@ -84,6 +88,10 @@ class Sampler:
         self.greedy = params.temperature == 0
         self._plain_argmax = self.greedy and not params.has_penalty
         self._lazy = mask if self._plain_argmax and isinstance(mask, LazyMask) else None
+
+    def takes_likeliest(self, emitted: Sequence[int]) -> bool:
+        """Whether the next tokens are the likeliest ones, whatever they are."""
+        return self._plain_argmax and (self.mask is None or self.mask.is_done(emitted))
 
     def sample(self, rows: LogitsRows, i: int, emitted: Sequence[int]) -> int:
         """The next token after `emitted`, from row `i`. Reads the row only as far as needed."""

@@ -136,6 +136,16 @@ class Boundary:
             return begin
         return Query(np.concatenate([begin.tail, emitted[n:]]))
 
+    def is_settled(self, emitted: Tokens) -> bool:
+        """Whether, from here on, what is to be looked up after a token more is the same tail and
+        that token."""
+        if not self._open and not self._healed:
+            return True
+        settled = self._settled
+        if settled is None or settled.begin.wanted:
+            return False
+        return emitted.tobytes().startswith(settled.by)
+
     def _n_unsettled(self, emitted: Tokens) -> int:
         """How many tokens it takes until more of them do not change how the text around the cursor
         is split: up to where a word ends for sure."""

@@ -39,6 +39,10 @@ class Vocabulary:
             known = self._compatible[wanted] = self._find(wanted)
         return known
 
+    def containing(self, part: bytes) -> npt.NDArray[np.int32]:
+        """Ids of tokens with `part` in their bytes. Takes some milliseconds."""
+        return self._ids[[part in piece for piece in self._pieces]]
+
     def _find(self, wanted: bytes) -> npt.NDArray[np.int32]:
         low = bisect_left(self._pieces, wanted)
         high = bisect_left(self._pieces, wanted + b"\xff" * 8, low)
@@ -63,15 +67,22 @@ class HealingMask:
         self._tokenizer = tokenizer
 
     def allowed(self, emitted: Sequence[int]) -> npt.NDArray[np.int32] | None:
-        n_missing = len(self._healed)
-        for token in emitted:
-            n_missing -= len(self._tokenizer.piece(token))
-            if n_missing <= 0:
-                return None
-        if n_missing == 0:
+        n_missing = self._n_missing(emitted)
+        if n_missing <= 0:
             return None
         ids = self._vocabulary.compatible(self._healed[-n_missing:])
         return ids if len(ids) else None
+
+    def is_done(self, emitted: Sequence[int]) -> bool:
+        return self._n_missing(emitted) <= 0
+
+    def _n_missing(self, emitted: Sequence[int]) -> int:
+        n_missing = len(self._healed)
+        for token in emitted:
+            if n_missing <= 0:
+                break
+            n_missing -= len(self._tokenizer.piece(token))
+        return n_missing
 
 
 def n_repeating(emitted: Sequence[int], healed: bytes, tokenizer: Tokenizer) -> int:

@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeGuard, TypeVar
 
 from codespec.drafters.cost import FLAT, CostCurve, best_width
 from codespec.drafters.worth import Worth
+from codespec.native import Drafting, Stretch
 from codespec.tree import limit_leaves, path_probs, prefix
 from codespec.types import (
     NO_DRAFT,
@@ -35,12 +36,24 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+MOST_PASSES = 256
+"""In a row; as good as any number."""
+
 
 class CostlyDrafter(Drafter, Protocol):
     """A `Drafter` that takes time to ask."""
 
     def is_due(self) -> bool:
         """Asked once before each pass: whether to ask any more than that."""
+        ...
+
+    @property
+    def n_rest(self) -> int:
+        """Passes to come before which it is not due."""
+        ...
+
+    def rested(self, n_passes: int) -> None:
+        """So many of them have passed, without asking."""
         ...
 
     def plan(self, n_max: int) -> tuple[int, float]:
@@ -58,6 +71,14 @@ class ExtendingDrafter(Drafter, Protocol):
 
     def candidates(self, n_max: int) -> Draft:
         """A chain of what it saw when it proposed last, also where drafting it would not pay."""
+        ...
+
+
+class NativeDrafter(Drafter, Protocol):
+    """A `Drafter` that native code can stand in for."""
+
+    def alone(self, emitted: Tokens, n_max: int) -> tuple[Drafting | None, int]:
+        """(what drafts at most `n_max` tokens a pass, for how many passes from here on)."""
         ...
 
 
@@ -114,6 +135,7 @@ class DraftChain:
         self._took_ms: float | None = None  # to ask for the last draft; None: nobody was asked
         self._active: list[Drafter] = []
         self._proposed: dict[int, Draft] = {}
+        self._alone: Drafter | None = None  # stood in for by native code
 
     def begin(self, context: Context, interrupted: Callable[[], bool] = lambda: False) -> None:
         """The members begin when they are first asked, if that is not before the first pass: to
@@ -143,6 +165,42 @@ class DraftChain:
         if len(emitted) and drafter in self._active:
             said = Verdict(tuple(emitted.tolist()), ())
             self._guarded(drafter, drafter.observe, emitted, NO_DRAFT, said)
+
+    def alone(self, emitted: Tokens, n_max: int) -> tuple[Drafting | None, int]:
+        """(what drafts natively, None for nothing; for how many passes to come no member has to be
+        asked: 0 where one has to before the next)."""
+        self._alone = None
+        if self._worth is not None and self._worth.n_rest:
+            return None, self._worth.n_rest
+        drafting, n_passes = None, MOST_PASSES
+        for drafter in tuple(self._active):
+            if _is_costly(drafter):
+                n = drafter.n_rest
+            elif drafter in self._waiting or self._alone is not None or not _is_native(drafter):
+                n = 0
+            else:
+                found = self._guarded(drafter, drafter.alone, emitted, n_max)
+                drafting, n = found or (None, 0)
+                self._alone = drafter
+            n_passes = min(n_passes, n)
+        return drafting, n_passes
+
+    def went(self, emitted: Tokens, stretch: Stretch) -> None:
+        """A stretch of passes with what `alone` gave is over; emitted: by now."""
+        n_passes = len(stretch.pass_ms)
+        if self._worth is not None and self._worth.n_rest:
+            self._worth.rested(n_passes)
+        elif self._worth is not None and self._active:
+            for asked in zip(stretch.draft_ms, stretch.n_drafted, stretch.n_accepted, strict=True):
+                self._worth.learn(*asked)
+        said = Verdict(tuple(stretch.tokens), ())
+        for drafter in tuple(self._active):
+            if _is_costly(drafter) and drafter.n_rest:
+                drafter.rested(n_passes)
+            if drafter is not self._alone and drafter not in self._waiting:
+                self._guarded(drafter, drafter.observe, emitted, NO_DRAFT, said)
+        if stretch.is_damaged and self._alone in self._active:
+            self._leave_out(self._alone)
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         self._proposed = {}
@@ -257,11 +315,14 @@ class DraftChain:
         except Exception as e:
             if isinstance(e, CancelledError) and self._interrupted():
                 raise
-            # Not `exception`: a traceback may carry source text in its values.
-            log.warning("the drafter %s failed and is left out of this request", drafter.name)
-            if drafter in self._active:
-                self._active.remove(drafter)
+            self._leave_out(drafter)
             return None
+
+    def _leave_out(self, drafter: Drafter) -> None:
+        # Not `exception`: a traceback may carry source text in its values.
+        log.warning("the drafter %s failed and is left out of this request", drafter.name)
+        if drafter in self._active:
+            self._active.remove(drafter)
 
 
 def _is_costly(drafter: Drafter) -> TypeGuard[CostlyDrafter]:
@@ -274,6 +335,10 @@ def _is_judging(drafter: Drafter) -> TypeGuard[JudgingDrafter]:
 
 def _is_reading(drafter: Drafter) -> TypeGuard[ReadingDrafter]:
     return hasattr(drafter, "interrupted")
+
+
+def _is_native(drafter: Drafter) -> TypeGuard[NativeDrafter]:
+    return hasattr(drafter, "alone")
 
 
 def _is_extending(drafter: Drafter) -> TypeGuard[ExtendingDrafter]:

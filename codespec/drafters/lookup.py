@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.context.boundary import Boundary, Query
+from codespec.drafters.chain import MOST_PASSES
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.index.live import LiveDocument
-from codespec.native import Planner, Segment, Sources, SuffixAutomaton
+from codespec.native import Drafting, Planner, Segment, Sources, SuffixAutomaton
 from codespec.tree import path_probs
 from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Tokens, Verdict
 
@@ -95,6 +96,18 @@ class LookupDrafter:
         self._planner.begin(context.left, context.right)
         self._unread = []
         self._is_planned = False
+
+    def alone(self, emitted: Tokens, n_max: int) -> tuple[Drafting | None, int]:
+        """For native code to draft as `propose` would: not within a token, no trees, and one pass
+        only as long as more tokens may be split in another way in files."""
+        query = self._query(emitted)
+        if self._planner is None or self._max_leaves > 1 or query.wanted:
+            return None, 0
+        self._read()
+        costs = np.ascontiguousarray(self._curve.first(n_max + 1))
+        is_settled = self._boundary is None or self._boundary.is_settled(emitted)
+        n_passes = MOST_PASSES if is_settled else 1
+        return Drafting(self._sources, self._planner, costs, query.tail), n_passes
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         self._sources.clear()

@@ -118,10 +118,19 @@ class ModelDrafter:
         """Asked once before each pass. What is known of costs and hits changes slowly: where
         nothing was worth drafting, nothing will be before the next passes."""
         if self._n_rest:
-            self._n_rest -= 1
-            self._n_idle += 1
+            self.rested(1)
             return False
         return True
+
+    @property
+    def n_rest(self) -> int:
+        """Passes to come before which it is not due."""
+        return self._n_rest
+
+    def rested(self, n_passes: int) -> None:
+        """So many of them have passed."""
+        self._n_rest = max(0, self._n_rest - n_passes)
+        self._n_idle += n_passes
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         self._drafted = []

@@ -46,10 +46,18 @@ class Worth:
         """Whether `ask` will say yes."""
         return self._n_left == 0
 
+    @property
+    def n_rest(self) -> int:
+        """Passes to come before which nobody is to be asked."""
+        return self._n_left
+
+    def rested(self, n_passes: int) -> None:
+        self._n_left = max(0, self._n_left - n_passes)
+
     def ask(self) -> bool:
         """Whether to ask before the pass that comes."""
         if self._n_left > 0:
-            self._n_left -= 1
+            self.rested(1)
             return False
         return True
 

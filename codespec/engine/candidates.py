@@ -51,6 +51,9 @@ class OtherFirstToken:
             ids = np.arange(self._n_vocab, dtype=np.int32)
         return np.setdiff1d(ids, self._taken, assume_unique=True)
 
+    def is_done(self, emitted: Sequence[int]) -> bool:
+        return bool(emitted) and (self._also is None or self._also.is_done(emitted))
+
 
 class BranchingTarget(TargetModel, Protocol):
     """A target that can go on from its committed tokens in several ways at once."""

@@ -13,7 +13,9 @@ from typing import TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from codespec.drafters.chain import DraftChain
+from codespec.drafters.chain import MOST_PASSES, DraftChain
+from codespec.engine.stretch import Stretches
+from codespec.native import Stretch
 from codespec.requests import Paused
 from codespec.sampling import Sampler
 from codespec.tree import depths
@@ -57,12 +59,15 @@ def in_one_turn(work: Turns[T]) -> T:
 @dataclass(frozen=True, slots=True)
 class Limits:
     """max_tokens: of output, without the first ones that `n_free` counts.
-    deadline: on the completer's clock, in seconds."""
+    deadline: on the completer's clock, in seconds.
+    is_in_line: whether the output, as it stands, will not be found complete before a line ends.
+    """
 
     max_tokens: int
     deadline: float = float("inf")
     max_width: int = 16
     n_free: Callable[[Sequence[int]], int] = lambda emitted: 0
+    is_in_line: Callable[[], bool] = lambda: False
 
     def n_left(self, emitted: Sequence[int]) -> int:
         return self.max_tokens + self.n_free(emitted) - len(emitted)
@@ -77,11 +82,13 @@ class Completer:
         chain: DraftChain,
         clock: Callable[[], float] = time.perf_counter,
         on_pass: Observe = lambda n_tokens, ms: None,
+        stretches: Stretches | None = None,
     ) -> None:
         self._target = target
         self._chain = chain
         self._clock = clock
         self._on_pass = on_pass
+        self._stretches = stretches
 
     def run(
         self,
@@ -134,6 +141,15 @@ class Completer:
                         is_ready = True
                     if interrupted():
                         raise CancelledError
+                    stretch = self._stretch(committed.since(n_prompt), n_prompt, sampler, limits)
+                    if stretch is not None:
+                        self._note(stretch, counts, trace)
+                        finish = self._append(emitted, stretch.tokens, limits, stop)
+                        committed.extend(emitted[len(committed) - n_prompt :])
+                        chain.went(committed.since(n_prompt), stretch)
+                        if finish or len(committed) >= n_ctx:
+                            return emitted, finish or "length"
+                        continue
                     n_max = self._room(limits, len(committed), emitted)
                     t0 = clock()
                     draft = chain.propose(committed.since(n_prompt), n_max)
@@ -161,14 +177,11 @@ class Completer:
                 self._on_pass(width, (t2 - t1) * 1e3)
                 if n_drafted:
                     _count(counts, draft, verdict)
-                n_before = len(emitted)
-                finish = self._append(emitted, verdict, limits, stop)
-                committed.extend(emitted[n_before:])
+                finish = self._append(emitted, verdict.emitted, limits, stop)
+                committed.extend(emitted[len(committed) - n_prompt :])
                 chain.observe(committed.since(n_prompt), draft, verdict)
-                if finish:
-                    return emitted, finish
-                if len(committed) >= n_ctx:
-                    return emitted, "length"
+                if finish or len(committed) >= n_ctx:
+                    return emitted, finish or "length"
         finally:
             trace.n_tokens = len(emitted)
             _report(counts, trace)
@@ -203,11 +216,43 @@ class Completer:
             self._target.keep(path)
         return verdict
 
+    def _stretch(
+        self, emitted: Tokens, n_prompt: int, sampler: Sampler, limits: Limits
+    ) -> Stretch | None:
+        """Passes in a row, where that can be."""
+        if self._stretches is None or not len(emitted):
+            return None
+        n_committed = n_prompt + len(emitted)
+        if self._target.n_cached != n_committed - 1:
+            return None
+        n_left = min(limits.n_left(emitted.tolist()), self._target.info.n_ctx - n_committed)
+        n_draft = min(limits.max_width, self._target.max_draft)
+        n_most = MOST_PASSES if limits.is_in_line() else 1
+        return self._stretches.run(self._chain, emitted, sampler, n_left, n_draft, n_most)
+
+    def _note(self, stretch: Stretch, counts: dict[int, list[int]], trace: Trace) -> None:
+        widths = [1 + n for n in stretch.n_drafted]
+        trace.n_target_passes += len(widths)
+        trace.draft_ms += sum(stretch.draft_ms)
+        trace.target_ms += sum(stretch.pass_ms)
+        trace.pass_ms += [round(ms, 4) for ms in stretch.pass_ms]
+        trace.pass_width += widths
+        trace.pass_depth += stretch.n_drafted
+        trace.pass_accepted += stretch.n_accepted
+        for width, ms in zip(widths, stretch.pass_ms, strict=True):
+            self._on_pass(width, ms)
+        sources = iter(stretch.sources)
+        for n_drafted, n_accepted in zip(stretch.n_drafted, stretch.n_accepted, strict=True):
+            for i in range(n_drafted):
+                count = counts.setdefault(next(sources), [0, 0])
+                count[0] += 1
+                count[1] += i < n_accepted
+
     def _append(
-        self, emitted: list[int], verdict: Verdict, limits: Limits, stop: Stop
+        self, emitted: list[int], said: Sequence[int], limits: Limits, stop: Stop
     ) -> Finish | None:
-        """Take the verdict's tokens one by one, so that the end is where plain decoding ends."""
-        for token in verdict.emitted:
+        """Take what was said token by token, so that the end is where plain decoding ends."""
+        for token in said:
             if token in self._target.info.eog:
                 return "stop"
             emitted.append(token)

@@ -56,6 +56,11 @@ class Generation:
             return rules[0]
         return lambda emitted: any(rule(emitted) for rule in rules)
 
+    @property
+    def is_in_line(self) -> bool:
+        """Whether it need not be asked whether the output is complete before a line ends."""
+        return not self.until.asks and (self.is_verbatim or self.stop.is_in_line)
+
     def n_repeating(self, tokenizer: Tokenizer) -> Callable[[Sequence[int]], int]:
         """How many tokens of an output only repeat what stands before the cursor."""
         return lambda emitted: n_repeating(emitted, self.context.healed, tokenizer)

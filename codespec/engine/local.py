@@ -27,6 +27,7 @@ from codespec.engine.models import Models
 from codespec.engine.postprocess import Place, UnitStop, shape_at
 from codespec.engine.progress import Teller
 from codespec.engine.reading import Reading
+from codespec.engine.stretch import Stretches
 from codespec.engine.until import Until
 from codespec.index.languages import TEXT
 from codespec.index.reader import WorkspaceIndex
@@ -92,6 +93,7 @@ class LocalEngine:
         """See each request's context and verdicts; what they draft comes last."""
         self.chain = self._drafting.chain
         """See `Drafting.chain`."""
+        self._stretches = Stretches(self._target, self._vocabulary)
         self._reading = Reading(settings, running.pace)
 
     def complete(
@@ -191,15 +193,19 @@ class LocalEngine:
         sampler = Sampler(request.sampling, self._mask(context, request))
         deadline = started + request.deadline_ms / 1e3 if request.deadline_ms else float("inf")
         n_free = made.n_repeating(self.tokenizer)
-        limits = Limits(request.max_tokens, deadline, self.settings.drafting.max_width, n_free)
         chain = self.chain(request.workspace, request.drafters)
-        completer = Completer(self._target, chain, self._clock, self._pace.observe)
-        ends = made.ends(self.tokenizer)
+        completer = self._completer(chain)
+        ends, is_in_line = made.ends(self.tokenizer), lambda: made.is_in_line
         if on_progress is not None:
-            ends = self._telling(on_progress, made, ends)
+            ends, is_in_line = self._telling(on_progress, made, ends), lambda: False
+        width = self.settings.drafting.max_width
+        limits = Limits(request.max_tokens, deadline, width, n_free, is_in_line)
         turns = completer.turns(context, sampler, limits, ends, cancelled, paused, trace)
         tokens, ended = yield from self._taking_turns(turns, request, made)
         return dataclasses.replace(made, tokens=tokens, finish=ended)
+
+    def _completer(self, chain: DraftChain) -> Completer:
+        return Completer(self._target, chain, self._clock, self._pace.observe, self._stretches)
 
     def _taking_turns(
         self, turns: Turns[T], request: CompletionRequest, made: Generation
@@ -292,10 +298,12 @@ class LocalEngine:
         self._models.paces.begin(len(context.prompt))
         self._target.prefill(context.prompt, lambda: False)
         trace = Trace(model=self.info.name, backend=self.info.backend)
-        completer = Completer(self._target, chain, self._clock, self._pace.observe)
         limits = Limits(max_tokens, max_width=self.settings.drafting.max_width)
+        limits = dataclasses.replace(limits, is_in_line=lambda: True)
         started = self._clock()
-        tokens, _ = completer.run(context, Sampler(SamplingParams()), limits, trace=trace)
+        tokens, _ = self._completer(chain).run(
+            context, Sampler(SamplingParams()), limits, trace=trace
+        )
         trace.ms = (self._clock() - started) * 1e3
         return tokens, trace
 

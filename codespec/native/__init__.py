@@ -10,15 +10,20 @@ from pathlib import Path
 
 from codespec.native import _core
 from codespec.native._core import (
+    ENDS_STRETCH,
+    ENDS_TEXT,
     MAX_DEPTH,
     MAX_WORD_BYTES,
     Batch,
     DamagedSegmentError,
+    Drafting,
+    LlamaContext,
     Planner,
     Proposal,
     Rows,
     Segment,
     Sources,
+    Stretch,
     SuffixAutomaton,
     WordTable,
     build_segment,
@@ -30,16 +35,21 @@ KERNELS = Path(_core.__file__).with_name("libcodespec_kernels.so")
 """Products of matrices for llama.cpp (kernels/); not there on every platform."""
 
 __all__ = [
+    "ENDS_STRETCH",
+    "ENDS_TEXT",
     "KERNELS",
     "MAX_DEPTH",
     "MAX_WORD_BYTES",
     "Batch",
     "DamagedSegmentError",
+    "Drafting",
+    "LlamaContext",
     "Planner",
     "Proposal",
     "Rows",
     "Segment",
     "Sources",
+    "Stretch",
     "SuffixAutomaton",
     "WordTable",
     "build_segment",

@@ -553,3 +553,77 @@ class Rows:
 def margin(logits: npt.NDArray[np.float32], token: int) -> float:
     """How far a token's logit is above the largest other; negative where another is likelier,
     -inf for a token that has no chance. Raises: IndexError."""
+
+ENDS_STRETCH: int
+ENDS_TEXT: int
+"""Of a token in `LlamaContext.stretch`: the stretch ends after its pass; nothing follows it."""
+
+@final
+class Drafting:
+    """What a stretch is drafted from: `sources` after their base and `tail`, weighed by `planner`;
+    chains. costs: float64, of passes over 1, 2, ... tokens, one more than are drafted at most. All
+    of them are kept, and not to be written to. Raises: ValueError, TypeError.
+    """
+
+    def __init__(
+        self,
+        sources: Sources,
+        planner: Planner,
+        costs: npt.NDArray[np.float64],
+        tail: npt.NDArray[np.int32],
+    ) -> None: ...
+
+@final
+class Stretch:
+    """Passes in a row. tokens: emitted. n_drafted, n_accepted, draft_ms, pass_ms: of each pass.
+    sources: of each drafted token, in order. is_damaged: whether drafting failed; the rest was done
+    without. code: llama.cpp's; that of a pass that could not be done, where it is not 0.
+    """
+
+    @property
+    def tokens(self) -> list[int]: ...
+    @property
+    def n_drafted(self) -> list[int]: ...
+    @property
+    def n_accepted(self) -> list[int]: ...
+    @property
+    def draft_ms(self) -> list[float]: ...
+    @property
+    def pass_ms(self) -> list[float]: ...
+    @property
+    def sources(self) -> list[int]: ...
+    @property
+    def is_damaged(self) -> bool: ...
+    @property
+    def code(self) -> int: ...
+
+@final
+class LlamaContext:
+    """A context of llama.cpp by addresses: of llama_decode, llama_get_logits and
+    llama_memory_seq_rm, of what they take, and of a batch whose tokens are all in sequence 0. All
+    of them must outlive it: nothing here is checked."""
+
+    def __init__(
+        self,
+        decode: int,
+        logits: int,
+        remove: int,
+        context: int,
+        memory: int,
+        batch: int,
+        n_vocab: int,
+    ) -> None: ...
+    def stretch(
+        self,
+        drafting: Drafting | None,
+        last: int,
+        n_cached: int,
+        ends: npt.NDArray[np.uint8],
+        n_tokens: int,
+        n_passes: int,
+        n_draft: int,
+        ms: float,
+    ) -> Stretch:
+        """Greedily on from the committed token `last`, while the cache holds the `n_cached` before
+        it; in the end it holds all but the last one emitted. Releases the GIL in passes. See
+        `engine.stretch.StretchingTarget`. Raises: ValueError."""

@@ -55,5 +55,6 @@ void bind_segment(nb::module_& m);
 void bind_words(nb::module_& m);
 void bind_planner(nb::module_& m);
 void bind_sources(nb::module_& m);
+void bind_stretch(nb::module_& m);
 
 }  // namespace codespec

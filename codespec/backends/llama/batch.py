@@ -38,7 +38,7 @@ class Batch:
         self._want: npt.NDArray[np.int8] = view(self.raw.logits, (n_max,))
         self._cells = Cells(self._token, self._pos, self._want)
         self._n_in_tree = n_max  # tokens that may name other sequences than MAIN
-        self._all_in_main()
+        self.all_in_main()
 
     def lay(self, tokens: Tokens, draft: Draft, start: int, *, want_last: bool) -> list[int]:
         """Committed tokens from position `start` on, then the draft's nodes. want_last: the logits
@@ -49,7 +49,7 @@ class Batch:
         n, k = len(tokens), len(draft)
         self.raw.n_tokens = n + k
         self._cells.lay(tokens, draft.tokens, start, want_last)
-        self._all_in_main()
+        self.all_in_main()
         if not k or draft.is_chain:
             return []
         leaves, below = leaf_sets(draft)
@@ -69,7 +69,7 @@ class Batch:
         self._token[:n] = tokens
         self._pos[:n] = position
         self._want[:n] = 1
-        self._all_in_main()
+        self.all_in_main()
         self._n_in_tree = n
         for i, branch in enumerate(branches):
             self._put(i, [1 + branch])
@@ -82,7 +82,8 @@ class Batch:
         for j, sequence in enumerate(sequences):
             self.raw.seq_id[i][j] = sequence
 
-    def _all_in_main(self) -> None:
+    def all_in_main(self) -> None:
+        """What is laid next names no other sequence."""
         if self._n_in_tree:
             self._n_seq[: self._n_in_tree] = 1
             for i in range(self._n_in_tree):

@@ -38,6 +38,9 @@ class GrammarMask:
         self._read: list[int] = []
         self._is_over = False
 
+    def is_done(self, emitted: Sequence[int]) -> bool:
+        return False
+
     def allowed(self, emitted: Sequence[int]) -> npt.NDArray[np.int32]:
         """Ids that may follow `emitted`. Costs a look at the whole vocabulary."""
         self._follow(emitted)

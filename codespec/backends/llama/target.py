@@ -10,9 +10,10 @@ import dataclasses
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
 from codespec.backends.checkpoints import Checkpoint, Checkpoints, State
 from codespec.backends.kv import CachedTokens
@@ -20,13 +21,14 @@ from codespec.backends.llama import kernels
 from codespec.backends.llama.batch import MAIN, MAX_LEAVES, Batch
 from codespec.backends.llama.loader import (
     LoadedModel,
+    context_calls,
     forget_causes,
     get_logits,
     last_cause,
     lib,
 )
 from codespec.errors import ModelError
-from codespec.native import Rows
+from codespec.native import Drafting, Rows, Stretch
 from codespec.types import NO_DRAFT, CancelledError, Draft, ModelInfo, Tokens
 
 # A pass over fewer tokens than this is too short to be worth interrupting, and calling back into
@@ -116,6 +118,7 @@ class LlamaTarget:
         self._draft = NO_DRAFT
         self._leaf_nodes: list[int] = []
         self._batch = Batch(self._n_batch)
+        self._calls = context_calls(self._ctx, self._memory, self._batch.raw, self.info.n_vocab)
         self._n_forked = 0  # tokens of each branch after the committed ones
         self._rows = Rows(np.zeros((0, self.info.n_vocab), np.float32))
         self._rows_at = 0
@@ -246,6 +249,27 @@ class LlamaTarget:
         self._draft = draft
         return self._logits()
 
+    def decode_stretch(
+        self,
+        last: int,
+        drafting: Drafting | None,
+        ends: npt.NDArray[np.uint8],
+        n_tokens: int,
+        n_passes: int,
+        n_draft: int,
+        ms: float,
+    ) -> Stretch:
+        """See `engine.stretch.StretchingTarget`."""
+        self._batch.all_in_main()
+        self._is_held = False
+        limits = n_tokens, n_passes, min(n_draft, self.max_draft), ms
+        done = self._calls.stretch(drafting, last, len(self._kv), ends, *limits)
+        self._kv.append(np.array([last, *done.tokens][:-1], np.int32))
+        self.busy_s += sum(done.pass_ms) / 1e3
+        if done.code:
+            self._failed(done.code, 1)
+        return done
+
     @property
     def max_branches(self) -> int:
         return min(MAX_LEAVES, 1 + self.max_draft)
@@ -322,18 +346,21 @@ class LlamaTarget:
             lib.llama_set_abort_callback(self._ctx, _NO_CALLBACK, None)
             self._cancelled = None
         if code:
-            # Whatever part of the batch reached the cache goes; what was committed stays where it
-            # can be told apart.
-            for s in range(1, 1 + MAX_LEAVES):
-                lib.llama_memory_seq_rm(self._memory, s, -1, -1)
-            self._leaf_nodes = []
-            self._cut(len(self._kv) if self._can_truncate else 0)
-            if code == 2:
-                raise CancelledError
-            raise ModelError(
-                f"llama.cpp could not decode {n_tokens} tokens (code {code}){last_cause()}",
-                "This is a fault of codespec or of the model file; the request was dropped.",
-            )
+            self._failed(code, n_tokens)
+
+    def _failed(self, code: int, n_tokens: int) -> NoReturn:
+        """Whatever part of the batch reached the cache goes; what was committed stays where it can
+        be told apart."""
+        for s in range(1, 1 + MAX_LEAVES):
+            lib.llama_memory_seq_rm(self._memory, s, -1, -1)
+        self._leaf_nodes = []
+        self._cut(len(self._kv) if self._can_truncate else 0)
+        if code == 2:
+            raise CancelledError
+        raise ModelError(
+            f"llama.cpp could not decode {n_tokens} tokens (code {code}){last_cause()}",
+            "This is a fault of codespec or of the model file; the request was dropped.",
+        )
 
     def _should_abort(self, _data: object) -> bool:
         return self._cancelled is not None and self._cancelled()

@@ -49,6 +49,13 @@ class UnitStop:
         text = self._bytes[self._n_healed :].decode("utf-8", "replace")
         return self.end(text) is not None
 
+    @property
+    def is_in_line(self) -> bool:
+        """Whether only a token that ends a line is likely to end the text: no line but the first
+        begins just now."""
+        _, newline, line = self._bytes.rpartition(b"\n")
+        return not newline or bool(line.strip())
+
     def end(self, text: str) -> int | None:
         """Length of the text that belongs to the completion, once that is certain, else None."""
         if "\n" not in text:

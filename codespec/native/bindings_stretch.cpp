@@ -1,0 +1,92 @@
+// Passes in a row.
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+
+#include "bindings.h"
+#include "stretch.h"
+
+using namespace nanobind::literals;
+
+namespace codespec {
+namespace {
+
+// Keeps all of it alive.
+struct PyDrafting {
+  nb::object sources, planner;
+  Vector<double> costs;
+  TokenArray tail;
+};
+
+PyDrafting make_drafting(nb::object sources, nb::object planner, Vector<double> costs,
+                         TokenArray tail) {
+  nb::cast<Sources&>(sources);
+  nb::cast<Planner&>(planner);
+  if (costs.size() == 0) throw nb::value_error("costs must not be empty");
+  for (const double cost : as_span(costs)) {
+    if (!(cost > 0) || std::isinf(cost)) throw nb::value_error("costs must be positive");
+  }
+  return {std::move(sources), std::move(planner), std::move(costs), std::move(tail)};
+}
+
+template <typename F>
+F pointer(std::uintptr_t address) {
+  if (address == 0) throw nb::value_error("an address must not be 0");
+  return reinterpret_cast<F>(address);
+}
+
+LlamaContext make_context(std::uintptr_t decode, std::uintptr_t logits, std::uintptr_t remove,
+                          std::uintptr_t context, std::uintptr_t memory, std::uintptr_t batch,
+                          std::size_t n_vocab) {
+  return {pointer<decltype(LlamaContext::decode)>(decode),
+          pointer<decltype(LlamaContext::logits)>(logits),
+          pointer<decltype(LlamaContext::remove)>(remove),
+          pointer<void*>(context),
+          pointer<void*>(memory),
+          pointer<LlamaBatch*>(batch),
+          n_vocab};
+}
+
+Stretch stretch(const LlamaContext& self, const PyDrafting* py, Token last, std::int32_t n_cached,
+                const Vector<std::uint8_t>& ends, std::size_t n_tokens, std::size_t n_passes,
+                std::size_t n_draft, double ms) {
+  if (n_cached < 0) throw nb::value_error("n_cached must not be negative");
+  if (ends.size() != self.n_vocab) throw nb::value_error("ends must say something of each token");
+  Drafting drafting;
+  if (py != nullptr) {
+    if (n_draft >= py->costs.size()) throw nb::value_error("costs must have more than n_draft");
+    const auto tail = as_span(py->tail);
+    drafting = {nb::cast<Sources*>(py->sources),
+                nb::cast<Planner*>(py->planner),
+                as_span(py->costs),
+                {tail.begin(), tail.end()}};
+  }
+  return decode_stretch(self, std::move(drafting), {n_tokens, n_passes, n_draft, ms, as_span(ends)},
+                        last, n_cached);
+}
+
+}  // namespace
+
+void bind_stretch(nb::module_& m) {
+  nb::class_<PyDrafting>(m, "Drafting", nb::is_final())
+      .def(nb::new_(&make_drafting), "sources"_a, "planner"_a, "costs"_a.noconvert(),
+           "tail"_a.noconvert());
+  nb::class_<Stretch>(m, "Stretch", nb::is_final())
+      .def_ro("tokens", &Stretch::tokens)
+      .def_ro("n_drafted", &Stretch::n_drafted)
+      .def_ro("n_accepted", &Stretch::n_accepted)
+      .def_ro("draft_ms", &Stretch::draft_ms)
+      .def_ro("pass_ms", &Stretch::pass_ms)
+      .def_ro("sources", &Stretch::sources)
+      .def_ro("is_damaged", &Stretch::is_damaged)
+      .def_ro("code", &Stretch::code);
+  m.attr("ENDS_STRETCH") = static_cast<int>(StretchLimits::kEndsStretch);
+  m.attr("ENDS_TEXT") = static_cast<int>(StretchLimits::kEndsText);
+  nb::class_<LlamaContext>(m, "LlamaContext", nb::is_final())
+      .def(nb::new_(&make_context), "decode"_a, "logits"_a, "remove"_a, "context"_a, "memory"_a,
+           "batch"_a, "n_vocab"_a)
+      .def("stretch", &stretch, "drafting"_a.none(), "last"_a, "n_cached"_a, "ends"_a.noconvert(),
+           "n_tokens"_a, "n_passes"_a, "n_draft"_a, "ms"_a);
+}
+
+}  // namespace codespec

@@ -1,0 +1,95 @@
+#include "stretch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+
+#include "batch.h"
+
+namespace codespec {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// A chain that the target can be handed: files may hold anything.
+Draft draft(const Drafting& drafting, std::size_t n_max, std::size_t n_vocab) {
+  const int n = static_cast<int>(n_max);
+  drafting.sources->clear();
+  if (n == 0 || drafting.sources->ask(drafting.tail, {}, n) == 0) return {};
+  Draft found = drafting.planner->plan(drafting.sources->offers(), {},
+                                       {n, 1, drafting.costs.first(n_max + 1)});
+  const auto is_known = [&](Token t) { return t >= 0 && static_cast<std::size_t>(t) < n_vocab; };
+  if (found.tokens.size() > n_max || !std::ranges::all_of(found.tokens, is_known)) return {};
+  return found;
+}
+
+}  // namespace
+
+Stretch decode_stretch(const LlamaContext& target, Drafting drafting, const StretchLimits& limits,
+                       Token last, std::int32_t n_cached) {
+  Stretch done;
+  const auto start = Clock::now();
+  bool is_over = false;
+  while (!is_over && done.pass_ms.size() < limits.n_passes &&
+         done.tokens.size() < limits.n_tokens && ms_since(start) < limits.ms) {
+    const auto asked = Clock::now();
+    const std::size_t n_left = limits.n_tokens - done.tokens.size();
+    Draft d;
+    try {
+      if (drafting.sources != nullptr) {
+        d = draft(drafting, std::min(limits.n_draft, n_left - 1), target.n_vocab);
+      }
+    } catch (const std::exception&) {
+      done.is_damaged = true;
+      drafting.sources = nullptr;
+    }
+    const double draft_ms = ms_since(asked);
+
+    const auto began = Clock::now();
+    const std::size_t n = d.tokens.size();
+    LlamaBatch& batch = *target.batch;
+    batch.n_tokens = static_cast<std::int32_t>(1 + n);
+    Batch{{batch.token, 1 + n}, {batch.pos, 1 + n}, {batch.logits, 1 + n}}.lay({&last, 1}, d.tokens,
+                                                                               n_cached, true);
+    const float* logits = nullptr;
+    {
+      const nb::gil_scoped_release release;
+      done.code = target.decode(target.context, batch);
+      if (done.code == 0) logits = target.logits(target.context);
+    }
+    if (done.code != 0) break;
+
+    // As `verify.accept` has it for the likeliest token: row i follows the i-th drafted one.
+    const std::size_t n_before = done.tokens.size();
+    std::size_t n_accepted = 0;
+    while (true) {
+      last = static_cast<Token>(argmax({logits + n_accepted * target.n_vocab, target.n_vocab}));
+      done.tokens.push_back(last);
+      const auto end = limits.ends[static_cast<std::size_t>(last)];
+      is_over |= end != StretchLimits::kGoesOn;
+      const bool is_last = end == StretchLimits::kEndsText;
+      if (is_last || n_accepted == n || last != d.tokens[n_accepted]) break;
+      ++n_accepted;
+    }
+    n_cached += static_cast<std::int32_t>(1 + n_accepted);
+    if (n_accepted < n) target.remove(target.memory, 0, n_cached, -1);
+
+    done.pass_ms.push_back(ms_since(began));
+    done.draft_ms.push_back(draft_ms);
+    done.n_drafted.push_back(static_cast<std::int32_t>(n));
+    done.n_accepted.push_back(static_cast<std::int32_t>(n_accepted));
+    done.sources.insert(done.sources.end(), d.sources.begin(), d.sources.end());
+    if (drafting.sources != nullptr) {
+      const auto said = done.tokens.begin() + static_cast<std::ptrdiff_t>(n_before);
+      drafting.tail.insert(drafting.tail.end(), said, done.tokens.end());
+      drafting.planner->learn({said, done.tokens.end()}, done.tokens.size() - n_before);
+    }
+  }
+  return done;
+}
+
+}  // namespace codespec

@@ -1,0 +1,218 @@
+"""Passes in a row in native code, against one pass after the other, on a model behind the same C
+functions as llama.cpp's."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codespec.backends.fake import hashed_logits
+from codespec.native import (
+    ENDS_STRETCH,
+    ENDS_TEXT,
+    Drafting,
+    LlamaContext,
+    Planner,
+    Sources,
+    Stretch,
+    SuffixAutomaton,
+)
+
+N_VOCAB, N_CELLS, ORDER = 6, 64, 2
+PREFIX, REPOSITORY = 0, 2
+POINTER = ctypes.c_void_p
+
+
+class RawBatch(ctypes.Structure):
+    _fields_ = (
+        ("n_tokens", ctypes.c_int32),
+        ("token", POINTER),
+        ("embd", POINTER),
+        ("pos", POINTER),
+        ("n_seq_id", POINTER),
+        ("seq_id", POINTER),
+        ("logits", POINTER),
+    )
+
+
+class Model:
+    """A law of the last `ORDER` tokens, and a cache that may only be used as llama.cpp's may.
+
+    fails_at: the pass that is refused, counted from 0.
+    """
+
+    def __init__(self, cached: list[int], fails_at: int = -1) -> None:
+        self.cached = list(cached)
+        self.widths: list[int] = []
+        self._fails_at = fails_at
+        self._law = hashed_logits(N_VOCAB)
+        self._token = np.zeros(N_CELLS, np.int32)
+        self._pos = np.zeros(N_CELLS, np.int32)
+        self._want = np.zeros(N_CELLS, np.int8)
+        self._rows = np.zeros((N_CELLS, N_VOCAB), np.float32)
+        arrays = self._token, self._pos, self._want
+        token, pos, want = (array.ctypes.data for array in arrays)
+        self._batch = RawBatch(0, token, None, pos, None, None, want)
+        self._functions = (
+            ctypes.CFUNCTYPE(ctypes.c_int32, POINTER, RawBatch)(self._decode),
+            ctypes.CFUNCTYPE(POINTER, POINTER)(lambda context: self._rows.ctypes.data),
+            ctypes.CFUNCTYPE(
+                ctypes.c_bool, POINTER, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32
+            )(self._remove),
+        )
+        addresses = [ctypes.cast(f, POINTER).value or 0 for f in self._functions]
+        self.context = LlamaContext(*addresses, 1, 2, ctypes.addressof(self._batch), N_VOCAB)
+
+    def best(self, tokens: list[int]) -> int:
+        return int(self._law(tuple(tokens[-ORDER:])).argmax())
+
+    def _decode(self, context: int, batch: RawBatch) -> int:
+        n = batch.n_tokens
+        tokens, positions = self._token[:n].tolist(), self._pos[:n].tolist()
+        if context != 1 or n > N_CELLS or not self._want[:n].all():
+            return -3
+        if positions != list(range(len(self.cached), len(self.cached) + n)):
+            return -2
+        if not all(0 <= token < N_VOCAB for token in tokens) or len(self.widths) == self._fails_at:
+            return -1
+        self.widths.append(n)
+        for i, token in enumerate(tokens):
+            self.cached.append(token)
+            self._rows[i] = self._law(tuple(self.cached[-ORDER:]))
+        return 0
+
+    def _remove(self, memory: int, sequence: int, start: int, end: int) -> bool:
+        assert (memory, sequence, end) == (2, 0, -1)
+        del self.cached[start:]
+        return True
+
+
+def drafting(prompt: list[int], elsewhere: list[int], n_draft: int) -> Drafting:
+    sources = Sources(np.array(prompt, np.int32))
+    before, other = SuffixAutomaton(), SuffixAutomaton()
+    other.extend(np.array(elsewhere, np.int32))
+    sources.add_before(PREFIX, before)
+    sources.add_automata(REPOSITORY, [other])
+    planner = Planner(np.zeros(N_VOCAB, np.uint8))
+    planner.begin(np.array(prompt, np.int32), np.zeros(0, np.int32))
+    costs = np.linspace(1.0, 1.1, n_draft + 1)
+    return Drafting(sources, planner, costs, np.zeros(0, np.int32))
+
+
+def plain(prompt: list[int], ends: list[int], n: int) -> list[int]:
+    model, said = Model([]), list(prompt)
+    while len(said) - len(prompt) < n:
+        said.append(model.best(said))
+        if ends[said[-1]] == ENDS_TEXT:
+            break
+    return said[len(prompt) :]
+
+
+MARKS = st.lists(st.sampled_from([0, 0, 0, ENDS_STRETCH, ENDS_TEXT]), min_size=6, max_size=6)
+TOKEN = st.integers(0, N_VOCAB - 1)
+
+
+@given(
+    prompt=st.lists(TOKEN, min_size=1, max_size=8),
+    # Some of it is no token of this model, and some is what the model would say.
+    strange=st.lists(st.integers(0, N_VOCAB + 2), max_size=30),
+    n_told=st.integers(0, 40),
+    ends=MARKS,
+    n_tokens=st.integers(0, 40),
+    n_passes=st.integers(0, 20),
+    n_draft=st.integers(0, 12),
+    is_drafting=st.booleans(),
+)
+@settings(deadline=None)
+def test_what_is_said_is_what_plain_decoding_says(
+    prompt: list[int],
+    strange: list[int],
+    n_told: int,
+    ends: list[int],
+    n_tokens: int,
+    n_passes: int,
+    n_draft: int,
+    is_drafting: bool,
+) -> None:
+    model = Model(prompt[:-1])
+    told = [*prompt, *plain(prompt, [0] * N_VOCAB, n_told)]
+    who = drafting(prompt, [*told, *strange], n_draft)
+    limits = n_tokens, n_passes, n_draft, 1e9
+    marks = np.array(ends, np.uint8)
+    done = model.context.stretch(
+        who if is_drafting else None, prompt[-1], len(prompt) - 1, marks, *limits
+    )
+    assert (done.code, done.is_damaged) == (0, False)
+    assert done.tokens == plain(prompt, ends, len(done.tokens))
+    assert model.cached == [*prompt, *done.tokens][: len(prompt) - 1 + len(done.tokens)]
+    check_counts(done, model, n_draft)
+    assert len(done.tokens) <= n_tokens
+    assert len(done.pass_ms) <= n_passes
+    if not is_drafting:
+        assert len(done.tokens) == len(done.pass_ms)
+    # Why it is over.
+    last_pass = done.tokens[len(done.tokens) - 1 - done.n_accepted[-1] :] if done.pass_ms else []
+    is_ended = any(ends[token] for token in last_pass)
+    assert is_ended or len(done.tokens) == n_tokens or len(done.pass_ms) == n_passes
+    earlier = done.tokens[: len(done.tokens) - len(last_pass)]
+    assert not any(ends[token] for token in earlier)
+
+
+def check_counts(done: Stretch, model: Model, n_draft: int) -> None:
+    assert model.widths == [1 + n for n in done.n_drafted]
+    assert len(done.tokens) == sum(1 + n for n in done.n_accepted)
+    for drafted, accepted in zip(done.n_drafted, done.n_accepted, strict=True):
+        assert 0 <= accepted <= drafted <= n_draft
+    assert len(done.pass_ms) == len(done.draft_ms) == len(done.n_drafted)
+    assert len(done.sources) == sum(done.n_drafted)
+    assert set(done.sources) <= {PREFIX, REPOSITORY}
+
+
+def test_a_copy_takes_few_passes() -> None:
+    prompt = [1, 2, 3]
+    text = plain(prompt, [0] * N_VOCAB, 40)
+    model = Model(prompt[:-1])
+    who = drafting(prompt, [*prompt, *text], 12)
+    marks = np.zeros(N_VOCAB, np.uint8)
+    done = model.context.stretch(who, 3, 2, marks, 40, 40, 12, 1e9)
+    assert done.tokens == text
+    assert len(done.pass_ms) < 20
+    assert sum(done.n_accepted) == 40 - len(done.pass_ms)
+
+
+def test_no_pass_begins_too_late() -> None:
+    model = Model([1, 2])
+    done = model.context.stretch(None, 3, 2, np.zeros(N_VOCAB, np.uint8), 40, 40, 12, 0.0)
+    assert (done.tokens, done.pass_ms, model.cached) == ([], [], [1, 2])
+
+
+@pytest.mark.parametrize("fails_at", [0, 3])
+def test_a_pass_that_fails_ends_it(fails_at: int) -> None:
+    model = Model([1, 2], fails_at)
+    done = model.context.stretch(None, 3, 2, np.zeros(N_VOCAB, np.uint8), 40, 40, 12, 1e9)
+    assert done.code == -1
+    assert len(done.tokens) == len(done.pass_ms) == fails_at
+    assert done.tokens == plain([1, 2, 3], [0] * N_VOCAB, fails_at)
+
+
+def test_wrong_arguments_are_refused() -> None:
+    model = Model([1, 2])
+    who = drafting([1], [], 4)
+    marks = np.zeros(N_VOCAB, np.uint8)
+    for args, words in (
+        ((who, 3, 2, marks[1:], 9, 9, 4, 1.0), "each token"),
+        ((who, 3, -1, marks, 9, 9, 4, 1.0), "n_cached"),
+        ((who, 3, 2, marks, 9, 9, 5, 1.0), "n_draft"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.context.stretch(*args)
+    with pytest.raises(ValueError, match="address"):
+        LlamaContext(0, 1, 1, 1, 1, 1, N_VOCAB)
+    sources, planner = Sources(np.zeros(0, np.int32)), Planner(np.zeros(2, np.uint8))
+    for costs in (np.zeros(0), np.zeros(1), np.array([np.inf])):
+        with pytest.raises(ValueError, match="costs"):
+            Drafting(sources, planner, costs, np.zeros(0, np.int32))

@@ -1,0 +1,214 @@
+"""Who may draft in a stretch of passes, for how long, and who is told what came of it."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from codespec.backends.fake import ByteTokenizer
+from codespec.backends.llama.loader import lib
+from codespec.context.healing import HealingMask, Vocabulary
+from codespec.drafters.chain import DraftChain
+from codespec.drafters.cost import CostCurve
+from codespec.drafters.worth import Worth
+from codespec.engine.candidates import OtherFirstToken
+from codespec.engine.generation import Generation
+from codespec.engine.postprocess import Place, UnitStop, shape_at
+from codespec.engine.until import Until
+from codespec.native import Stretch
+from codespec.sampling import Sampler
+from codespec.types import NO_TOKENS, Context, Draft, SamplingParams, Tokens, Trace
+from tests.drafters import ScriptedDrafter
+from tests.property.test_stretch import N_VOCAB, Model, drafting
+from tests.unit.test_drafters import drafter_for
+
+TOKENIZER = ByteTokenizer()
+CURVE = CostCurve({1: 1.0, 2: 1.5, 9: 4.0})
+EMITTED = np.array([1, 2, 3], np.int32)
+
+
+class Resting(ScriptedDrafter):
+    """A costly member."""
+
+    def __init__(self, n_rest: int) -> None:
+        super().__init__(lambda emitted, n: Draft.chain([4]))
+        self.n_rest = n_rest
+
+    def is_due(self) -> bool:
+        return not self.n_rest
+
+    def rested(self, n_passes: int) -> None:
+        self.n_rest -= n_passes
+
+    def plan(self, n_max: int) -> tuple[int, float]:
+        return 1, 0.0
+
+
+class Native(ScriptedDrafter):
+    def __init__(self, n_passes: int = 256) -> None:
+        super().__init__(lambda emitted, n: Draft.chain([4]))
+        self._n_passes = n_passes
+
+    def alone(self, emitted: Tokens, n_max: int):
+        return drafting([1], [], n_max) if self._n_passes else None, self._n_passes
+
+
+def chain_of(*members, worth: Worth | None = None) -> DraftChain:
+    chain = DraftChain(members, 100, 1, CURVE, worth)
+    chain.begin(Context(NO_TOKENS))
+    return chain
+
+
+def stretch_of(n_passes: int, who=None) -> Stretch:
+    marks = np.zeros(N_VOCAB, np.uint8)
+    return Model([1]).context.stretch(who, 2, 1, marks, 40, n_passes, 0, 1e9)
+
+
+def test_for_as_long_as_nobody_else_has_to_be_asked():
+    for members, drafts, n_passes in (
+        ([], False, 256),
+        ([Native()], True, 256),
+        ([Native(), Resting(5)], True, 5),
+        ([Resting(7), Native(), Resting(5)], True, 5),
+        ([Resting(7)], False, 7),
+        ([Native(), Resting(0)], True, 0),
+        ([Native(1), Resting(5)], True, 1),
+        ([Native(0)], False, 0),
+        ([Native(), ScriptedDrafter(lambda emitted, n: Draft.chain([4]))], False, 0),
+        ([Native(), Native()], False, 0),
+    ):
+        found, n = chain_of(*members).alone(EMITTED, 4)
+        assert n == n_passes
+        if n:
+            assert (found is not None) == drafts
+
+
+def test_what_does_not_pay_is_not_asked_in_stretches_either():
+    worth = Worth(CURVE)
+    while worth.is_asking:
+        worth.learn(9.0, 0, 0)
+    n_rest = worth.n_rest
+    native = Native()
+    chain = chain_of(native, Resting(1), worth=worth)
+    assert chain.alone(EMITTED, 4) == (None, n_rest)
+    done = stretch_of(1)
+    chain.went(np.array(done.tokens, np.int32), done)
+    assert worth.n_rest == n_rest - 1
+    assert worth.is_asking
+
+
+def test_members_are_told_what_they_did_not_draft():
+    native, resting, waiting = Native(), Resting(9), Resting(9)
+    chain = DraftChain([native, resting, waiting], 100, 1, CURVE, Worth(CURVE))
+    chain.begin(Context(NO_TOKENS))
+    resting.n_rest = 0
+    chain.propose(NO_TOKENS, 4)  # it begins
+    resting.n_rest = 9
+    found, n_passes = chain.alone(EMITTED, 4)
+    done = stretch_of(n_passes, found)
+    said = np.array([*EMITTED, *done.tokens], np.int32)
+    chain.went(said, done)
+    assert len(done.pass_ms) == 9
+    assert native.observed == [], "what drafts natively learns there"
+    ((emitted, draft, verdict),) = resting.observed
+    assert emitted == said.tolist()
+    assert len(draft) == 0
+    assert list(verdict.emitted) == done.tokens
+    assert resting.n_rest == 0
+    assert waiting.observed == []
+
+
+def test_asking_is_learned_from(monkeypatch):
+    asked = []
+    monkeypatch.setattr(Worth, "learn", lambda self, *args: asked.append(args[1:]))
+    chain = chain_of(Native(), worth=Worth(CURVE))
+    found, _ = chain.alone(EMITTED, 4)
+    done = stretch_of(3, found)
+    chain.went(EMITTED, done)
+    assert asked == [(n, m) for n, m in zip(done.n_drafted, done.n_accepted, strict=True)]
+    assert len(asked) == 3
+    nobody = chain_of(worth=Worth(CURVE))
+    nobody.alone(EMITTED, 4)
+    nobody.went(EMITTED, stretch_of(3))
+    assert len(asked) == 3, "nobody was asked"
+
+
+def test_lookups_draft_alone_once_the_cursor_does_not_matter():
+    drafting, n_passes = drafter_for("abcabc").alone(TOKENIZER.encode("ab"), 4)
+    assert drafting is not None
+    assert n_passes == 256
+    trees = drafter_for("abcabc", max_leaves=2)
+    assert trees.alone(TOKENIZER.encode("ab"), 4) == (None, 0)
+
+
+def test_the_output_can_end_only_with_a_line():
+    place = Place("def f():\n    ", "", "python")
+    stop = UnitStop(TOKENIZER, shape_at(place), place)
+    said = ""
+    for more, is_in_line in (
+        ("ret", True),
+        ("urn 1", True),
+        ("\n", False),
+        ("  ", False),
+        ("  x", True),
+        ("\n", False),
+    ):
+        said += more
+        stop(TOKENIZER.encode(said).tolist())
+        assert stop.is_in_line == is_in_line, said
+
+
+@pytest.mark.parametrize(
+    ("until", "is_verbatim", "is_in_line"),
+    [
+        (Until(), False, True),
+        (Until(), True, True),
+        (Until(stops=("x",)), True, False),
+        (Until(min_indent=4), False, False),
+        (Until(max_line_ms=1.0), True, False),
+    ],
+)
+def test_what_is_asked_after_each_token_is_asked(until, is_verbatim, is_in_line):
+    place = Place("x = ", "", "python")
+    shape = shape_at(place)
+    stop = UnitStop(TOKENIZER, shape, place)
+    made = Generation(
+        Context(NO_TOKENS), place, shape, stop, Trace(), until=until, is_verbatim=is_verbatim
+    )
+    assert made.is_in_line == is_in_line
+
+
+def test_only_likeliest_tokens():
+    vocabulary = Vocabulary(TOKENIZER)
+    assert Sampler(SamplingParams()).takes_likeliest([])
+    assert not Sampler(SamplingParams(temperature=0.1)).takes_likeliest([])
+    assert not Sampler(SamplingParams(repetition_penalty=1.1)).takes_likeliest([])
+    healing = HealingMask(b"re", vocabulary, TOKENIZER)
+    for mask in (healing, OtherFirstToken(frozenset({9}), TOKENIZER.n_vocab, healing)):
+        sampler = Sampler(SamplingParams(), mask)
+        found = [sampler.takes_likeliest(TOKENIZER.encode(said).tolist()) for said in ("", "r")]
+        assert found == [False, False]
+        assert sampler.takes_likeliest(TOKENIZER.encode("re").tolist())
+    other = OtherFirstToken(frozenset({9}), TOKENIZER.n_vocab, None)
+    assert [other.is_done(said) for said in ([], [3])] == [False, True]
+
+
+def test_who_failed_natively_is_left_out():
+    class Broken:
+        tokens, n_drafted, n_accepted, draft_ms, pass_ms = [1], [0], [0], [0.1], [1.0]
+        is_damaged = True
+
+    chain = chain_of(Native())
+    assert chain.alone(EMITTED, 4)[0] is not None
+    chain.went(EMITTED, Broken())  # pyright: ignore[reportArgumentType]
+    assert len(chain.propose(EMITTED, 4)) == 0
+    assert chain.alone(EMITTED, 4) == (None, 256)
+
+
+def test_the_batch_is_llama_cpps():
+    """Its layout is written down once more in native code."""
+    fields = [name for name, _ in lib.llama_batch._fields_]
+    assert fields == ["n_tokens", "token", "embd", "pos", "n_seq_id", "seq_id", "logits"]
+    assert ctypes.sizeof(lib.llama_batch) == 8 + 6 * ctypes.sizeof(ctypes.c_void_p)
