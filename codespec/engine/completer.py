@@ -1,7 +1,8 @@
 """The loop: draft, verify in one pass, keep what was accepted, again.
 
 With no drafter this is plain decoding, and with any drafter it emits the same tokens: only
-`verify.accept` decides what is emitted, from the target's law alone.
+`verify.accept` decides what is emitted, from the target's law alone, or native code by the simplest
+of its rules (`stretch.py`).
 """
 
 from __future__ import annotations
@@ -227,8 +228,9 @@ class Completer:
             return None
         n_left = min(limits.n_left(emitted.tolist()), self._target.info.n_ctx - n_committed)
         n_draft = min(limits.max_width, self._target.max_draft)
-        n_most = MOST_PASSES if limits.is_in_line() else 1
-        return self._stretches.run(self._chain, emitted, sampler, n_left, n_draft, n_most)
+        n_passes = MOST_PASSES if limits.is_in_line() else 1
+        ms = (limits.deadline - self._clock()) * 1e3
+        return self._stretches.run(self._chain, emitted, sampler, n_left, n_draft, n_passes, ms)
 
     def _note(self, stretch: Stretch, counts: dict[int, list[int]], trace: Trace) -> None:
         widths = [1 + n for n in stretch.n_drafted]

@@ -298,8 +298,8 @@ class LocalEngine:
         self._models.paces.begin(len(context.prompt))
         self._target.prefill(context.prompt, lambda: False)
         trace = Trace(model=self.info.name, backend=self.info.backend)
-        limits = Limits(max_tokens, max_width=self.settings.drafting.max_width)
-        limits = dataclasses.replace(limits, is_in_line=lambda: True)
+        width = self.settings.drafting.max_width
+        limits = Limits(max_tokens, max_width=width, is_in_line=lambda: True)
         started = self._clock()
         tokens, _ = self._completer(chain).run(
             context, Sampler(SamplingParams()), limits, trace=trace

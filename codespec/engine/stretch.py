@@ -68,16 +68,17 @@ class Stretches:
         n_tokens: int,
         n_draft: int,
         n_passes: int,
+        ms: float,
     ) -> Stretch | None:
         """Up to `n_tokens` that follow `emitted`, not further than the pass that ends a line; None
         where the next pass has to be made in another way.
 
-        n_draft: most tokens drafted for a pass. n_passes: at most.
+        n_draft: most tokens drafted for a pass. n_passes: at most. ms: for all of them, roughly.
         """
         if not sampler.takes_likeliest(emitted.tolist()):
             return None
         drafting, n_alone = chain.alone(emitted, n_draft)
         if not n_alone:
             return None
-        limits = n_tokens, min(n_passes, n_alone), n_draft, _MAX_MS
+        limits = n_tokens, min(n_passes, n_alone), n_draft, min(ms, _MAX_MS)
         return self._target.decode_stretch(int(emitted[-1]), drafting, self._ends, *limits)

@@ -32,6 +32,15 @@ Draft draft(const Drafting& drafting, std::size_t n_max, std::size_t n_vocab) {
 Stretch decode_stretch(const LlamaContext& target, Drafting drafting, const StretchLimits& limits,
                        Token last, std::int32_t n_cached) {
   Stretch done;
+  const auto guarded = [&](const auto& work) {
+    if (drafting.sources == nullptr) return;
+    try {
+      work();
+    } catch (const std::exception&) {
+      done.is_damaged = true;
+      drafting.sources = nullptr;
+    }
+  };
   const auto start = Clock::now();
   bool is_over = false;
   while (!is_over && done.pass_ms.size() < limits.n_passes &&
@@ -39,14 +48,7 @@ Stretch decode_stretch(const LlamaContext& target, Drafting drafting, const Stre
     const auto asked = Clock::now();
     const std::size_t n_left = limits.n_tokens - done.tokens.size();
     Draft d;
-    try {
-      if (drafting.sources != nullptr) {
-        d = draft(drafting, std::min(limits.n_draft, n_left - 1), target.n_vocab);
-      }
-    } catch (const std::exception&) {
-      done.is_damaged = true;
-      drafting.sources = nullptr;
-    }
+    guarded([&] { d = draft(drafting, std::min(limits.n_draft, n_left - 1), target.n_vocab); });
     const double draft_ms = ms_since(asked);
 
     const auto began = Clock::now();
@@ -83,11 +85,11 @@ Stretch decode_stretch(const LlamaContext& target, Drafting drafting, const Stre
     done.n_drafted.push_back(static_cast<std::int32_t>(n));
     done.n_accepted.push_back(static_cast<std::int32_t>(n_accepted));
     done.sources.insert(done.sources.end(), d.sources.begin(), d.sources.end());
-    if (drafting.sources != nullptr) {
+    guarded([&] {
       const auto said = done.tokens.begin() + static_cast<std::ptrdiff_t>(n_before);
       drafting.tail.insert(drafting.tail.end(), said, done.tokens.end());
       drafting.planner->learn({said, done.tokens.end()}, done.tokens.size() - n_before);
-    }
+    });
   }
   return done;
 }

@@ -121,6 +121,14 @@ def test_limits_and_marks(engines):
     assert len(target.decode_stretch(last, None, nothing, 9, 2, 0, 1e9).tokens) == 2
 
 
+def test_nothing_of_a_stretch_that_raises_stays(engines):
+    target, last = started(engines[0])
+    before = target.cached.tolist()
+    with pytest.raises(ValueError, match="each token"):
+        target.decode_stretch(last, None, np.zeros(3, np.uint8), 3, 3, 0, 1e9)
+    assert target.cached.tolist() == before
+
+
 @pytest.mark.parametrize(("code", "error"), [(1, ModelError), (2, CancelledError)])
 def test_a_pass_that_fails_leaves_what_was_committed(engines, monkeypatch, code, error):
     target, last = started(engines[0])

@@ -263,7 +263,11 @@ class LlamaTarget:
         self._batch.all_in_main()
         self._is_held = False
         limits = n_tokens, n_passes, min(n_draft, self.max_draft), ms
-        done = self._calls.stretch(drafting, last, len(self._kv), ends, *limits)
+        try:
+            done = self._calls.stretch(drafting, last, len(self._kv), ends, *limits)
+        except BaseException:
+            self._cut(len(self._kv))
+            raise
         self._kv.append(np.array([last, *done.tokens][:-1], np.int32))
         self.busy_s += sum(done.pass_ms) / 1e3
         if done.code:
