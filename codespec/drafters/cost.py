@@ -126,10 +126,10 @@ class CostCurve:
 
     @property
     def token_ms(self) -> float:
-        """What one token more costs in a wide pass, as measured: a token of a prompt. Of a slow
-        model each width is timed once, and differences are rough; a share of the whole is not."""
-        wide, half = self.quiet_ms(_WIDE), self.quiet_ms(_WIDE // 2)
-        return min((wide - half) / (_WIDE - _WIDE // 2), wide / _WIDE)
+        """What one token more costs in a wide pass, as measured: a token of a prompt. From the
+        widest apart: a slow model's widths are timed once each, and between two that are near
+        each other noise may be all there is."""
+        return max(0.0, self.quiet_ms(_WIDE) - self.quiet_ms(1)) / (_WIDE - 1)
 
     def set_context(self, n_context: int) -> None:
         """Passes from now on follow about this many tokens."""

@@ -59,7 +59,9 @@ def test_everything_is_shown_until_passes_are_measured_and_then_what_was_decided
 def test_a_token_of_a_prompt_costs_what_the_end_of_the_curve_says():
     assert curve(2.0).token_ms == pytest.approx(2.0)
     assert CostCurve({1: 5.0}).token_ms == 0.0
-    assert CostCurve({1: 10.0, 16: 40.0, 32: 192.0}).token_ms == pytest.approx(6.0)
+    # However rough the measurement between.
+    for half in (40.0, 70.0, 100.0):
+        assert CostCurve({1: 10.0, 16: half, 32: 72.0}).token_ms == pytest.approx(2.0, rel=0.25)
     # The load of the moment is no matter.
     loaded = curve(2.0)
     for _ in range(200):
