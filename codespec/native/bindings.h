@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cmath>
 #include <optional>
 #include <span>
 #include <utility>
@@ -44,6 +45,13 @@ inline Allowed as_allowed(const std::optional<TokenArray>& ids) {
 inline void check_limits(int n_max, int min_length) {
   if (n_max < 0) throw nb::value_error("n_max must not be negative");
   if (min_length < 1) throw nb::value_error("min_length must be at least 1");
+}
+
+inline void check_costs(const Vector<double>& costs) {
+  if (costs.size() == 0) throw nb::value_error("costs must not be empty");
+  for (const double cost : as_span(costs)) {
+    if (!(cost > 0) || std::isinf(cost)) throw nb::value_error("costs must be positive");
+  }
 }
 
 // Raises TypeError and ValueError for what does not fit the segment.

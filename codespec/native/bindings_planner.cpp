@@ -2,7 +2,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <cmath>
 #include <stdexcept>
 #include <tuple>
 
@@ -25,10 +24,7 @@ Planner make_planner(const Vector<std::uint8_t>& classes) {
 nb::object plan(Planner& self, const Sources& sources, int n_max, int max_leaves,
                 const Vector<double>& costs, const Vector<Token>& given, const Vector<float>& probs,
                 int source) {
-  if (costs.size() == 0) throw nb::value_error("costs must not be empty");
-  for (const double cost : as_span(costs)) {
-    if (!(cost > 0) || std::isinf(cost)) throw nb::value_error("costs must be positive");
-  }
+  check_costs(costs);
   for (const float p : as_span(probs)) {
     if (!(p >= 0 && p <= 1)) throw nb::value_error("probs must be 0 to 1");
   }

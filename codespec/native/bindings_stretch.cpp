@@ -1,8 +1,6 @@
 // Passes in a row.
 #include <nanobind/stl/vector.h>
 
-#include <cmath>
-
 #include "bindings.h"
 #include "stretch.h"
 
@@ -22,10 +20,7 @@ PyDrafting make_drafting(nb::object sources, nb::object planner, Vector<double> 
                          TokenArray tail) {
   nb::cast<Sources&>(sources);
   nb::cast<Planner&>(planner);
-  if (costs.size() == 0) throw nb::value_error("costs must not be empty");
-  for (const double cost : as_span(costs)) {
-    if (!(cost > 0) || std::isinf(cost)) throw nb::value_error("costs must be positive");
-  }
+  check_costs(costs);
   return {std::move(sources), std::move(planner), std::move(costs), std::move(tail)};
 }
 
