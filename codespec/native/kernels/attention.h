@@ -20,7 +20,8 @@
 namespace codespec {
 namespace {
 
-constexpr int kRows = 16;                                    // keys that are scored at once
+constexpr int kRows = 16;                                    // of so many keys there is a multiple
+constexpr int kBlock = 64;                                   // keys at a time
 constexpr auto kMinusInfinity = static_cast<short>(0xfc00);  // in half precision
 
 // exp(x), x at most 0: of 2^n * exp(rest) with |rest| <= ln(2) / 2, the latter by its power series,
@@ -37,23 +38,116 @@ template <class V>
   return V::zero_unless_above(-87, x, V::mul(sum, V::power_of_two(n)));
 }
 
+// Rows of half-precision numbers, each times its weight, added up for some columns of weights:
+// out[column][i] = the sum over k of weights[column][k] * rows[k][i], to which out[column][i] times
+// the column's factor is added where there are factors.
+//
 // `V` is an instruction set: Register, kLanes floats, with what can be done to them; `halves`,
-// loaded as float32; `is_open`, whether any of some halves is above minus infinity; `dots`, kRows
-// rows by kColumns columns; and it has room for the sums of kRegisters of a value's row by kTall
-// columns.
+// loaded as float32; and room for the sums of kRegisters of a row by kTall columns. Strides of rows
+// are in bytes, others in floats.
+template <class V>
+class Mixture {
+  using Register = typename V::Register;
+  static constexpr int kLanes = V::kLanes;
+
+ public:
+  const std::byte* rows;
+  std::int64_t row_stride;
+  int n_rows;
+  const float* weights;
+  std::int64_t weight_stride;
+  const float* factors;  // or null
+  float* out;
+  std::int64_t out_stride;
+
+  // length: of a row, a multiple of kLanes.
+  void add(int n_columns, std::int64_t length) const {
+    const int n_panels = (n_columns + V::kTall - 1) / V::kTall;
+    constexpr int kStep = kLanes * V::kRegisters;
+    for (std::int64_t i = 0; i < length; i += kStep) {
+      const std::int64_t left = length - i;
+      const int n_registers = static_cast<int>((left < kStep ? left : kStep) / kLanes);
+      for (int panel = 0; panel < n_panels; ++panel) {
+        const int begin = n_columns * panel / n_panels, end = n_columns * (panel + 1) / n_panels;
+        kAdd[static_cast<std::size_t>(V::kRegisters * (end - begin - 1) + n_registers - 1)](
+            *this, begin, i);
+      }
+    }
+  }
+
+ private:
+  // N columns from `first` on, kWide registers of each row from number `from` on.
+  template <int N, int kWide>
+  static void add(const Mixture& m, int first, std::int64_t from) {
+    const std::byte* row = m.rows + 2 * from;
+    const float* const weights = m.weights + first * m.weight_stride;
+    float* const out = m.out + first * m.out_stride + from;
+    Register sums[N][kWide];
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+#pragma GCC unroll 8
+      for (int i = 0; i < kWide; ++i) {
+        sums[j][i] = m.factors == nullptr ? V::all(0)
+                                          : V::mul(V::load(out + j * m.out_stride + i * kLanes),
+                                                   V::all(m.factors[first + j]));
+      }
+    }
+    for (int k = 0; k < m.n_rows; ++k, row += m.row_stride) {
+      const auto weight = [&](int j) { return V::all(weights[j * m.weight_stride + k]); };
+      const auto number = [&](int i) { return V::halves(row + 2 * i * kLanes); };
+      // The fewer of both stay in registers.
+      if constexpr (N < kWide) {
+        Register few[N];
+#pragma GCC unroll 8
+        for (int j = 0; j < N; ++j) few[j] = weight(j);
+#pragma GCC unroll 8
+        for (int i = 0; i < kWide; ++i) {
+          const Register many = number(i);
+#pragma GCC unroll 8
+          for (int j = 0; j < N; ++j) sums[j][i] = V::fma(many, few[j], sums[j][i]);
+        }
+      } else {
+        Register few[kWide];
+#pragma GCC unroll 8
+        for (int i = 0; i < kWide; ++i) few[i] = number(i);
+#pragma GCC unroll 8
+        for (int j = 0; j < N; ++j) {
+          const Register many = weight(j);
+#pragma GCC unroll 8
+          for (int i = 0; i < kWide; ++i) sums[j][i] = V::fma(few[i], many, sums[j][i]);
+        }
+      }
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+#pragma GCC unroll 8
+      for (int i = 0; i < kWide; ++i) V::store(out + j * m.out_stride + i * kLanes, sums[j][i]);
+    }
+  }
+
+  template <int... I>
+  static constexpr auto adds(std::integer_sequence<int, I...>) {
+    return std::array{&add<I / V::kRegisters + 1, I % V::kRegisters + 1>...};
+  }
+  static constexpr auto kAdd = adds(std::make_integer_sequence<int, V::kTall * V::kRegisters>{});
+};
+
+// Of `V`, besides: `is_open`, whether any of some halves is above minus infinity; `score`, of some
+// queries and keys; and kSpare, how many floats `score` may use for each number of a key.
 template <class V>
 class Attend {
   using Register = typename V::Register;
-  static constexpr int kLanes = V::kLanes, kColumns = 32, kBlock = 64;
+  static constexpr int kLanes = V::kLanes, kColumns = 32;
   static_assert(kBlock % kRows == 0 && kRows % kLanes == 0);
   static constexpr float kLowest = -1e30F;  // finite: minus infinity less itself is no number
 
   // What a tile needs, one after the other, in floats.
   struct Memory {
-    float *queries, *out, *scores, *sums, *highest, *factors;
+    float *queries, *out, *scores, *sums, *highest, *factors, *spare;
 
     static std::size_t size(std::int64_t length) {
-      return static_cast<std::size_t>(kColumns * (2 * length + kBlock + kLanes + 2));
+      return static_cast<std::size_t>(kColumns * (2 * length + kBlock + kLanes + 2) +
+                                      V::kSpare * length);
     }
     Memory(float* first, std::int64_t length)
         : queries(first),
@@ -61,7 +155,8 @@ class Attend {
           scores(out + kColumns * length),
           sums(scores + kColumns * kBlock),
           highest(sums + kColumns * kLanes),
-          factors(highest + kColumns) {}
+          factors(highest + kColumns),
+          spare(factors + kColumns) {}
   };
 
  public:
@@ -131,14 +226,7 @@ class Attend {
 
   void score(std::int64_t start, int n_keys) const {
     const std::byte* const keys = a_.keys + head_ * a_.key_head_stride + start * a_.key_stride;
-    const int n_panels = (n_ + V::kColumns - 1) / V::kColumns;
-    for (int r = 0; r < n_keys; r += kRows) {
-      for (int i = 0; i < n_panels; ++i) {
-        const int left = n_ * i / n_panels, right = n_ * (i + 1) / n_panels;
-        V::dots(right - left, keys + r * a_.key_stride, a_.key_stride,
-                m_.queries + left * a_.length, a_.length, m_.scores + left * kBlock + r, kBlock);
-      }
-    }
+    V::score(n_, keys, a_.key_stride, n_keys, m_.queries, a_.length, m_.scores, m_.spare);
   }
 
   // Scores to weights, of which the highest so far would be 1.
@@ -174,54 +262,16 @@ class Attend {
   void add_values(std::int64_t start, int n_keys) const {
     const std::byte* const values =
         a_.values + head_ * a_.value_head_stride + start * a_.value_stride;
-    const int n_panels = (n_ + V::kTall - 1) / V::kTall;
-    constexpr int kStep = kLanes * V::kRegisters;
-    for (std::int64_t d = 0; d < a_.length; d += kStep) {
-      const std::int64_t left = a_.length - d;
-      const int n_registers = static_cast<int>((left < kStep ? left : kStep) / kLanes);
-      for (int i = 0; i < n_panels; ++i) {
-        const int begin = n_ * i / n_panels, end = n_ * (i + 1) / n_panels;
-        kAdd[static_cast<std::size_t>(V::kRegisters * (end - begin - 1) + n_registers - 1)](
-            values + 2 * d, a_.value_stride, n_keys, m_.scores + begin * kBlock, m_.factors + begin,
-            m_.out + begin * a_.length + d, a_.length);
-      }
-    }
+    const Mixture<V> mean{.rows = values,
+                          .row_stride = a_.value_stride,
+                          .n_rows = n_keys,
+                          .weights = m_.scores,
+                          .weight_stride = kBlock,
+                          .factors = m_.factors,
+                          .out = m_.out,
+                          .out_stride = a_.length};
+    mean.add(n_, a_.length);
   }
-
-  template <int N, int kWide>
-  static void add(const std::byte* values, std::int64_t stride, int n_keys, const float* weights,
-                  const float* factors, float* out, std::int64_t out_stride) {
-    Register sums[N][kWide];
-#pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) {
-#pragma GCC unroll 8
-      for (int i = 0; i < kWide; ++i) {
-        sums[j][i] = V::mul(V::load(out + j * out_stride + i * kLanes), V::all(factors[j]));
-      }
-    }
-    for (int k = 0; k < n_keys; ++k, values += stride) {
-      Register numbers[kWide];
-#pragma GCC unroll 8
-      for (int i = 0; i < kWide; ++i) numbers[i] = V::halves(values + 2 * i * kLanes);
-#pragma GCC unroll 8
-      for (int j = 0; j < N; ++j) {
-        const Register weight = V::all(weights[j * kBlock + k]);
-#pragma GCC unroll 8
-        for (int i = 0; i < kWide; ++i) sums[j][i] = V::fma(numbers[i], weight, sums[j][i]);
-      }
-    }
-#pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) {
-#pragma GCC unroll 8
-      for (int i = 0; i < kWide; ++i) V::store(out + j * out_stride + i * kLanes, sums[j][i]);
-    }
-  }
-
-  template <int... I>
-  static constexpr auto adds(std::integer_sequence<int, I...>) {
-    return std::array{&add<I / V::kRegisters + 1, I % V::kRegisters + 1>...};
-  }
-  static constexpr auto kAdd = adds(std::make_integer_sequence<int, V::kTall * V::kRegisters>{});
 
   void end() const {
     for (int j = 0; j < n_; ++j) {

@@ -7,8 +7,7 @@ namespace {
 
 struct Avx512 {
   using Register = __m512;
-  static constexpr int kLanes = 16, kColumns = codespec::kColumns;
-  static constexpr int kTall = 6, kRegisters = 4;
+  static constexpr int kLanes = 16, kTall = 6, kRegisters = 4, kSpare = 0;
 
   static Register load(const float* p) { return _mm512_loadu_ps(p); }
   static void store(float* p, Register a) { _mm512_storeu_ps(p, a); }
@@ -44,10 +43,17 @@ struct Avx512 {
     return false;
   }
 
-  static void dots(int n, const std::byte* rows, std::int64_t stride, const float* columns,
-                   std::int64_t length, float* out, std::int64_t out_stride) {
-    panels<Half>(length)[static_cast<std::size_t>(n - 1)](rows, stride, columns, length, out,
-                                                          out_stride, 0xffff);
+  static void score(int n, const std::byte* keys, std::int64_t stride, int n_keys,
+                    const float* queries, std::int64_t length, float* scores, float* /*spare*/) {
+    const int n_panels = (n + kColumns - 1) / kColumns;
+    for (int r = 0; r < n_keys; r += kRows) {
+      for (int i = 0; i < n_panels; ++i) {
+        const int left = n * i / n_panels, right = n * (i + 1) / n_panels;
+        panels<Half>(length)[static_cast<std::size_t>(right - left - 1)](
+            keys + r * stride, stride, queries + left * length, length, scores + left * kBlock + r,
+            kBlock, 0xffff);
+      }
+    }
   }
 };
 
