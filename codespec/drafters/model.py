@@ -47,8 +47,8 @@ _RATE_WEIGHT = 0.05
 # of no use here may be of use in the next file.
 _RETRY_AFTER, _TRIAL_SHARE = 32, 0.01
 # Passes before one that would draft nothing is asked again: until then what passes cost is known no
-# better.
-_REST = 16
+# better. Twice as many each time, as to ask takes as long as what lookups do for some passes.
+_REST, _LONGEST_REST = 16, 256
 # Reading a prompt must be repaid by so many drafts: suggestions are short.
 _REPAID_IN = 8
 
@@ -94,7 +94,7 @@ class ModelDrafter:
         self._confidence = Confidence()
         self._rate = _START_RATE
         self._n_idle = 0
-        self._n_rest = 0
+        self._n_rest, self._next_rest = 0, _REST
         self._context: Context | None = None
         self._sampler: Sampler | None = None
         self._drafted: list[float] = []  # own probabilities of the last greedy draft
@@ -221,6 +221,7 @@ class ModelDrafter:
             self._model.decode(rest, NO_DRAFT)
             self._model.keep([])
         self._read = prompt
+        self._n_rest, self._next_rest = 0, _REST  # what it would cost to begin is known anew
 
     def _may_try(self) -> bool:
         """Whether it is time for a trial, which may have to read the prompt first."""
@@ -247,7 +248,11 @@ class ModelDrafter:
         if table is not self._planned_by or asked != self._planned_for:
             self._planned_by, self._planned_for = table, asked
             self._planned = self._plan(*asked)
-        self._n_rest = 0 if self._planned[0] or self.is_cheap else _REST
+        if self._planned[0] or self.is_cheap:
+            self._n_rest, self._next_rest = 0, _REST
+        elif not self._n_rest:
+            self._n_rest = self._next_rest
+            self._next_rest = min(2 * self._next_rest, _LONGEST_REST)
         return self._planned
 
     def _plan(

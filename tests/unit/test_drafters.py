@@ -229,6 +229,27 @@ def test_a_prompt_that_takes_long_to_read_is_read_only_where_that_is_repaid():
         assert bool(len(cheap.propose(NO_TOKENS, 8))) == drafts
 
 
+def test_what_does_not_pay_is_planned_ever_less_often_until_the_prompt_is_read():
+    prompt = np.arange(500, dtype=np.int32) % 20
+    small = FakeTarget(hashed_logits(20), 20, eog=frozenset())
+    curve, own = CostCurve({1: 1.0, 17: 1.1}), CostCurve({1: 0.1, 2: 0.2})
+    drafter = ModelDrafter(small, curve, own)
+    drafter.begin(Context(prompt))
+    due: list[int] = []
+    for n_passed in range(600):
+        if drafter.is_due():
+            due.append(n_passed)
+            assert drafter.plan(8)[0] == 0
+    waits = np.diff(due).tolist()
+    assert len(waits) > 3
+    assert waits == sorted(waits)
+    assert waits[-1] > 8 * waits[0]
+    drafter.read_ahead(prompt, lambda: False)
+    assert drafter.is_due()
+    drafter.begin(Context(prompt))
+    assert drafter.plan(8)[0] > 0
+
+
 def test_a_hit_rate_changes_the_depth():
     model = FakeTarget(hashed_logits(20), 20, eog=frozenset())
     curve, own = CostCurve({1: 1.0, 2: 1.3, 9: 3.4}), CostCurve({1: 0.05})
