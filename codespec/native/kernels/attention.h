@@ -229,7 +229,8 @@ class Attend {
     V::score(n_, keys, a_.key_stride, n_keys, m_.queries, a_.length, m_.scores, m_.spare);
   }
 
-  // Scores to weights, of which the highest so far would be 1.
+  // Scores to weights, of which the highest so far would be 1. Column by column, each would wait
+  // for its highest score.
   void weigh(std::int64_t start, int n_keys) const {
     for (int j = 0; j < n_; ++j) {
       float* const scores = m_.scores + j * kBlock;
@@ -245,10 +246,13 @@ class Attend {
         highest = V::max(highest, some);
       }
       const float top = V::highest(highest), before = m_.highest[j];
-      const Register now = V::all(top);
       // Seldom higher than before after a few blocks, and to find that out takes less.
-      m_.factors[j] = top == before ? 1 : V::first(exp_of<V>(V::sub(V::all(before), now)));
+      m_.factors[j] = top == before ? 1 : V::first(exp_of<V>(V::sub(V::all(before), V::all(top))));
       m_.highest[j] = top;
+    }
+    for (int j = 0; j < n_; ++j) {
+      float* const scores = m_.scores + j * kBlock;
+      const Register now = V::all(m_.highest[j]);
       Register sum = V::mul(V::load(m_.sums + j * kLanes), V::all(m_.factors[j]));
       for (int k = 0; k < n_keys; k += kLanes) {
         const Register weights = exp_of<V>(V::sub(V::load(scores + k), now));
