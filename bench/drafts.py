@@ -20,7 +20,6 @@ from rich.table import Table
 
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import Settings
-from codespec.context.boundary import Boundary
 from codespec.context.build import Window
 from codespec.drafters.calibrate import Planners
 from codespec.drafters.cost import CostCurve
@@ -33,6 +32,7 @@ from codespec.index.live import LiveDocument
 from codespec.index.text import safe_cuts
 from codespec.models import drafts
 from codespec.models.registry import draft_path, target_path
+from codespec.native import Boundary
 from codespec.train.distill.acceptance import Contest, Contestant, contestants, opened
 from codespec.train.distill.workspace import Workspace
 from codespec.types import Drafter, Trace
@@ -190,7 +190,7 @@ def _ways(
         return LookupDrafter(
             lambda path: document,
             planners.of,
-            boundary=lambda c: Boundary(c.left, c.healed, tokenizer, contest.vocabulary),
+            boundary=lambda c: Boundary(c.left, c.healed, contest.vocabulary, tokenizer.encode),
             curve=curve,
         )
 

@@ -31,15 +31,14 @@ import numpy.typing as npt
 
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import load_settings
-from codespec.context.boundary import Boundary
-from codespec.context.healing import Vocabulary
+from codespec.context.healing import vocabulary_of
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter, Neighbour
 from codespec.engine.local import LocalEngine
 from codespec.index.live import LiveDocument
 from codespec.index.text import encode, safe_cuts
 from codespec.models.registry import target_path
-from codespec.native import Planner
+from codespec.native import Boundary, Planner
 from codespec.requests import CompletionRequest
 from codespec.types import NO_TOKENS, Context, Tokenizer, Tokens
 
@@ -72,9 +71,9 @@ class Model:
     def __init__(self, engine: LocalEngine) -> None:
         self.tokenizer = engine.tokenizer
         self._engine = engine
-        vocabulary = Vocabulary(engine.tokenizer)
+        vocabulary = vocabulary_of(engine.tokenizer)
         self.boundary: Callable[[Context], Boundary] | None = lambda c: Boundary(
-            c.left, c.healed, engine.tokenizer, vocabulary
+            c.left, c.healed, vocabulary, engine.tokenizer.encode
         )
 
     def write(self, hunk: Hunk, document: LiveDocument) -> tuple[Context, Tokens]:

@@ -8,54 +8,18 @@ restriction is part of the law: it applies with and without drafting alike.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from codespec.native import Vocabulary
 from codespec.types import Tokenizer, Tokens
 
-_MAX_KEPT = 64  # answers of a vocabulary
 
-
-class Vocabulary:
-    """Token bytes in sorted order: which tokens start with, or are a start of, given bytes."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        pairs = sorted((tokenizer.piece(t), t) for t in range(tokenizer.n_vocab))
-        pairs = [(piece, t) for piece, t in pairs if piece]
-        self._pieces = [piece for piece, _ in pairs]
-        self._ids = np.asarray([t for _, t in pairs], np.int32)
-        self._compatible: dict[bytes, npt.NDArray[np.int32]] = {}
-
-    def compatible(self, wanted: bytes) -> npt.NDArray[np.int32]:
-        """Ids, ascending, of tokens that start with `wanted` (not empty) or that it starts with.
-        Do not write to them: they are kept, as a short beginning has tens of thousands."""
-        known = self._compatible.get(wanted)
-        if known is None:
-            if len(self._compatible) >= _MAX_KEPT:
-                self._compatible.clear()
-            known = self._compatible[wanted] = self._find(wanted)
-        return known
-
-    def containing(self, part: bytes) -> npt.NDArray[np.int32]:
-        """Ids of tokens with `part` in their bytes. Takes some milliseconds."""
-        return self._ids[[part in piece for piece in self._pieces]]
-
-    def _find(self, wanted: bytes) -> npt.NDArray[np.int32]:
-        low = bisect_left(self._pieces, wanted)
-        high = bisect_left(self._pieces, wanted + b"\xff" * 8, low)
-        longer = self._ids[low:high]
-        shorter = [self._ids[i] for n in range(1, len(wanted)) for i in self._equal(wanted[:n])]
-        return np.sort(np.concatenate([longer, np.asarray(shorter, np.int32)]))
-
-    def _equal(self, piece: bytes) -> range:
-        first = bisect_left(self._pieces, piece)
-        last = first
-        while last < len(self._pieces) and self._pieces[last] == piece:
-            last += 1
-        return range(first, last)
+def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
+    """The bytes of all of its tokens."""
+    return Vocabulary([tokenizer.piece(t) for t in range(tokenizer.n_vocab)])
 
 
 class HealingMask:

@@ -191,8 +191,10 @@ class DraftChain:
         if self._worth is not None and self._worth.n_rest:
             self._worth.rested(n_passes)
         elif self._worth is not None and self._active:
-            for asked in zip(stretch.draft_ms, stretch.n_drafted, stretch.n_accepted, strict=True):
-                self._worth.learn(*asked)
+            asked = zip(stretch.draft_ms, stretch.n_drafted, stretch.n_accepted, strict=True)
+            for took_ms, n_drafted, n_accepted in asked:
+                self._worth.learn(self._begin_ms + took_ms, n_drafted, n_accepted)
+                self._begin_ms = 0.0
         said = Verdict(tuple(stretch.tokens), ())
         for drafter in tuple(self._active):
             if _is_costly(drafter) and drafter.n_rest:

@@ -9,11 +9,10 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from codespec.context.boundary import Boundary, Query
 from codespec.drafters.chain import MOST_PASSES
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.index.live import LiveDocument
-from codespec.native import Drafting, Planner, Segment, Sources, SuffixAutomaton
+from codespec.native import Boundary, Drafting, Planner, Segment, Sources, SuffixAutomaton
 from codespec.tree import path_probs
 from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Tokens, Verdict
 
@@ -82,8 +81,9 @@ class LookupDrafter:
 
     def begin(self, context: Context) -> None:
         document = self._open_document(context.document or context.path)
-        self._boundary = self._make_boundary(context) if self._make_boundary else None
-        self._sources = sources = Sources(self._boundary.base if self._boundary else context.left)
+        self._boundary = boundary = self._make_boundary(context) if self._make_boundary else None
+        base = context.left if boundary is None else context.left[: boundary.n_base]
+        self._sources = sources = Sources(base)
         sources.add_before(Source.PREFIX, document.before)
         neighbours = [(Source.SUFFIX, document.after), *self._find_neighbours(context)]
         for source, automata in _grouped(neighbours).items():
@@ -98,23 +98,20 @@ class LookupDrafter:
         self._is_planned = False
 
     def alone(self, emitted: Tokens, n_max: int) -> tuple[Drafting | None, int]:
-        """For native code to draft as `propose` would: not within a token, no trees, and one pass
-        only as long as more tokens may be split in another way in files."""
-        query = self._query(emitted)
-        if self._planner is None or self._max_leaves > 1 or query.wanted:
+        """For native code to draft as `propose` would, but no trees."""
+        if self._planner is None or self._max_leaves > 1:
             return None, 0
         self._read()
         costs = np.ascontiguousarray(self._curve.first(n_max + 1))
-        is_settled = self._boundary is None or self._boundary.is_settled(emitted)
-        n_passes = MOST_PASSES if is_settled else 1
-        return Drafting(self._sources, self._planner, costs, query.tail), n_passes
+        drafting = Drafting(self._sources, self._boundary, self._planner, costs, emitted)
+        return drafting, MOST_PASSES
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         self._sources.clear()
-        query = self._query(emitted)
-        if not self._look_up(query, NO_TOKENS, n_max):
+        if not self._look_up(emitted, NO_TOKENS, n_max):
             return NO_DRAFT
-        if not query.wanted and self._trees_pay(n_max):
+        is_within = self._boundary is not None and self._boundary.is_within(emitted)
+        if self._trees_pay(n_max) and not is_within:
             self._sources.ask_last(n_max)
         return self._plan(emitted, n_max, NO_DRAFT)
 
@@ -174,22 +171,15 @@ class LookupDrafter:
 
     def _look_up_after(self, emitted: Tokens, path: Tokens, n_max: int) -> int:
         """What follows `emitted` and a path of drafted tokens."""
-        query = self._query(np.concatenate([emitted, path]))
-        return self._look_up(query, path, n_max - len(path))
+        return self._look_up(np.concatenate([emitted, path]), path, n_max - len(path))
 
-    def _look_up(self, query: Query, path: Tokens, n_max: int) -> int:
+    def _look_up(self, said: Tokens, path: Tokens, n_max: int) -> int:
         """Ask each source; what it says follows the drafted `path`. How many say anything."""
         if n_max <= 0:
             return 0
-        if not query.wanted or self._boundary is None:
-            return self._sources.ask(query.tail, path, n_max)
-        found = self._boundary.ask(query, n_max, self._sources)
-        for i in sorted(found):
-            self._sources.offer(i, found[i].position, found[i].columns, path)
-        return len(found)
-
-    def _query(self, said: Tokens) -> Query:
-        return Query(said) if self._boundary is None else self._boundary.query(said)
+        if self._boundary is None:
+            return self._sources.ask(said, path, n_max)
+        return self._boundary.ask(said, path, n_max, self._sources)
 
     def _trees_pay(self, n_max: int) -> bool:
         """Whether some tokens more cost next to nothing, so that much is worth knowing."""

@@ -142,8 +142,12 @@ class Completer:
                         is_ready = True
                     if interrupted():
                         raise CancelledError
-                    stretch = self._stretch(committed.since(n_prompt), n_prompt, sampler, limits)
+                    t0 = clock()
+                    stretch = self._stretch(committed, n_prompt, sampler, limits)
                     if stretch is not None:
+                        if not trace.n_target_passes:
+                            first_ms = stretch.draft_ms[0] + stretch.pass_ms[0]
+                            trace.first_token_ms = (t0 - started) * 1e3 + first_ms
                         self._note(stretch, counts, trace)
                         finish = self._append(emitted, stretch.tokens, limits, stop)
                         committed.extend(emitted[len(committed) - n_prompt :])
@@ -152,7 +156,6 @@ class Completer:
                             return emitted, finish or "length"
                         continue
                     n_max = self._room(limits, len(committed), emitted)
-                    t0 = clock()
                     draft = chain.propose(committed.since(n_prompt), n_max)
                     t1 = clock()
                     tail = committed.since(target.n_cached)
@@ -218,19 +221,20 @@ class Completer:
         return verdict
 
     def _stretch(
-        self, emitted: Tokens, n_prompt: int, sampler: Sampler, limits: Limits
+        self, committed: _Tokens, n_prompt: int, sampler: Sampler, limits: Limits
     ) -> Stretch | None:
         """Passes in a row, where that can be."""
-        if self._stretches is None or not len(emitted):
+        n_committed = len(committed)
+        if self._stretches is None or self._target.n_cached != n_committed - 1:
             return None
-        n_committed = n_prompt + len(emitted)
-        if self._target.n_cached != n_committed - 1:
-            return None
+        last, emitted = int(committed.since(n_committed - 1)[0]), committed.since(n_prompt)
         n_left = min(limits.n_left(emitted.tolist()), self._target.info.n_ctx - n_committed)
         n_draft = min(limits.max_width, self._target.max_draft)
         n_passes = MOST_PASSES if limits.is_in_line() else 1
         ms = (limits.deadline - self._clock()) * 1e3
-        return self._stretches.run(self._chain, emitted, sampler, n_left, n_draft, n_passes, ms)
+        return self._stretches.run(
+            self._chain, last, emitted, sampler, n_left, n_draft, n_passes, ms
+        )
 
     def _note(self, stretch: Stretch, counts: dict[int, list[int]], trace: Trace) -> None:
         widths = [1 + n for n in stretch.n_drafted]

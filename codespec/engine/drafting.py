@@ -8,8 +8,6 @@ from pathlib import Path
 from codespec import config
 from codespec.backends.llama import LlamaTokenizer
 from codespec.config import Settings
-from codespec.context.boundary import Boundary
-from codespec.context.healing import Vocabulary
 from codespec.drafters.calibrate import Planners, prior
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.kinds import token_kinds
@@ -21,6 +19,7 @@ from codespec.engine.drafts import WorkspaceDrafts, as_draft
 from codespec.engine.models import Models, Running
 from codespec.errors import ConfigError
 from codespec.models.registry import draft_path
+from codespec.native import Boundary, Vocabulary
 from codespec.types import Drafter
 
 DRAFTERS = ("lookup", "model")
@@ -63,7 +62,7 @@ class Drafting:
                 repository,
                 neighbours=documents.neighbours,
                 overridden=lambda c: documents.overridden(c.path, c.workspace),
-                boundary=lambda c: Boundary(c.left, c.healed, tokenizer, vocabulary),
+                boundary=lambda c: Boundary(c.left, c.healed, vocabulary, tokenizer.encode),
                 curve=target.pace.curve,
                 max_leaves=target.context.max_leaves,
             )

@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 from codespec.backends.llama import GrammarMask, LlamaTokenizer
 from codespec.config import Settings
 from codespec.context.build import build_context
-from codespec.context.healing import HealingMask, Vocabulary
+from codespec.context.healing import HealingMask, vocabulary_of
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.lookup import Repository
@@ -72,7 +72,7 @@ class LocalEngine:
         self._model, self._target, self._pace = running.model, running.context, running.pace
         self.info: ModelInfo = self._target.info
         self.tokenizer = LlamaTokenizer(self._model)
-        self._vocabulary = Vocabulary(self.tokenizer)
+        self._vocabulary = vocabulary_of(self.tokenizer)
         cuts = safe_cuts(self.tokenizer)
         self._documents = OpenDocuments(self.tokenizer, cuts, settings.index.exclude)
         self._trees = Trees()

@@ -13,9 +13,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from codespec.context.healing import Vocabulary
 from codespec.drafters.chain import DraftChain
-from codespec.native import ENDS_STRETCH, ENDS_TEXT, Drafting, Stretch
+from codespec.native import ENDS_STRETCH, ENDS_TEXT, Drafting, Stretch, Vocabulary
 from codespec.sampling import Sampler
 from codespec.types import TargetModel, Tokens
 
@@ -63,6 +62,7 @@ class Stretches:
     def run(
         self,
         chain: DraftChain,
+        last: int,
         emitted: Tokens,
         sampler: Sampler,
         n_tokens: int,
@@ -70,10 +70,11 @@ class Stretches:
         n_passes: int,
         ms: float,
     ) -> Stretch | None:
-        """Up to `n_tokens` that follow `emitted`, not further than the pass that ends a line; None
-        where the next pass has to be made in another way.
+        """Up to `n_tokens` that follow, not further than the pass that ends a line; None where the
+        next pass has to be made in another way.
 
-        n_draft: most tokens drafted for a pass. n_passes: at most. ms: for all of them, roughly.
+        last: the token they follow: the last of `emitted`, or what stands before that. n_draft:
+        most tokens drafted for a pass. n_passes: at most. ms: for all of them, roughly.
         """
         if not sampler.takes_likeliest(emitted.tolist()):
             return None
@@ -81,4 +82,4 @@ class Stretches:
         if not n_alone:
             return None
         limits = n_tokens, min(n_passes, n_alone), n_draft, min(ms, _MAX_MS)
-        return self._target.decode_stretch(int(emitted[-1]), drafting, self._ends, *limits)
+        return self._target.decode_stretch(last, drafting, self._ends, *limits)

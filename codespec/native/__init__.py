@@ -1,9 +1,10 @@
-"""The text index in C++: numbers and spans only, no knowledge of text, files or models above it.
+"""The text index in C++: numbers, bytes and spans, no knowledge of files or models above it.
 
 `SuffixAutomaton` follows an open document edit by edit; `Segment` is the frozen, memory-mapped
-form for everything else; both return a `Proposal`. `Sources` asks all that serve a request, and
-`Planner` weighs what they offer and chooses the draft. `Batch` and `Rows` are what goes into a
-pass and comes out of it. The contracts stand in `_core.pyi`. `KERNELS` is a library of its own.
+form for everything else; both return a `Proposal`. `Sources` asks all that serve a request, as
+`Boundary` has it where the cursor stands inside a token, and `Planner` weighs what they offer and
+chooses the draft. `Batch` and `Rows` are what goes into a pass and comes out of it. The contracts
+stand in `_core.pyi`. `KERNELS` is a library of its own.
 """
 
 from pathlib import Path
@@ -15,6 +16,7 @@ from codespec.native._core import (
     MAX_DEPTH,
     MAX_WORD_BYTES,
     Batch,
+    Boundary,
     DamagedSegmentError,
     Drafting,
     LlamaContext,
@@ -25,6 +27,7 @@ from codespec.native._core import (
     Sources,
     Stretch,
     SuffixAutomaton,
+    Vocabulary,
     WordTable,
     build_segment,
     common_prefix,
@@ -41,6 +44,7 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_WORD_BYTES",
     "Batch",
+    "Boundary",
     "DamagedSegmentError",
     "Drafting",
     "LlamaContext",
@@ -51,6 +55,7 @@ __all__ = [
     "Sources",
     "Stretch",
     "SuffixAutomaton",
+    "Vocabulary",
     "WordTable",
     "build_segment",
     "common_prefix",

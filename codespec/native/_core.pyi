@@ -6,7 +6,7 @@ never converted silently (TypeError). All offsets count tokens.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import final
 
 import numpy as np
@@ -417,8 +417,67 @@ class Sources:
         Raises: IndexError; ValueError for other than 6 columns.
         """
 
+    @property
+    def offers(self) -> list[tuple[int, npt.NDArray[np.int32]]]:
+        """Source and tokens of each."""
+
     def clear(self) -> None:
         """Forget all offers."""
+
+@final
+class Vocabulary:
+    """The bytes of every token: which tokens start with, or are a start of, given bytes. Not
+    thread-safe."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        """By id; b"" for tokens that stand for no text."""
+
+    def __len__(self) -> int: ...
+    def compatible(self, wanted: bytes) -> npt.NDArray[np.int32]:
+        """Ids, ascending, of tokens that start with `wanted` or that it starts with.
+
+        Raises: ValueError where nothing is wanted.
+        """
+
+    def containing(self, part: bytes) -> npt.NDArray[np.int32]:
+        """Ids of tokens with `part` in their bytes. Takes some milliseconds."""
+
+@final
+class Boundary:
+    """The cursor of one request, where it may stand inside a token. Not thread-safe.
+
+    Before the cursor `foo(` ends in a token `(`, where a file that goes on has `(self`: around the
+    cursor, files that hold the same text have other tokens than the prompt. So a lookup there goes
+    back to where both agree, takes only what starts with the text since then, and proposes what
+    lies beyond the prompt's end, in tokens that the model would say there.
+    """
+
+    def __init__(
+        self,
+        left: npt.NDArray[np.int32],
+        healed: bytes,
+        vocabulary: Vocabulary,
+        encode: Callable[[bytes], npt.NDArray[np.int32]],
+    ) -> None:
+        """left: the prompt's tokens before the cursor, without the piece held back. healed: that
+        piece, which the output must start with. encode: as of the model's tokenizer."""
+
+    @property
+    def n_base(self) -> int:
+        """How many of the tokens before the cursor prompt and files agree on: `Sources` begin with
+        those."""
+
+    def is_within(self, emitted: npt.NDArray[np.int32]) -> bool:
+        """Whether, after these tokens, drafts may still begin inside a token of a file."""
+
+    def ask(
+        self,
+        emitted: npt.NDArray[np.int32],
+        path: npt.NDArray[np.int32],
+        n_max: int,
+        sources: Sources,
+    ) -> int:
+        """What sources say after these tokens becomes offers, see `Sources.ask`."""
 
 @final
 class Planner:
@@ -560,17 +619,19 @@ ENDS_TEXT: int
 
 @final
 class Drafting:
-    """What a stretch is drafted from: `sources` after their base and `tail`, weighed by `planner`;
-    chains. costs: float64, of passes over 1, 2, ... tokens, one more than are drafted at most. All
-    of them are kept, and not to be written to. Raises: ValueError, TypeError.
+    """What a stretch is drafted from: what `sources` say after their base and what was emitted, as
+    `boundary` asks them where there is one, weighed by `planner`; chains. costs: float64, of passes
+    over 1, 2, ... tokens, one more than are drafted at most. All of them are kept, and not to be
+    written to. Raises: ValueError, TypeError.
     """
 
     def __init__(
         self,
         sources: Sources,
+        boundary: Boundary | None,
         planner: Planner,
         costs: npt.NDArray[np.float64],
-        tail: npt.NDArray[np.int32],
+        emitted: npt.NDArray[np.int32],
     ) -> None: ...
 
 @final

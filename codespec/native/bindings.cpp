@@ -74,6 +74,7 @@ NB_MODULE(_core, m) {
   bind_segment(m);
   bind_words(m);
   bind_sources(m);
+  bind_boundary(m);
   bind_stretch(m);
   bind_planner(m);
   bind_batch(m);

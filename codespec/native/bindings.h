@@ -59,6 +59,7 @@ Segment::Dead as_dead(const std::optional<AnyVector>& dead, const Segment& segme
 
 void bind_automaton(nb::module_& m);
 void bind_batch(nb::module_& m);
+void bind_boundary(nb::module_& m);
 void bind_segment(nb::module_& m);
 void bind_words(nb::module_& m);
 void bind_planner(nb::module_& m);

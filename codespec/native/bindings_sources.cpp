@@ -42,6 +42,16 @@ std::vector<Files::Part> as_parts(const std::vector<PyPart>& segments) {
   return parts;
 }
 
+auto as_offers(const Sources& self) {
+  std::vector<std::pair<int, nb::object>> offers;
+  for (const Offer& offer : self.offers()) {
+    std::vector<Token> tokens;
+    for (const Step& step : offer.steps) tokens.push_back(step.token);
+    offers.emplace_back(offer.source, nb::cast(as_numpy(std::move(tokens))));
+  }
+  return offers;
+}
+
 std::size_t at_most(const Sources& self, std::size_t i) {
   if (i >= self.size()) throw nb::index_error("there is no such source");
   return i;
@@ -101,6 +111,7 @@ void bind_sources(nb::module_& m) {
             return self.ask_last(n_max);
           },
           "n_max"_a)
+      .def_prop_ro("offers", &as_offers)
       .def("clear", &Sources::clear)
       .def(
           "offer",

@@ -11,17 +11,24 @@ namespace {
 
 // Keeps all of it alive.
 struct PyDrafting {
-  nb::object sources, planner;
+  nb::object sources, boundary, planner;
   Vector<double> costs;
-  TokenArray tail;
+  TokenArray emitted;
 };
 
-PyDrafting make_drafting(nb::object sources, nb::object planner, Vector<double> costs,
-                         TokenArray tail) {
-  nb::cast<Sources&>(sources);
-  nb::cast<Planner&>(planner);
+template <typename T>
+void check_is(const nb::object& object, const char* what) {
+  if (!nb::isinstance<T>(object)) throw nb::type_error(what);
+}
+
+PyDrafting make_drafting(nb::object sources, nb::object boundary, nb::object planner,
+                         Vector<double> costs, TokenArray emitted) {
+  check_is<Sources>(sources, "no sources");
+  if (!boundary.is_none()) check_is<Boundary>(boundary, "no boundary");
+  check_is<Planner>(planner, "no planner");
   check_costs(costs);
-  return {std::move(sources), std::move(planner), std::move(costs), std::move(tail)};
+  return {std::move(sources), std::move(boundary), std::move(planner), std::move(costs),
+          std::move(emitted)};
 }
 
 template <typename F>
@@ -50,11 +57,12 @@ Stretch stretch(const LlamaContext& self, const PyDrafting* py, Token last, std:
   Drafting drafting;
   if (py != nullptr) {
     if (n_draft >= py->costs.size()) throw nb::value_error("costs must have more than n_draft");
-    const auto tail = as_span(py->tail);
+    const auto emitted = as_span(py->emitted);
     drafting = {nb::cast<Sources*>(py->sources),
+                py->boundary.is_none() ? nullptr : nb::cast<Boundary*>(py->boundary),
                 nb::cast<Planner*>(py->planner),
                 as_span(py->costs),
-                {tail.begin(), tail.end()}};
+                {emitted.begin(), emitted.end()}};
   }
   return decode_stretch(self, std::move(drafting), {n_tokens, n_passes, n_draft, ms, as_span(ends)},
                         last, n_cached);
@@ -64,8 +72,8 @@ Stretch stretch(const LlamaContext& self, const PyDrafting* py, Token last, std:
 
 void bind_stretch(nb::module_& m) {
   nb::class_<PyDrafting>(m, "Drafting", nb::is_final())
-      .def(nb::new_(&make_drafting), "sources"_a, "planner"_a, "costs"_a.noconvert(),
-           "tail"_a.noconvert());
+      .def(nb::new_(&make_drafting), "sources"_a, "boundary"_a.none(), "planner"_a,
+           "costs"_a.noconvert(), "emitted"_a.noconvert());
   nb::class_<Stretch>(m, "Stretch", nb::is_final())
       .def_ro("tokens", &Stretch::tokens)
       .def_ro("n_drafted", &Stretch::n_drafted)

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 namespace codespec {
-namespace {
 
 std::vector<Step> steps_of(const Proposal& p) {
   std::vector<Step> steps(static_cast<std::size_t>(p.size()));
@@ -14,8 +13,6 @@ std::vector<Step> steps_of(const Proposal& p) {
   }
   return steps;
 }
-
-}  // namespace
 
 Proposal BeforeCursor::draft_anywhere(Tokens context, int n_max, const Allowed& allowed) {
   return automaton_.get->quick([&](SuffixAutomaton& a) {

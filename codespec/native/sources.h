@@ -15,6 +15,8 @@
 
 namespace codespec {
 
+std::vector<Step> steps_of(const Proposal& proposal);
+
 inline int checked_source(int source) {
   if (source < 0 || source >= AcceptanceModel::kNumSources) {
     throw nb::value_error("a source must be 0 to 7");

@@ -19,7 +19,11 @@ double ms_since(Clock::time_point start) {
 Draft draft(const Drafting& drafting, std::size_t n_max, std::size_t n_vocab) {
   const int n = static_cast<int>(n_max);
   drafting.sources->clear();
-  if (n == 0 || drafting.sources->ask(drafting.tail, {}, n) == 0) return {};
+  if (n == 0) return {};
+  const auto n_offers = drafting.boundary != nullptr
+                            ? drafting.boundary->ask(drafting.emitted, {}, n, *drafting.sources)
+                            : drafting.sources->ask(drafting.emitted, {}, n);
+  if (n_offers == 0) return {};
   Draft found = drafting.planner->plan(drafting.sources->offers(), {},
                                        {n, 1, drafting.costs.first(n_max + 1)});
   const auto is_known = [&](Token t) { return t >= 0 && static_cast<std::size_t>(t) < n_vocab; };
@@ -87,7 +91,7 @@ Stretch decode_stretch(const LlamaContext& target, Drafting drafting, const Stre
     done.sources.insert(done.sources.end(), d.sources.begin(), d.sources.end());
     guarded([&] {
       const auto said = done.tokens.begin() + static_cast<std::ptrdiff_t>(n_before);
-      drafting.tail.insert(drafting.tail.end(), said, done.tokens.end());
+      drafting.emitted.insert(drafting.emitted.end(), said, done.tokens.end());
       drafting.planner->learn({said, done.tokens.end()}, done.tokens.size() - n_before);
     });
   }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "boundary.h"
 #include "planner.h"
 #include "sources.h"
 #include "tokens.h"
@@ -34,12 +35,13 @@ struct LlamaContext {
   std::size_t n_vocab;
 };
 
-// Who drafts: what the sources say after their base and `tail`. Nobody without sources.
+// Who drafts: what the sources say after their base and what was emitted. Nobody without sources.
 struct Drafting {
   Sources* sources = nullptr;
+  Boundary* boundary = nullptr;  // the cursor's, or null where it is between two tokens
   Planner* planner = nullptr;
   std::span<const double> costs;  // of passes that draft 0, 1, 2, ... tokens
-  std::vector<Token> tail;
+  std::vector<Token> emitted;
 };
 
 struct StretchLimits {

@@ -17,15 +17,21 @@ import pytest
 
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import Settings
-from codespec.context.boundary import Boundary
-from codespec.context.healing import HealingMask, Vocabulary, hold_back
+from codespec.context.healing import HealingMask, hold_back, vocabulary_of
 from codespec.drafters.calibrate import Planners
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter
 from codespec.index.live import LiveDocument
 from codespec.index.text import safe_cuts
 from codespec.models.registry import target_path
-from codespec.native import Segment, Sources, SuffixAutomaton, build_segment
+from codespec.native import (
+    Boundary,
+    Segment,
+    Sources,
+    SuffixAutomaton,
+    Vocabulary,
+    build_segment,
+)
 from codespec.types import NO_TOKENS, Context, Source, Tokens
 
 TEXTS = [inspect.getsource(module) for module in (bisect, keyword, sched)]
@@ -41,7 +47,7 @@ def tokenizer(model_options: Settings) -> LlamaTokenizer:
 
 @pytest.fixture(scope="module")
 def vocabulary(tokenizer: LlamaTokenizer) -> Vocabulary:
-    return Vocabulary(tokenizer)
+    return vocabulary_of(tokenizer)
 
 
 class Files:
@@ -50,17 +56,14 @@ class Files:
     def __init__(self, index: Segment | SuffixAutomaton) -> None:
         self.index = index
 
-    def after(self, boundary: Boundary, said: Tokens, n_max: int) -> Tokens:
-        sources = Sources(boundary.base)
+    def after(self, left: Tokens, boundary: Boundary, said: Tokens, n_max: int) -> Tokens:
+        sources = Sources(left[: boundary.n_base])
         if isinstance(self.index, Segment):
             sources.add_segments(Source.REPOSITORY, [(self.index, None)])
         else:
             sources.add_automata(Source.BUFFERS, [self.index])
-        query = boundary.query(said)
-        if not query.wanted:
-            return sources.draft(0, query.tail, n_max).tokens
-        found = boundary.ask(query, n_max, sources)
-        return found[0].tokens if found else NO_TOKENS
+        boundary.ask(said, NO_TOKENS, n_max, sources)
+        return sources.offers[0][1] if sources.offers else NO_TOKENS
 
     def knows(self, tokens: Tokens, i: int) -> bool:
         """Whether the i-th token is what is drafted after those before it."""
@@ -99,8 +102,8 @@ def test_every_offset_of_real_files(
                 continue
             document.update(text[text.rfind("\n", 0, max(0, at - WINDOW)) + 1 : at], "")
             kept, healed = hold_back(document.left, tokenizer)
-            boundary = Boundary(kept, healed, tokenizer, vocabulary)
-            found = repository.after(boundary, NO_TOKENS, N)
+            boundary = Boundary(kept, healed, vocabulary, tokenizer.encode)
+            found = repository.after(kept, boundary, NO_TOKENS, N)
             n_known += 1
             got = tokenizer.decode(found)
             truth = raw[n_before - len(healed) :]
@@ -122,9 +125,9 @@ def test_lookups_after_the_first_pass_match_the_tokens_of_files(
     for at in range(9, len(text) - 12):
         document.update(text[:at], "")
         kept, healed = hold_back(document.left, tokenizer)
-        boundary = Boundary(kept, healed, tokenizer, vocabulary)
+        boundary = Boundary(kept, healed, vocabulary, tokenizer.encode)
         said = tokenizer.encode(text[at - len(healed) :])[:2]
-        rest = tokenizer.decode(repository.after(boundary, said, 4))
+        rest = tokenizer.decode(repository.after(kept, boundary, said, 4))
         so_far = text[: at - len(healed)].encode() + tokenizer.decode(said)
         assert rest
         assert text.encode().startswith(so_far + rest)
@@ -140,7 +143,7 @@ def test_the_drafter_heals(tokenizer: LlamaTokenizer, vocabulary: Vocabulary) ->
         lambda path: document,
         planners.of,
         neighbours=lambda context: [(Source.BUFFERS, file)],
-        boundary=lambda c: Boundary(c.left, c.healed, tokenizer, vocabulary),
+        boundary=lambda c: Boundary(c.left, c.healed, vocabulary, tokenizer.encode),
     )
     for at in range(len("value = c"), len("value = compute_checksum(path, se")):
         document.update(text[:at], "")

@@ -100,7 +100,7 @@ def drafting(prompt: list[int], elsewhere: list[int], n_draft: int) -> Drafting:
     planner = Planner(np.zeros(N_VOCAB, np.uint8))
     planner.begin(np.array(prompt, np.int32), np.zeros(0, np.int32))
     costs = np.linspace(1.0, 1.1, n_draft + 1)
-    return Drafting(sources, planner, costs, np.zeros(0, np.int32))
+    return Drafting(sources, None, planner, costs, np.zeros(0, np.int32))
 
 
 def plain(prompt: list[int], ends: list[int], n: int) -> list[int]:
@@ -215,4 +215,4 @@ def test_wrong_arguments_are_refused() -> None:
     sources, planner = Sources(np.zeros(0, np.int32)), Planner(np.zeros(2, np.uint8))
     for costs in (np.zeros(0), np.zeros(1), np.array([np.inf])):
         with pytest.raises(ValueError, match="costs"):
-            Drafting(sources, planner, costs, np.zeros(0, np.int32))
+            Drafting(sources, None, planner, costs, np.zeros(0, np.int32))

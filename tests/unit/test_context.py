@@ -14,7 +14,7 @@ from codespec.backends.fake import FIM_MIDDLE, FIM_PREFIX, FIM_SUFFIX, ByteToken
 from codespec.context.build import STEP, Window, build_context, n_in_line, window_start
 from codespec.context.document import read_document, split_at, workspace_of
 from codespec.context.fim import FAMILIES, assemble, parted
-from codespec.context.healing import HealingMask, Vocabulary, hold_back
+from codespec.context.healing import HealingMask, hold_back, vocabulary_of
 from codespec.errors import InputError
 from codespec.requests import CompletionRequest
 from codespec.types import FimTokens
@@ -155,7 +155,7 @@ class WordTokenizer(ByteTokenizer):
 
 def allowed_words(wanted: bytes) -> set[bytes]:
     words = WordTokenizer()
-    return {words.piece(int(t)) for t in Vocabulary(words).compatible(wanted)}
+    return {words.piece(int(t)) for t in vocabulary_of(words).compatible(wanted)}
 
 
 def test_compatible_tokens_continue_or_begin_the_bytes():
@@ -174,7 +174,7 @@ def test_compatible_equals_its_definition(wanted):
 
 def test_the_mask_lets_go_once_the_bytes_are_spelled():
     words = WordTokenizer()
-    mask = HealingMask(b"ret", Vocabulary(words), words)
+    mask = HealingMask(b"ret", vocabulary_of(words), words)
     assert mask.allowed([]) is not None
     after_r = {words.piece(int(t)) for t in mask.allowed([7])}
     assert after_r == {b"e"}
@@ -184,7 +184,7 @@ def test_the_mask_lets_go_once_the_bytes_are_spelled():
 
 def test_a_mask_that_nothing_fits_does_not_stand_in_the_way():
     words = WordTokenizer()
-    assert HealingMask(b"zz", Vocabulary(words), words).allowed([]) is None
+    assert HealingMask(b"zz", vocabulary_of(words), words).allowed([]) is None
 
 
 def test_places_count_from_one_in_characters():

@@ -9,7 +9,7 @@ import pytest
 
 from codespec.backends.fake import ByteTokenizer
 from codespec.backends.llama.loader import lib
-from codespec.context.healing import HealingMask, Vocabulary
+from codespec.context.healing import HealingMask, vocabulary_of
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.worth import Worth
@@ -181,7 +181,7 @@ def test_what_is_asked_after_each_token_is_asked(until, is_verbatim, is_in_line)
 
 
 def test_only_likeliest_tokens():
-    vocabulary = Vocabulary(TOKENIZER)
+    vocabulary = vocabulary_of(TOKENIZER)
     assert Sampler(SamplingParams()).takes_likeliest([])
     assert not Sampler(SamplingParams(temperature=0.1)).takes_likeliest([])
     assert not Sampler(SamplingParams(repetition_penalty=1.1)).takes_likeliest([])

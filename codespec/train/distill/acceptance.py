@@ -13,7 +13,7 @@ import numpy as np
 from codespec.backends.llama import LlamaTarget, LoadedModel, load_model
 from codespec.config import Settings
 from codespec.context.build import Window, build_context
-from codespec.context.healing import HealingMask, Vocabulary
+from codespec.context.healing import HealingMask, vocabulary_of
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.measure import measure
@@ -94,7 +94,7 @@ class Contest:
         window: Window,
     ) -> None:
         self._target, self._curve, self._tokenizer = target, curve, tokenizer
-        self.vocabulary = Vocabulary(tokenizer)
+        self.vocabulary = vocabulary_of(tokenizer)
         cuts = text.safe_cuts(tokenizer)
         self.asked: list[tuple[Place, Context]] = []
         """Places, and what is read for them."""
