@@ -145,7 +145,7 @@ class Completer:
                     t0 = clock()
                     stretch = self._stretch(committed, n_prompt, sampler, limits)
                     if stretch is not None:
-                        if not trace.n_target_passes:
+                        if not trace.n_target_passes and stretch.pass_ms:
                             first_ms = stretch.draft_ms[0] + stretch.pass_ms[0]
                             trace.first_token_ms = (t0 - started) * 1e3 + first_ms
                         self._note(stretch, counts, trace)
@@ -229,6 +229,8 @@ class Completer:
             return None
         last, emitted = int(committed.since(n_committed - 1)[0]), committed.since(n_prompt)
         n_left = min(limits.n_left(emitted.tolist()), self._target.info.n_ctx - n_committed)
+        if n_left <= 0:
+            return None
         n_draft = min(limits.max_width, self._target.max_draft)
         n_passes = MOST_PASSES if limits.is_in_line() else 1
         ms = (limits.deadline - self._clock()) * 1e3

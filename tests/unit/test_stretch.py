@@ -7,13 +7,14 @@ import ctypes
 import numpy as np
 import pytest
 
-from codespec.backends.fake import ByteTokenizer
+from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
 from codespec.backends.llama.loader import lib
 from codespec.context.healing import HealingMask, vocabulary_of
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.worth import Worth
 from codespec.engine.candidates import OtherFirstToken
+from codespec.engine.completer import Completer, Limits
 from codespec.engine.generation import Generation
 from codespec.engine.postprocess import Place, UnitStop, shape_at
 from codespec.engine.until import Until
@@ -193,6 +194,30 @@ def test_only_likeliest_tokens():
         assert sampler.takes_likeliest(TOKENIZER.encode("re").tolist())
     other = OtherFirstToken(frozenset({9}), TOKENIZER.n_vocab, None)
     assert [other.is_done(said) for said in ([], [3])] == [False, True]
+
+
+def test_a_stretch_that_came_too_late_for_a_pass_is_no_harm():
+    class Late:
+        n_asked = 0
+
+        def run(self, *args):
+            self.n_asked += 1
+            return stretch_of(0) if self.n_asked < 3 else None
+
+    target = FakeTarget(hashed_logits(20), 20, eog=frozenset())
+    late = Late()
+    completer = Completer(target, DraftChain([], 20), stretches=late)  # pyright: ignore[reportArgumentType]
+    prompt = np.array([1, 2], np.int32)
+    trace = Trace()
+    args = Context(prompt), Sampler(SamplingParams())
+    tokens, finish = completer.run(*args, Limits(4), trace=trace)
+    assert (len(tokens), finish) == (4, "length")
+    assert late.n_asked > 2
+    assert trace.first_token_ms > 0
+    late.n_asked = 0
+    _, finish = completer.run(*args, Limits(0))
+    assert finish == "length"
+    assert late.n_asked == 0, "nothing is left to say"
 
 
 def test_who_failed_natively_is_left_out():
