@@ -110,8 +110,7 @@ class LookupDrafter:
         self._sources.clear()
         if not self._look_up(emitted, NO_TOKENS, n_max):
             return NO_DRAFT
-        is_within = self._boundary is not None and self._boundary.is_within(emitted)
-        if self._trees_pay(n_max) and not is_within:
+        if self._trees_pay(n_max) and not self._is_within(emitted):
             self._sources.ask_last(n_max)
         return self._plan(emitted, n_max, NO_DRAFT)
 
@@ -180,6 +179,9 @@ class LookupDrafter:
         if self._boundary is None:
             return self._sources.ask(said, path, n_max)
         return self._boundary.ask(said, path, n_max, self._sources)
+
+    def _is_within(self, emitted: Tokens) -> bool:
+        return self._boundary is not None and self._boundary.is_within(emitted)
 
     def _trees_pay(self, n_max: int) -> bool:
         """Whether some tokens more cost next to nothing, so that much is worth knowing."""

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,8 @@ template <typename T>
 std::span<const T> as_span(const Vector<T>& v) {
   return {v.data(), v.size()};
 }
+
+inline std::string_view as_view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
 template <typename T>
 auto as_numpy(std::vector<T>&& values) {

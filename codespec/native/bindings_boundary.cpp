@@ -15,8 +15,6 @@ using namespace nanobind::literals;
 namespace codespec {
 namespace {
 
-std::string_view as_view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
-
 nb::bytes as_bytes(std::string_view text) { return nb::bytes(text.data(), text.size()); }
 
 Vocabulary make_vocabulary(const std::vector<nb::bytes>& pieces) {
@@ -34,10 +32,6 @@ Boundary make_boundary(const TokenArray& left, const nb::bytes& healed, Vocabula
   return {as_span(left), std::string(as_view(healed)), vocabulary, tokens};
 }
 
-void check_wanted(std::string_view wanted) {
-  if (wanted.empty()) throw nb::value_error("nothing is wanted");
-}
-
 }  // namespace
 
 void bind_boundary(nb::module_& m) {
@@ -47,7 +41,7 @@ void bind_boundary(nb::module_& m) {
       .def(
           "compatible",
           [](Vocabulary& self, const nb::bytes& wanted) {
-            check_wanted(as_view(wanted));
+            if (wanted.size() == 0) throw nb::value_error("nothing is wanted");
             return as_numpy(self.compatible(as_view(wanted)));
           },
           "wanted"_a)

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "bindings.h"
@@ -17,8 +16,6 @@ namespace {
 using SpanArray = nb::ndarray<const std::int64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
 using WordSpan = WordTable::Span;
 static_assert(sizeof(WordSpan) == 2 * sizeof(std::int64_t));
-
-std::string_view as_view(const nb::bytes& text) { return {text.c_str(), text.size()}; }
 
 // Throws for spans that are not within the text, not ascending or empty.
 std::span<const WordSpan> as_spans(const SpanArray& array, const nb::bytes& text, bool ascending) {

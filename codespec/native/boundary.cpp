@@ -10,8 +10,7 @@ constexpr std::size_t kMaxBack = 16;  // tokens to go back: a longer run of one 
 // After so many emitted tokens at most, more do not change how the text around the cursor is split.
 constexpr std::size_t kSettled = 4;
 constexpr int kMaxAsks = 4;
-constexpr int kExtra =
-    4;  // asked for beside those wanted: the text since the agreed place takes some
+constexpr int kExtra = 4;  // beside those wanted: the text since the agreed place takes some
 
 bool is_letter(unsigned char c) { return c >= 0x80 || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z'); }
 bool is_digit(unsigned char c) { return c >= '0' && c <= '9'; }

@@ -32,10 +32,6 @@ class Boundary {
  public:
   // Tokens of a text, of any bytes.
   using Encode = std::function<std::vector<Token>(std::string_view)>;
-  struct Continuation {
-    std::vector<Step> steps;
-    std::int64_t position = -1;
-  };
 
   // left: the prompt's tokens before the cursor, without the piece held back. healed: that piece,
   // which the output must start with. The vocabulary has to outlive it.
@@ -50,12 +46,11 @@ class Boundary {
   // see `Sources::ask`. How many do.
   std::size_t ask(Tokens emitted, Tokens path, int n_max, Sources& sources);
 
-  // What sources propose, at most n_max tokens, for a query that wants something, by the number of
-  // the source. One call for all of them, a second for what the first did not find, and some more
-  // for those whose tokens spell piece by piece what is wanted.
-  std::map<std::size_t, Continuation> find(const Query& query, int n_max, Sources& sources);
-
  private:
+  struct Continuation {
+    std::vector<Step> steps;
+    std::int64_t position = -1;
+  };
   // What every query begins with whose tokens begin with `by`, the first `n` of them included.
   struct Settled {
     std::vector<Token> by;
@@ -66,6 +61,10 @@ class Boundary {
   std::size_t n_open(Tokens left) const;
   std::size_t n_unsettled(Tokens emitted) const;
   Query begin(Tokens emitted) const;
+  // What sources propose, at most n_max tokens, for a query that wants something, by the number of
+  // the source. One call for all of them, a second for what the first did not find, and some more
+  // for those whose tokens spell piece by piece what is wanted.
+  std::map<std::size_t, Continuation> find(const Query& query, int n_max, Sources& sources);
   void find(Tokens tail, std::string_view missing, std::size_t n_given, int n_max, Sources& sources,
             std::map<std::size_t, Continuation>& found);
   std::optional<std::vector<Step>> spelling(std::size_t i, Proposal proposed, Tokens tail,

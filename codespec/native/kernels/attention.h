@@ -10,6 +10,8 @@
 // there.
 #pragma once
 
+#include <immintrin.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -132,8 +134,44 @@ class Mixture {
   static constexpr auto kAdd = adds(std::make_integer_sequence<int, V::kTall * V::kRegisters>{});
 };
 
-// Of `V`, besides: `is_open`, whether any of some halves is above minus infinity; `score`, of some
-// queries and keys; and kSpare, how many floats `score` may use for each number of a key.
+// Sixteen rows to columns of as many numbers, kBlock apart.
+inline void turn(const std::byte* rows, std::int64_t stride, std::int64_t length, std::byte* out) {
+  static_assert(kRows == 16);
+  for (std::int64_t d = 0; d < length; d += 8, rows += 16) {
+    const auto row = [&](int r) {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows + r * stride));
+    };
+    if (2 * d % kLine == 0) {  // the next rows
+      for (int r = 0; r < kRows; ++r) __builtin_prefetch(rows + (kRows + r) * stride);
+    }
+    __m256i some[8], pairs[8];  // of rows r and r + 8, then of two, four and eight rows
+#pragma GCC unroll 8
+    for (int r = 0; r < 8; ++r) {
+      some[r] = _mm256_inserti128_si256(_mm256_castsi128_si256(row(r)), row(r + 8), 1);
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < 8; r += 2) {
+      pairs[r] = _mm256_unpacklo_epi16(some[r], some[r + 1]);
+      pairs[r + 1] = _mm256_unpackhi_epi16(some[r], some[r + 1]);
+    }
+#pragma GCC unroll 2
+    for (int r = 0; r < 8; r += 4) {
+      some[r] = _mm256_unpacklo_epi32(pairs[r], pairs[r + 2]);
+      some[r + 1] = _mm256_unpackhi_epi32(pairs[r], pairs[r + 2]);
+      some[r + 2] = _mm256_unpacklo_epi32(pairs[r + 1], pairs[r + 3]);
+      some[r + 3] = _mm256_unpackhi_epi32(pairs[r + 1], pairs[r + 3]);
+    }
+#pragma GCC unroll 4
+    for (int t = 0; t < 4; ++t, out += 4 * kBlock) {
+      const auto low = _mm256_unpacklo_epi64(some[t], some[4 + t]);
+      const auto high = _mm256_unpackhi_epi64(some[t], some[4 + t]);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), low);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 2 * kBlock), high);
+    }
+  }
+}
+
+// Of `V`, besides: `is_open`, whether any of some halves is above minus infinity.
 template <class V>
 class Attend {
   using Register = typename V::Register;
@@ -143,11 +181,12 @@ class Attend {
 
   // What a tile needs, one after the other, in floats.
   struct Memory {
-    float *queries, *out, *scores, *sums, *highest, *factors, *spare;
+    float *queries, *out, *scores, *sums, *highest, *factors;
+    std::byte* keys;  // half-precision numbers
 
     static std::size_t size(std::int64_t length) {
       return static_cast<std::size_t>(kColumns * (2 * length + kBlock + kLanes + 2) +
-                                      V::kSpare * length);
+                                      kBlock / 2 * length);
     }
     Memory(float* first, std::int64_t length)
         : queries(first),
@@ -156,7 +195,7 @@ class Attend {
           sums(scores + kColumns * kBlock),
           highest(sums + kColumns * kLanes),
           factors(highest + kColumns),
-          spare(factors + kColumns) {}
+          keys(reinterpret_cast<std::byte*>(factors + kColumns)) {}
   };
 
  public:
@@ -224,9 +263,22 @@ class Attend {
     return false;
   }
 
+  // With keys in the lanes: a sum across lanes for each score would be as much work as its
+  // products.
   void score(std::int64_t start, int n_keys) const {
     const std::byte* const keys = a_.keys + head_ * a_.key_head_stride + start * a_.key_stride;
-    V::score(n_, keys, a_.key_stride, n_keys, m_.queries, a_.length, m_.scores, m_.spare);
+    for (int k = 0; k < n_keys; k += kRows) {
+      turn(keys + k * a_.key_stride, a_.key_stride, a_.length, m_.keys + 2 * k);
+    }
+    const Mixture<V> products{.rows = m_.keys,
+                              .row_stride = 2 * kBlock,
+                              .n_rows = static_cast<int>(a_.length),
+                              .weights = m_.queries,
+                              .weight_stride = a_.length,
+                              .factors = nullptr,
+                              .out = m_.scores,
+                              .out_stride = kBlock};
+    products.add(n_, n_keys);
   }
 
   // Scores to weights, of which the highest so far would be 1. Column by column, each would wait

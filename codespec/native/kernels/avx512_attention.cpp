@@ -1,17 +1,17 @@
 // Attention with AVX-512.
 #include "attention.h"
-#include "avx512_dots.h"
+#include "rows.h"
 
 namespace codespec {
 namespace {
 
 struct Avx512 {
   using Register = __m512;
-  static constexpr int kLanes = 16, kTall = 6, kRegisters = 4, kSpare = 0;
+  static constexpr int kLanes = 16, kTall = 7, kRegisters = 4;
 
   static Register load(const float* p) { return _mm512_loadu_ps(p); }
   static void store(float* p, Register a) { _mm512_storeu_ps(p, a); }
-  static Register halves(const std::byte* p) { return Half::load(p); }
+  static Register halves(const std::byte* p) { return load_halves(p); }
   static Register all(float a) { return _mm512_set1_ps(a); }
   static float first(Register a) { return _mm512_cvtss_f32(a); }
   static Register add(Register a, Register b) { return _mm512_add_ps(a, b); }
@@ -41,19 +41,6 @@ struct Avx512 {
       }
     }
     return false;
-  }
-
-  static void score(int n, const std::byte* keys, std::int64_t stride, int n_keys,
-                    const float* queries, std::int64_t length, float* scores, float* /*spare*/) {
-    const int n_panels = (n + kColumns - 1) / kColumns;
-    for (int r = 0; r < n_keys; r += kRows) {
-      for (int i = 0; i < n_panels; ++i) {
-        const int left = n * i / n_panels, right = n * (i + 1) / n_panels;
-        panels<Half>(length)[static_cast<std::size_t>(right - left - 1)](
-            keys + r * stride, stride, queries + left * length, length, scores + left * kBlock + r,
-            kBlock, 0xffff);
-      }
-    }
   }
 };
 

@@ -15,14 +15,11 @@ namespace {
 
 constexpr int kSums = 16, kStep = 16;
 constexpr int kColumns = 4;  // of a panel, at most
-constexpr int kLine = 32;    // half-precision numbers in a line of the cache
 
 // How the numbers of a row are stored.
 struct Half {
   static constexpr int kBytes = 2;
-  static __m512 load(const std::byte* p) {
-    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-  }
+  static __m512 load(const std::byte* p) { return load_halves(p); }
   static __m512 load(const std::byte* p, __mmask16 some) {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(some, p));
   }
@@ -92,7 +89,7 @@ struct Tile {
     const std::int64_t ahead = stride == length * Kind::kBytes ? kRows * stride : 0;
     // All of a line at once, lest it be gone from the cache when the other half's turn comes.
     std::int64_t k = 0;
-    for (; k + kLine <= length; k += kLine) {
+    for (; k + 2 * kStep <= length; k += 2 * kStep) {
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
         if constexpr (kIsLong) __builtin_prefetch(row(r) + k * Kind::kBytes + ahead);

@@ -21,7 +21,6 @@ namespace codespec {
 namespace {
 
 constexpr int kF32 = 0, kF16 = 1, kQ8_0 = 8, kQ4_K = 12, kQ5_K = 13, kQ6_K = 14, kQ8_K = 15;
-constexpr std::size_t kLine = 64;
 
 // Weights of a type by states of another: bytes of their blocks, and who multiplies them.
 struct Kind {

@@ -118,7 +118,7 @@ class Panels {
       Sums sums[N];
       clear<N>(sums);
       for (std::int64_t b = 0; b < p.n_blocks; ++b) {
-        for (int line = 0; line < kStep; line += 64) __builtin_prefetch(next + b * step + line);
+        for (int line = 0; line < kStep; line += kLine) __builtin_prefetch(next + b * step + line);
         const Weights weights = Format::load(rows + b * Format::kBlockBytes, p.weights_stride);
         Format::template multiply<N>(weights, columns + b * Format::kStateBytes, p.states_stride,
                                      states + b * N, sums);

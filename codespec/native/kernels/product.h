@@ -6,6 +6,8 @@
 
 namespace codespec {
 
+constexpr int kLine = 64;  // bytes in a line of the cache
+
 // out[column * out_stride + row] = sum over k of weights[row][k] * states[column][k].
 //
 // A row is n_blocks of ggml's blocks, strides of rows and columns are in bytes, of `out` in floats.

@@ -26,6 +26,11 @@ namespace {
 
 constexpr int kLanes = 16;
 
+// Half-precision numbers, one after the other.
+[[gnu::always_inline]] inline __m512 load_halves(const std::byte* p) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+
 // Sixteen rows by four pointers: as many of them as rows would not fit into the registers.
 class SixteenRows {
  public:

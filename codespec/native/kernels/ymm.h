@@ -22,6 +22,11 @@ namespace {
   return out;
 }
 
+// Half-precision numbers, one after the other.
+[[gnu::always_inline]] inline __m256 load_halves(const std::byte* p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+
 [[gnu::always_inline]] inline float half(const std::byte* bytes) {
   std::uint16_t out;
   __builtin_memcpy(&out, bytes, sizeof out);

@@ -12,12 +12,9 @@ namespace {
 
 constexpr int kTall = 4, kColumns = 6, kStep = 8;
 constexpr int kSums = 12;  // for so many there are registers
-constexpr int kLine = 32;  // half-precision numbers in a line of the cache
 
 // Numbers of a row or column.
-inline __m256 load(const std::byte* p) {
-  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-}
+inline __m256 load(const std::byte* p) { return load_halves(p); }
 // The last ones, which do not fill a register.
 inline __m256 load(const std::byte* p, std::int64_t n) {
   std::byte some[2 * kStep]{};
@@ -64,7 +61,7 @@ template <int kRows, int N>
     }
   };
   for (std::int64_t k = 0; k < whole; k += kStep) {
-    if (k % kLine == 0) {  // the rows of the next tile, as panels.h does
+    if (2 * k % kLine == 0) {  // the rows of the next tile, as panels.h does
       for (int r = 0; r < kRows; ++r) __builtin_prefetch(rows[r] + ahead + 2 * k);
     }
     add(k);
