@@ -85,14 +85,15 @@ struct Tile {
         sum = _mm512_fmadd_ps(numbers, column, sum);
       }
     };
-    // Rows without gaps are weights, from memory: the next tile is asked for, as in panels.h.
-    const std::int64_t ahead = stride == length * Kind::kBytes ? kRows * stride : 0;
+    // Rows without gaps are weights, from memory: the tile after the next is asked for, as in
+    // panels.h.
+    const std::int64_t ahead = stride == length * Kind::kBytes ? 2 * kRows * stride : 0;
     // All of a line at once, lest it be gone from the cache when the other half's turn comes.
     std::int64_t k = 0;
     for (; k + 2 * kStep <= length; k += 2 * kStep) {
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
-        if constexpr (kIsLong) __builtin_prefetch(row(r) + k * Kind::kBytes + ahead);
+        if constexpr (kIsLong) __builtin_prefetch(row(r) + k * Kind::kBytes + ahead, 0, 2);
         add(r, k);
         add(r, k + kStep);
       }

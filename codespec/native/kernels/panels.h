@@ -18,11 +18,12 @@
 namespace codespec {
 namespace {
 
-constexpr std::int64_t kAhead = 32768;  // bytes
-constexpr std::int64_t kStates = 128;   // columns that one reading of the weights serves
+constexpr std::int64_t kNear = 1 << 15, kFar = 1 << 16;  // bytes
+constexpr std::int64_t kStates = 128;  // columns that one reading of the weights serves
 
 // `Format` gives: Weights, kRows rows of one block, and `load`; State, what is known of a column's
-// block before, and `prepare`; `multiply<N>`, which adds a block's share to the sums of N columns.
+// block before, and `prepare`; `multiply<N>`, which adds a block's share to the sums of N columns;
+// kAsksFar, whether that is quicker where weights are short.
 template <class Format>
 class Panels {
   using Weights = typename Format::Weights;
@@ -56,6 +57,21 @@ class Panels {
   static Place place(const Product& p, std::int64_t tile) {
     const std::int64_t row = tile * kRows, end = p.n_rows - kRows;
     return row <= end ? Place{row, 0} : Place{end, static_cast<int>(row - end)};
+  }
+
+  // A processor foresees one stream better than one per row: as block b of these rows is read, a
+  // share of the next tile is asked for, if the first cache has room for it. What is further away,
+  // or larger, comes to the second.
+  [[gnu::always_inline]] static inline void ask_ahead(const std::byte* rows, std::int64_t b,
+                                                      std::int64_t stride) {
+    constexpr int kStep = kRows * Format::kBlockBytes;
+    const std::int64_t tile = kRows * stride, far = tile > kFar ? tile : kFar;
+    const bool is_long = tile > kNear;
+    const std::byte* const read = rows + b * kStep;
+    for (int line = 0; line < kStep; line += kLine) {
+      if (is_long || Format::kAsksFar) __builtin_prefetch(read + far + line, 0, 2);
+      if (!is_long) __builtin_prefetch(read + tile + line);
+    }
   }
 
   static void prepare(const Product& p, std::int64_t start, int n, State* out) {
@@ -94,6 +110,7 @@ class Panels {
       const Place at = place(p, tile);
       const std::byte* rows = p.weights + at.row * p.weights_stride;
       for (std::int64_t b = 0; b < p.n_blocks; ++b) {
+        ask_ahead(rows, b, p.weights_stride);
         weights[b] = Format::load(rows + b * Format::kBlockBytes, p.weights_stride);
       }
       for (std::int64_t i = 0; i < n_panels; ++i) {
@@ -106,19 +123,14 @@ class Panels {
   template <int N>
   static void narrow_panel(const Product& p, std::int64_t first, std::int64_t last,
                            std::int64_t start, const State* states) {
-    constexpr int kStep = kRows * Format::kBlockBytes;
-    // A processor foresees one stream better than one per row: the next tile, line by line, if the
-    // first cache has room for it. Long rows it does foresee; then always the same lines.
-    const std::int64_t step = kRows * p.weights_stride <= kAhead ? kStep : 0;
     const std::byte* columns = p.states + start * p.states_stride;
     for (std::int64_t tile = first; tile < last; ++tile) {
       const Place at = place(p, tile);
       const std::byte* rows = p.weights + at.row * p.weights_stride;
-      const std::byte* next = rows + kRows * p.weights_stride;
       Sums sums[N];
       clear<N>(sums);
       for (std::int64_t b = 0; b < p.n_blocks; ++b) {
-        for (int line = 0; line < kStep; line += kLine) __builtin_prefetch(next + b * step + line);
+        ask_ahead(rows, b, p.weights_stride);
         const Weights weights = Format::load(rows + b * Format::kBlockBytes, p.weights_stride);
         Format::template multiply<N>(weights, columns + b * Format::kStateBytes, p.states_stride,
                                      states + b * N, sums);

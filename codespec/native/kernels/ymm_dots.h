@@ -61,8 +61,8 @@ template <int kRows, int N>
     }
   };
   for (std::int64_t k = 0; k < whole; k += kStep) {
-    if (2 * k % kLine == 0) {  // the rows of the next tile, as panels.h does
-      for (int r = 0; r < kRows; ++r) __builtin_prefetch(rows[r] + ahead + 2 * k);
+    if (2 * k % kLine == 0) {  // the rows of the tile after the next, as panels.h does
+      for (int r = 0; r < kRows; ++r) __builtin_prefetch(rows[r] + ahead + 2 * k, 0, 2);
     }
     add(k);
   }
@@ -81,7 +81,7 @@ void multiply(const std::byte* first, std::int64_t stride, int n_rows, const flo
   for (int r = 0; r < kTall; ++r) rows[r] = first + (r < n_rows ? r : 0) * stride;
   __m256 sums[N * kTall];
   for (int r = 0; r < kTall; r += kAtOnce) {
-    add_up<kAtOnce, N>(rows + r, kTall * stride, columns, length, sums + r);
+    add_up<kAtOnce, N>(rows + r, 2 * kTall * stride, columns, length, sums + r);
   }
   for (int j = 0; j < N; ++j) {
     float total[kTall];
