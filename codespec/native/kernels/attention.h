@@ -55,7 +55,7 @@ class Mixture {
  public:
   const std::byte* rows;
   std::int64_t row_stride;
-  int n_rows;
+  int n_rows, n_ahead;  // rows, and how many of them ahead they are asked for from memory
   const float* weights;
   std::int64_t weight_stride;
   const float* factors;  // or null
@@ -95,6 +95,9 @@ class Mixture {
       }
     }
     for (int k = 0; k < m.n_rows; ++k, row += m.row_stride) {
+      for (int i = 0; i < 2 * kWide * kLanes; i += kLine) {
+        __builtin_prefetch(row + m.n_ahead * m.row_stride + i, 0, 2);
+      }
       const auto weight = [&](int j) { return V::all(weights[j * m.weight_stride + k]); };
       const auto number = [&](int i) { return V::halves(row + 2 * i * kLanes); };
       // The fewer of both stay in registers.
@@ -141,8 +144,8 @@ inline void turn(const std::byte* rows, std::int64_t stride, std::int64_t length
     const auto row = [&](int r) {
       return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows + r * stride));
     };
-    if (2 * d % kLine == 0) {  // the next rows
-      for (int r = 0; r < kRows; ++r) __builtin_prefetch(rows + (kRows + r) * stride);
+    if (2 * d % kLine == 0) {  // the next block's, from memory
+      for (int r = 0; r < kRows; ++r) __builtin_prefetch(rows + (kBlock + r) * stride, 0, 2);
     }
     __m256i some[8], pairs[8];  // of rows r and r + 8, then of two, four and eight rows
 #pragma GCC unroll 8
@@ -273,6 +276,7 @@ class Attend {
     const Mixture<V> products{.rows = m_.keys,
                               .row_stride = 2 * kBlock,
                               .n_rows = static_cast<int>(a_.length),
+                              .n_ahead = 0,
                               .weights = m_.queries,
                               .weight_stride = a_.length,
                               .factors = nullptr,
@@ -321,6 +325,7 @@ class Attend {
     const Mixture<V> mean{.rows = values,
                           .row_stride = a_.value_stride,
                           .n_rows = n_keys,
+                          .n_ahead = kBlock,
                           .weights = m_.scores,
                           .weight_stride = kBlock,
                           .factors = m_.factors,
