@@ -55,7 +55,7 @@ class Mixture {
  public:
   const std::byte* rows;
   std::int64_t row_stride;
-  int n_rows, n_ahead;  // rows, and how many of them ahead they are asked for from memory
+  int n_rows, n_ahead;  // how many, and how many ahead of their use they are fetched
   const float* weights;
   std::int64_t weight_stride;
   const float* factors;  // or null
@@ -96,7 +96,7 @@ class Mixture {
     }
     for (int k = 0; k < m.n_rows; ++k, row += m.row_stride) {
       for (int i = 0; i < 2 * kWide * kLanes; i += kLine) {
-        __builtin_prefetch(row + m.n_ahead * m.row_stride + i, 0, 2);
+        fetch(row + m.n_ahead * m.row_stride + i);
       }
       const auto weight = [&](int j) { return V::all(weights[j * m.weight_stride + k]); };
       const auto number = [&](int i) { return V::halves(row + 2 * i * kLanes); };
@@ -144,8 +144,8 @@ inline void turn(const std::byte* rows, std::int64_t stride, std::int64_t length
     const auto row = [&](int r) {
       return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows + r * stride));
     };
-    if (2 * d % kLine == 0) {  // the next block's, from memory
-      for (int r = 0; r < kRows; ++r) __builtin_prefetch(rows + (kBlock + r) * stride, 0, 2);
+    if (2 * d % kLine == 0) {  // of the next block
+      for (int r = 0; r < kRows; ++r) fetch(rows + (kBlock + r) * stride);
     }
     __m256i some[8], pairs[8];  // of rows r and r + 8, then of two, four and eight rows
 #pragma GCC unroll 8

@@ -54,7 +54,7 @@ struct Dot {
 struct Q8_0Pairs : Groups<Q8_0Pairs> {
   using Half = Q8_0<Dot>;
   static constexpr int kRows = 2 * Half::kRows, kColumns = Half::kColumns, kGroup = 4;
-  static constexpr bool kAsksFar = Half::kAsksFar;
+  static constexpr bool kFetchesFar = Half::kFetchesFar;
   static constexpr int kBlockBytes = Half::kBlockBytes, kStateBytes = Half::kStateBytes;
   using State = Half::State;
 

@@ -85,7 +85,7 @@ struct Tile {
         sum = _mm512_fmadd_ps(numbers, column, sum);
       }
     };
-    // Rows without gaps are weights, from memory: the tile after the next is asked for, as in
+    // Rows without gaps are weights, from memory: the tile after the next is fetched, as in
     // panels.h.
     const std::int64_t ahead = stride == length * Kind::kBytes ? 2 * kRows * stride : 0;
     // All of a line at once, lest it be gone from the cache when the other half's turn comes.
@@ -93,7 +93,7 @@ struct Tile {
     for (; k + 2 * kStep <= length; k += 2 * kStep) {
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
-        if constexpr (kIsLong) __builtin_prefetch(row(r) + k * Kind::kBytes + ahead, 0, 2);
+        if constexpr (kIsLong) fetch(row(r) + k * Kind::kBytes + ahead);
         add(r, k);
         add(r, k + kStep);
       }

@@ -8,7 +8,7 @@ namespace {
 // ggml's block of 32 numbers: a scale in half precision, then as many signed bytes.
 struct Q8_0 {
   static constexpr int kRows = kLanes, kColumns = 17, kBlockBytes = 34, kStateBytes = 34;
-  static constexpr bool kAsksFar = true;
+  static constexpr bool kFetchesFar = true;
   using Sums = __m512;
 
   // Bytes are moved up by 128, as one factor of the instruction is unsigned.

@@ -35,7 +35,7 @@ template <bool kHigh>
 struct Q45 {
   static constexpr int kRows = kLanes, kColumns = 16, kParts = 8;
   static constexpr int kBlockBytes = kHigh ? 176 : 144, kStateBytes = codespec::kStateBytes;
-  static constexpr bool kAsksFar = true;
+  static constexpr bool kFetchesFar = true;
   using Sums = __m512;
 
   struct Weights {
@@ -164,7 +164,7 @@ struct Q45 {
 struct Q6 {
   static constexpr int kRows = kLanes, kColumns = 16, kParts = 16;
   static constexpr int kBlockBytes = 210, kStateBytes = codespec::kStateBytes;
-  static constexpr bool kAsksFar = true;
+  static constexpr bool kFetchesFar = true;
   using Sums = __m512;
 
   struct Weights {

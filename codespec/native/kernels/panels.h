@@ -23,7 +23,8 @@ constexpr std::int64_t kStates = 128;  // columns that one reading of the weight
 
 // `Format` gives: Weights, kRows rows of one block, and `load`; State, what is known of a column's
 // block before, and `prepare`; `multiply<N>`, which adds a block's share to the sums of N columns;
-// kAsksFar, whether that is quicker where weights are short.
+// kFetchesFar, whether weights are fetched kFar ahead where the next tile fits the first cache,
+// too.
 template <class Format>
 class Panels {
   using Weights = typename Format::Weights;
@@ -69,7 +70,7 @@ class Panels {
     const bool is_long = tile > kNear;
     const std::byte* const read = rows + b * kStep;
     for (int line = 0; line < kStep; line += kLine) {
-      if (is_long || Format::kAsksFar) __builtin_prefetch(read + far + line, 0, 2);
+      if (is_long || Format::kFetchesFar) fetch(read + far + line);
       if (!is_long) __builtin_prefetch(read + tile + line);
     }
   }

@@ -106,7 +106,7 @@ template <class Dot>
 struct Q8_0 : Groups<Q8_0<Dot>> {
   static constexpr int kRows = 8, kColumns = 17, kBlockBytes = 34, kStateBytes = 34;
   static constexpr int kGroup = Dot::kGroup;
-  static constexpr bool kAsksFar = false;  // from four columns on a tenth slower
+  static constexpr bool kFetchesFar = false;  // from four columns on a tenth slower
   using Sums = __m256;
   using State = typename Dot::State;
 

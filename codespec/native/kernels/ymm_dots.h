@@ -62,7 +62,7 @@ template <int kRows, int N>
   };
   for (std::int64_t k = 0; k < whole; k += kStep) {
     if (2 * k % kLine == 0) {  // the rows of the tile after the next, as panels.h does
-      for (int r = 0; r < kRows; ++r) __builtin_prefetch(rows[r] + ahead + 2 * k, 0, 2);
+      for (int r = 0; r < kRows; ++r) fetch(rows[r] + ahead + 2 * k);
     }
     add(k);
   }

@@ -50,7 +50,7 @@ template <int kPairs>
 template <class Part, bool kHigh>
 struct Q45 : Groups<Q45<Part, kHigh>> {
   static constexpr int kRows = 8, kColumns = 17, kParts = 8, kGroup = Part::kGroup;
-  static constexpr bool kAsksFar = true;
+  static constexpr bool kFetchesFar = true;
   static constexpr int kBlockBytes = kHigh ? 176 : 144, kStateBytes = kStateBytesK;
   using Sums = __m256;
 
@@ -162,7 +162,7 @@ struct Q45 : Groups<Q45<Part, kHigh>> {
 template <class Part>
 struct Q6 : Groups<Q6<Part>> {
   static constexpr int kRows = 8, kColumns = 17, kParts = 16, kGroup = Part::kGroup;
-  static constexpr bool kAsksFar = true;
+  static constexpr bool kFetchesFar = true;
   static constexpr int kBlockBytes = 210, kStateBytes = kStateBytesK;
   using Sums = __m256;
 
