@@ -53,7 +53,8 @@ struct AutomatonRef {
   SharedAutomaton* get;
 };
 
-// Where a context that grows stands in several automata: nothing is matched twice.
+// Where a context stands in several automata: a base, the same in all calls, and a tail, which
+// mostly grows. Nothing is matched twice.
 class Matcher {
  public:
   explicit Matcher(const std::vector<nb::object>& automata) {
@@ -61,22 +62,55 @@ class Matcher {
   }
 
   // The draft of the automaton with the longest match, the first of equals.
-  Proposal draft(Tokens context, int n_max, const Allowed& allowed) {
-    const Tokens more = grown(context);
+  Proposal draft(Tokens base, Tokens tail, int n_max, const Allowed& allowed) {
+    const bool is_grown =
+        tail.size() >= tail_.size() && std::ranges::equal(tail.first(tail_.size()), tail_);
+    const std::size_t n_known = is_grown ? tail_.size() : 0;
+    tail_.assign(tail.begin(), tail.end());
+    return longest(n_max, allowed, [&](Reader& reader, const SuffixAutomaton& a) {
+      if (reader.n_changes != a.n_changes()) {
+        reader.base = a.find(base);
+        reader.n_changes = a.n_changes();
+        reader.match = grown(a, reader.base, tail);
+      } else if (is_grown) {
+        reader.match = grown(a, reader.match, tail.subspan(n_known));
+      } else {
+        reader.match = grown(a, reader.base, tail);
+      }
+      return reader.match;
+    });
+  }
+
+  // After a context wherever it stands.
+  Proposal draft_anywhere(Tokens context, int n_max, const Allowed& allowed) {
+    return longest(n_max, allowed,
+                   [&](Reader&, const SuffixAutomaton& a) { return a.find(context); });
+  }
+
+ private:
+  using Match = SuffixAutomaton::Match;
+
+  struct Reader {
+    AutomatonRef automaton;
+    Match base{}, match{};  // of the base, and of it with the last tail
+    std::uint64_t n_changes = ~std::uint64_t{0};
+  };
+
+  static Match grown(const SuffixAutomaton& a, Match match, Tokens more) {
+    for (const Token token : more) match = a.grow(match, token);
+    return match;
+  }
+
+  template <typename Find>
+  Proposal longest(int n_max, const Allowed& allowed, Find find) {
     Proposal best(0);
     int best_length = 0;
     for (Reader& reader : readers_) {
-      reader.automaton.get->quick([&](SuffixAutomaton& a) {
-        const bool knows = reader.n_changes == a.n_changes() && is_grown_;
-        if (knows) {
-          for (const Token token : more) reader.match = a.grow(reader.match, token);
-        } else {
-          reader.match = a.find(context);
-          reader.n_changes = a.n_changes();
-        }
+      reader.automaton.get->quick([&](const SuffixAutomaton& a) {
+        const Match match = find(reader, a);
         // A draft's match is no longer than that of its context.
-        if (reader.match.length <= best_length) return;
-        Proposal found = a.follow(reader.match, n_max, 1, allowed);
+        if (match.length <= best_length) return;
+        Proposal found = a.follow(match, n_max, 1, allowed);
         const int length = found.size() > 0 ? found.column(Proposal::kMatchLengths)[0] : 0;
         if (length <= best_length) return;
         best = std::move(found);
@@ -86,30 +120,8 @@ class Matcher {
     return best;
   }
 
- private:
-  struct Reader {
-    AutomatonRef automaton;
-    SuffixAutomaton::Match match{};
-    std::uint64_t n_changes = ~std::uint64_t{0};
-  };
-
-  // The tokens that `context` has more than the last one, and whether that is all.
-  Tokens grown(Tokens context) {
-    constexpr auto kTail = static_cast<std::size_t>(kMaxDepth);
-    const std::size_t n_more = context.size() - std::min(n_context_, context.size());
-    const Tokens before = context.first(context.size() - n_more);
-    is_grown_ = n_context_ <= context.size() && n_context_ > 0 &&
-                std::ranges::equal(before.last(std::min(kTail, before.size())), tail_);
-    n_context_ = context.size();
-    const Tokens tail = context.last(std::min(kTail, context.size()));
-    tail_.assign(tail.begin(), tail.end());
-    return context.last(n_more);
-  }
-
   std::vector<Reader> readers_;
-  std::vector<Token> tail_;  // of the last context
-  std::size_t n_context_ = 0;
-  bool is_grown_ = false;
+  std::vector<Token> tail_;  // the last one
 };
 
 }  // namespace codespec

@@ -83,7 +83,7 @@ Proposal Sources::draft(Member& member, Tokens tail, int n_max, const Allowed& a
     return before->draft(as_span(base_), tail, n_max, allowed);
   }
   if (auto* automata = std::get_if<Automata>(&member.kind)) {
-    return automata->matcher.draft(recent_, n_max, allowed);
+    return automata->matcher.draft(Tokens(recent_).first(n_recent_base_), tail, n_max, allowed);
   }
   return std::get<Files>(member.kind).draft(recent_, n_max, allowed);
 }
@@ -119,7 +119,7 @@ std::size_t Sources::ask_last(int n_max) {
     auto* before = std::get_if<BeforeCursor>(&kind);
     auto* automata = std::get_if<Automata>(&kind);
     const Proposal found = before     ? before->draft_anywhere(last, n_max, std::nullopt)
-                           : automata ? automata->matcher.draft(last, n_max, std::nullopt)
+                           : automata ? automata->matcher.draft_anywhere(last, n_max, std::nullopt)
                                       : std::get<Files>(kind).draft(last, n_max, std::nullopt);
     if (found.size() > 0) offer(i, found.position, steps_of(found), {});
   }

@@ -8,7 +8,7 @@ import itertools
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import pytest
 
 from bench.gpu.shapes import Shape, write_random
 from codespec.backends.llama import LlamaTarget, kernels, load_model
+from codespec.backends.llama.kernels_check import Graph, function
 from codespec.backends.llama.loader import lib
 from codespec.models.registry import BUNDLED_TARGET, bundled
 from codespec.native import KERNELS
@@ -297,6 +298,114 @@ def test_a_model_says_the_same_to_the_bit_in_passes_of_any_size(
     finally:
         target.close()
         model.close()
+
+
+@pytest.fixture
+def memory(instructions: str) -> Iterator[Callable[..., tuple[Graph, int]]]:
+    """Makes a tensor in llama.cpp's memory for weights in order."""
+    before = kernels.n_ordered()
+    theirs = lib.llama_cpp._lib
+    buffer_type = function(theirs, "ggml_backend_cpu_buffer_type", ctypes.c_void_p)()
+    make = LIBRARY.codespec_kernels_weights
+    make.restype, make.argtypes = ctypes.c_void_p, [ctypes.c_void_p] * 2
+    made: list[tuple[Graph, int]] = []
+
+    def tensor(kind: int, *sizes: int) -> tuple[Graph, int]:
+        context = Graph(theirs, no_alloc=True)
+        found = context.tensor(kind, *sizes)
+        size_of = ctypes.cast(theirs.ggml_nbytes, ctypes.c_void_p)
+        made.append((context, context.allocate(make(buffer_type, size_of))))
+        return context, found
+
+    yield tensor
+    for context, buffer in made:
+        function(theirs, "ggml_backend_buffer_free", None, ctypes.c_void_p)(buffer)
+        context.__exit__()
+    assert kernels.n_ordered() == before
+
+
+def set_to(tensor: int, data: Any, start: int = 0) -> None:
+    at, number = ctypes.c_void_p, ctypes.c_size_t
+    call = function(lib.llama_cpp._lib, "ggml_backend_tensor_set", None, at, at, number, number)
+    call(tensor, data.ctypes.data, start, data.nbytes)
+
+
+@pytest.mark.parametrize("n_rows", [16, 17, 31, 64, 100])
+@pytest.mark.parametrize("n_blocks", [1, 2, 5, 39])
+def test_weights_in_order_give_the_same_to_the_bit(
+    memory: Callable[..., tuple[Graph, int]], n_rows: int, n_blocks: int
+) -> None:
+    rng = np.random.default_rng(n_rows)
+    weights = weights_of(TYPES.Q8_0, rng, n_rows, n_blocks)
+    states = states_of(TYPES.Q8_0, rng, 40, n_blocks)
+    context, tensor = memory(TYPES.Q8_0, 32 * n_blocks, n_rows)
+    set_to(tensor, weights)
+    kept = context.array(tensor, np.uint8, *weights.shape)
+    assert (kept == weights).all()
+    before = kernels.n_ordered()
+    for n_columns in (1, 2, 6, 7, 17, 18, 40):
+        for n_threads in (1, 2, 3):
+            found = product(TYPES.Q8_0, kept, states[:n_columns], n_threads)
+            assert (found == product(TYPES.Q8_0, weights, states[:n_columns])).all()
+    assert kernels.n_ordered() == before + 1
+    # A part that begins at the same place is another matrix.
+    part = product(TYPES.Q8_0, kept[: n_rows - 1] if n_rows > 16 else kept, states)
+    assert (part == product(TYPES.Q8_0, weights, states)[:, : part.shape[1]]).all()
+
+
+def test_what_is_set_later_counts(memory: Callable[..., tuple[Graph, int]]) -> None:
+    rng = np.random.default_rng(8)
+    first, second = (weights_of(TYPES.Q8_0, rng, 32, 3) for _ in range(2))
+    states = states_of(TYPES.Q8_0, rng, 2, 3)
+    context, tensor = memory(TYPES.Q8_0, 96, 32)
+    kept = context.array(tensor, np.uint8, *first.shape)
+    before = kernels.n_ordered()
+    set_to(tensor, first)
+    product(TYPES.Q8_0, kept, states)
+    set_to(tensor, second[16:], first[:16].nbytes)
+    mixed = np.concatenate([first[:16], second[16:]])
+    assert (product(TYPES.Q8_0, kept, states) == product(TYPES.Q8_0, mixed, states)).all()
+    assert kernels.n_ordered() == before  # it comes in parts
+    set_to(tensor, second)
+    assert (product(TYPES.Q8_0, kept, states) == product(TYPES.Q8_0, second, states)).all()
+    assert kernels.n_ordered() == before + 1
+
+
+def test_other_kinds_stay_as_they_are(memory: Callable[..., tuple[Graph, int]]) -> None:
+    rng = np.random.default_rng(9)
+    weights, states = (rng.normal(size=(n, 70)).astype(np.float16) for n in (20, 3))
+    context, tensor = memory(TYPES.F16, 70, 20)
+    set_to(tensor, weights)
+    kept = context.array(tensor, np.float16, *weights.shape)
+    before = kernels.n_ordered()
+    found = product(TYPES.F16, kept.view(np.uint8), states)
+    assert (found == product(TYPES.F16, weights.view(np.uint8), states)).all()
+    assert kernels.n_ordered() == before
+
+
+def test_a_small_model_is_kept_in_order_until_it_is_closed(
+    instructions: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = np.random.default_rng(6).integers(10, 8000, 90, np.int32)
+
+    before = kernels.n_ordered()
+
+    def said() -> Any:
+        model = load_model(bundled(BUNDLED_TARGET), n_gpu_layers=0)
+        target = LlamaTarget(model, n_ctx=256, n_threads=2)
+        found = [logits(target, tokens, n_drafted) for n_drafted in (0, 1, 5, 16, 30)]
+        n = kernels.n_ordered() - before
+        target.close()
+        model.close()
+        return n, np.concatenate(found)
+
+    n_ordered, ours = said()
+    assert n_ordered > 7
+    assert kernels.n_ordered() == before
+    monkeypatch.setattr(kernels, "MAX_COPIED", bundled(BUNDLED_TARGET).stat().st_size - 1)
+    n_ordered, as_in_the_file = said()
+    assert not n_ordered
+    assert (ours == as_in_the_file).all()
 
 
 def test_their_share_in_a_file(random_file: Path, tmp_path: Path) -> None:

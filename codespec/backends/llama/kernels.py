@@ -45,6 +45,9 @@ def _load() -> Any:
     library.codespec_kernels_use.argtypes = [ctypes.c_char_p]
     library.codespec_kernels_count.restype = ctypes.c_int64
     library.codespec_kernels_count_attentions.restype = ctypes.c_int64
+    library.codespec_kernels_count_ordered.restype = ctypes.c_int64
+    library.codespec_kernels_weights.restype = ctypes.c_void_p
+    library.codespec_kernels_weights.argtypes = [ctypes.c_void_p] * 2
     library.llamafile_sgemm.restype = ctypes.c_bool
     library.llamafile_sgemm.argtypes = [
         *(ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64),
@@ -149,6 +152,11 @@ def in_use() -> list[str]:
     return [NAME, *["attention"] * _attends] if _is_in_use else []
 
 
+MAX_COPIED = 32 << 20
+"""Bytes of a model whose weights are kept twice: about what a processor's last cache holds. Where
+they come from memory in each pass, one token takes up to an eighth longer in that order."""
+
+
 class Share(NamedTuple):
     """What of a model's products they make."""
 
@@ -205,6 +213,36 @@ def _kinds_in(theirs: Any, path: Path) -> set[int] | None:
     return None if has_experts else kinds
 
 
+class _Override(ctypes.Structure):
+    """llama_model_tensor_buft_override: names of tensors as a regular expression, where they go."""
+
+    _fields_ = (("pattern", ctypes.c_char_p), ("buffer_type", ctypes.c_void_p))
+
+
+def overrides(n_bytes: int) -> ctypes.Array[_Override] | None:
+    """Where llama.cpp is to keep the weights of a model of that size: a small one's also in the
+    order that products take them in. None where it is to do as ever; else to be kept until the
+    model is loaded."""
+    if n_bytes > MAX_COPIED or not _is_in_use:
+        return None
+    buffer_type = _weights()
+    return (_Override * 2)(_Override(b".", buffer_type), _Override()) if buffer_type else None
+
+
+def _weights() -> int | None:
+    """A type of buffer."""
+    theirs = _theirs()
+    try:
+        buffer_type = _library.codespec_kernels_weights(
+            function(theirs, "ggml_backend_cpu_buffer_type", ctypes.c_void_p)(),
+            ctypes.cast(theirs.ggml_nbytes, ctypes.c_void_p),
+        )
+        is_right = buffer_type and kernels_check.orders_right(_library, theirs, buffer_type)
+    except AttributeError:
+        return None  # llama.cpp lacks a function
+    return buffer_type if is_right else None
+
+
 def attend() -> bool:
     """Whether they make attention, if llama.cpp is asked for it as one operation. Its own of that
     kind is slower for a few tokens than products and a softmax apart, and differs by their number.
@@ -217,12 +255,18 @@ def n_products() -> int:
     return int(_library.codespec_kernels_count()) if NAME else 0
 
 
+def n_ordered() -> int:
+    """Matrices that are kept in the order of products just now."""
+    return int(_library.codespec_kernels_count_ordered()) if NAME else 0
+
+
 def n_attentions() -> int:
     """The same of attention, a layer at a time."""
     return int(_library.codespec_kernels_count_attentions()) if NAME else 0
 
 
 __all__ = [
+    "MAX_COPIED",
     "NAME",
     "NAMES",
     "NOTHING",
@@ -233,7 +277,9 @@ __all__ = [
     "left_out",
     "llama_cpp",
     "n_attentions",
+    "n_ordered",
     "n_products",
+    "overrides",
     "share_in",
     "use",
 ]

@@ -47,13 +47,13 @@ def function(theirs: Any, name: str, result: Any, *arguments: Any) -> Any:
 class Graph:
     """Tensors of ggml, and what is computed with them."""
 
-    def __init__(self, theirs: Any, n_bytes: int = 1 << 20) -> None:
+    def __init__(self, theirs: Any, n_bytes: int = 1 << 20, no_alloc: bool = False) -> None:
         class Params(ctypes.Structure):
             _fields_ = (("n_bytes", ctypes.c_size_t), ("memory", _at), ("no_alloc", ctypes.c_bool))
 
         self._theirs = theirs
         theirs.ggml_cpu_init()
-        self._at = function(theirs, "ggml_init", _at, Params)(Params(n_bytes, None, False))
+        self._at = function(theirs, "ggml_init", _at, Params)(Params(n_bytes, None, no_alloc))
 
     def __enter__(self) -> Graph:
         return self
@@ -64,6 +64,11 @@ class Graph:
     def tensor(self, kind: int, *sizes: int) -> int:
         make = function(self._theirs, "ggml_new_tensor_4d", _at, _at, ctypes.c_int, *[_number] * 4)
         return int(make(self._at, kind, *(*sizes, 1, 1)[:4]))
+
+    def allocate(self, buffer_type: int) -> int:
+        """Memory for all tensors, where there is none yet; a buffer, to be freed."""
+        name = "ggml_backend_alloc_ctx_tensors_from_buft"
+        return int(function(self._theirs, name, _at, _at, _at)(self._at, buffer_type) or 0)
 
     def attention(self, *sources: int, scale: float, bias: float = 0.0, cap: float = 0.0) -> int:
         """sources: queries, keys, values, mask."""
@@ -143,16 +148,35 @@ def attends_right(ours: Any, theirs: Any) -> bool:
         return bool(np.allclose(found, expected.swapaxes(0, 1), rtol=1e-4, atol=1e-5))
 
 
+def orders_right(ours: Any, theirs: Any, buffer_type: int) -> bool:
+    """Whether weights are kept in the order of products and multiplied from there, and are gone
+    with their buffer."""
+    rng = np.random.default_rng(2)
+    n_blocks = 5
+    weights, states = _blocks(rng, 37, n_blocks), _blocks(rng, 3, n_blocks)
+    before = ours.codespec_kernels_count_ordered()
+    with Graph(theirs, no_alloc=True) as context:
+        tensor = context.tensor(TYPE_Q8_0, 32 * n_blocks, len(weights))
+        buffer = context.allocate(buffer_type)
+        if not buffer:
+            return False
+        try:
+            set_to = function(theirs, "ggml_backend_tensor_set", None, *[_at] * 2, *[_number] * 2)
+            set_to(tensor, weights.ctypes.data, 0, weights.nbytes)
+            kept = context.array(tensor, np.uint8, weights.nbytes).view(_Q8_0)
+            found = _product(ours, kept.reshape(weights.shape), states, n_blocks, *[TYPE_Q8_0] * 2)
+            is_kept = ours.codespec_kernels_count_ordered() == before + 1
+        finally:
+            function(theirs, "ggml_backend_buffer_free", None, _at)(buffer)
+    is_gone = ours.codespec_kernels_count_ordered() == before
+    expected = _product(ours, weights, states, n_blocks, *[TYPE_Q8_0] * 2)
+    return is_kept and is_gone and found is not None and bool((found == expected).all())
+
+
 def multiplies_right(ours: Any, theirs: Any) -> bool:
     """Whether small products come out as by numpy and llama.cpp's own functions."""
     rng = np.random.default_rng(0)
     n_rows, n_columns, n_blocks = 37, 19, 3
-
-    def blocks(n: int) -> Any:
-        out = np.zeros((n, n_blocks), _Q8_0)
-        out["scale"] = rng.uniform(0.01, 0.02, out.shape)
-        out["numbers"] = rng.integers(-128, 128, out["numbers"].shape)
-        return out
 
     def plain(blocks: Any) -> Any:
         numbers = blocks["numbers"].astype(np.float64) * blocks["scale"][..., None]
@@ -163,7 +187,7 @@ def multiplies_right(ours: Any, theirs: Any) -> bool:
             found, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max()
         )
 
-    weights, states = blocks(n_rows), blocks(n_columns)
+    weights, states = (_blocks(rng, n, n_blocks) for n in (n_rows, n_columns))
     expected = plain(states) @ plain(weights).T
     if not is_near(_product(ours, weights, states, n_blocks, TYPE_Q8_0, TYPE_Q8_0), expected):
         return False
@@ -190,6 +214,13 @@ def multiplies_right(ours: Any, theirs: Any) -> bool:
         if not is_near(_product(ours, weights, states, n_blocks, kind, TYPE_Q8_K), expected):
             return False
     return True
+
+
+def _blocks(rng: np.random.Generator, n: int, n_blocks: int) -> Any:
+    out = np.zeros((n, n_blocks), _Q8_0)
+    out["scale"] = rng.uniform(0.01, 0.02, out.shape)
+    out["numbers"] = rng.integers(-128, 128, out["numbers"].shape)
+    return out
 
 
 def _address(array: Any) -> ctypes.c_void_p:

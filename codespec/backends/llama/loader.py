@@ -221,6 +221,9 @@ def load_model(
         check_fits(path, size_of(path))
         share = kernels.share_in(path)
         params.use_extra_bufts = not share.needs_order
+        overrides = kernels.overrides(size_of(path)) if share.is_all else None
+        if overrides is not None:
+            params.tensor_buft_overrides = ctypes.cast(overrides, ctypes.c_void_p)
 
     def told(share: float, _user: object) -> bool:
         on_progress(share)

@@ -107,6 +107,8 @@ struct Q8_0Pairs : Groups<Q8_0Pairs> {
 void multiply_q8_0(const Product& p) {
   if (p.n_columns > Dot::kGroup && p.n_rows >= Q8_0Pairs::kRows) {
     Panels<Q8_0Pairs>::multiply(p);
+  } else if (p.ordered != nullptr) {
+    Panels<Q8_0<Dot>, true>::multiply(p);
   } else {
     Panels<Q8_0<Dot>>::multiply(p);
   }
@@ -154,6 +156,7 @@ constinit const Kernels kAvx2{
     "avx2",
     Q8_0<Dot>::kRows,
     multiply_q8_0,
+    order<Q8_0<Dot>>,
     Panels<Q45<Part, false>>::multiply,
     Panels<Q45<Part, true>>::multiply,
     Panels<Q6<Part>>::multiply,

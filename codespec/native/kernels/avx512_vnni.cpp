@@ -43,6 +43,14 @@ struct Q8_0 {
     return out;
   }
 
+  [[gnu::always_inline]] static inline Weights load_ordered(const std::byte* numbers,
+                                                            const std::byte* scales) {
+    Weights out;
+    for (int t = 0; t < 8; ++t) out.bytes[t] = _mm512_load_si512(numbers + 64 * t);
+    out.scales = load_halves(scales);
+    return out;
+  }
+
   template <int N>
   [[gnu::always_inline]] static inline void multiply(const Weights& weights,
                                                      const std::byte* column, std::int64_t stride,
@@ -63,10 +71,18 @@ struct Q8_0 {
   static void store(float* out, __m512 sums, int skip) { store_rows(out, sums, skip); }
 };
 
+void multiply_q8_0(const Product& p) {
+  if (p.ordered != nullptr) {
+    Panels<Q8_0, true>::multiply(p);
+  } else {
+    Panels<Q8_0>::multiply(p);
+  }
+}
+
 }  // namespace
 
-constinit const Kernels kAvx512Vnni{"avx512-vnni", kLanes,        Panels<Q8_0>::multiply,
-                                    multiply_q4_k, multiply_q5_k, multiply_q6_k,
-                                    multiply_f16,  attend_avx512};
+constinit const Kernels kAvx512Vnni{"avx512-vnni", kLanes,        multiply_q8_0,
+                                    order<Q8_0>,   multiply_q4_k, multiply_q5_k,
+                                    multiply_q6_k, multiply_f16,  attend_avx512};
 
 }  // namespace codespec

@@ -66,12 +66,21 @@ struct Part {
   }
 };
 
+void multiply_q8_0(const Product& p) {
+  if (p.ordered != nullptr) {
+    Panels<Q8_0<Dot>, true>::multiply(p);
+  } else {
+    Panels<Q8_0<Dot>>::multiply(p);
+  }
+}
+
 }  // namespace
 
 constinit const Kernels kAvxVnni{
     "avx-vnni",
     Q8_0<Dot>::kRows,
-    Panels<Q8_0<Dot>>::multiply,
+    multiply_q8_0,
+    order<Q8_0<Dot>>,
     Panels<Q45<Part, false>>::multiply,
     Panels<Q45<Part, true>>::multiply,
     Panels<Q6<Part>>::multiply,

@@ -4,8 +4,7 @@
 // the backend, with its symbols visible to all (RTLD_GLOBAL), this library is the one that is
 // asked; what it does not take it passes on.
 //
-// The order of the arguments is ggml's (ggml-cpu/llamafile/sgemm.h), as are the numbers of types
-// and what a tensor has where (ggml.h).
+// The order of the arguments is ggml's (ggml-cpu/llamafile/sgemm.h).
 #include <cpuid.h>
 
 #include <array>
@@ -15,12 +14,12 @@
 #include <memory>
 #include <new>
 
+#include "ggml.h"
 #include "product.h"
+#include "weights.h"
 
 namespace codespec {
 namespace {
-
-constexpr int kF32 = 0, kF16 = 1, kQ8_0 = 8, kQ4_K = 12, kQ5_K = 13, kQ6_K = 14, kQ8_K = 15;
 
 // Weights of a type by states of another: bytes of their blocks, and who multiplies them.
 struct Kind {
@@ -34,28 +33,8 @@ constexpr Kind kKinds[] = {
     {kQ6_K, kQ8_K, 210, 292, &Kernels::q6_k},
 };
 
-// What its first fields are to ggml.
-struct ComputeParams {
-  int ith, nth;
-};
-
 using Sgemm = bool (*)(const ComputeParams*, std::int64_t, std::int64_t, std::int64_t, const void*,
                        std::int64_t, const void*, std::int64_t, void*, std::int64_t, int, int, int);
-
-// ggml_tensor, as far as it is of interest here.
-struct Tensor {
-  int type;
-  void* buffer;
-  std::int64_t sizes[4];   // numbers of each dimension
-  std::size_t strides[4];  // in bytes
-  int operation;
-  std::int32_t options[16];
-  std::int32_t flags;
-  const Tensor* sources[10];
-  const Tensor* whole;
-  std::size_t place;
-  std::byte* data;
-};
 
 using Tiled = bool (*)(const ComputeParams*, Tensor*);
 using Attend = void (*)(const ComputeParams*, Tensor*);
@@ -203,6 +182,14 @@ CODESPEC_API void codespec_kernels_use(const char* name) {
 CODESPEC_API std::int64_t codespec_kernels_count() { return codespec::n_products; }
 CODESPEC_API std::int64_t codespec_kernels_count_attentions() { return codespec::n_attentions; }
 
+// See weights.h.
+CODESPEC_API void* codespec_kernels_weights(codespec::BufferType* theirs,
+                                            std::size_t (*size_of)(const codespec::Tensor*)) {
+  return codespec::weights_buffer(theirs, size_of);
+}
+
+CODESPEC_API std::int64_t codespec_kernels_count_ordered() { return codespec::n_ordered(); }
+
 CODESPEC_API bool llamafile_sgemm(const codespec::ComputeParams* params, std::int64_t m,
                                   std::int64_t n, std::int64_t k, const void* a, std::int64_t lda,
                                   const void* b, std::int64_t ldb, void* c, std::int64_t ldc,
@@ -212,9 +199,11 @@ CODESPEC_API bool llamafile_sgemm(const codespec::ComputeParams* params, std::in
   const Kind* const kind = kind_of(kernels, a_type);
   if (kind != nullptr && b_type == kind->state_type && c_type == kF32 && m >= kernels->min_rows) {
     if (params->ith == 0) n_products.fetch_add(1, std::memory_order_relaxed);
-    (kernels->*kind->kernel)({params->ith, params->nth, m, n, k, static_cast<const std::byte*>(a),
-                              lda * kind->bytes, static_cast<const std::byte*>(b),
-                              ldb * kind->state_bytes, static_cast<float*>(c), ldc});
+    const auto* const weights = static_cast<const std::byte*>(a);
+    (kernels->*kind->kernel)(
+        {params->ith, params->nth, m, n, k, weights, lda * kind->bytes,
+         static_cast<const std::byte*>(b), ldb * kind->state_bytes, static_cast<float*>(c), ldc,
+         a_type == kQ8_0 && lda == k ? ordered(weights, m, k, *kernels) : nullptr});
     return true;
   }
   const Sgemm original = next.load(std::memory_order_relaxed);

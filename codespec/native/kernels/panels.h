@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "ordered.h"
 #include "product.h"
 
 namespace codespec {
@@ -24,8 +25,8 @@ constexpr std::int64_t kStates = 128;  // columns that one reading of the weight
 // `Format` gives: Weights, kRows rows of one block, and `load`; State, what is known of a column's
 // block before, and `prepare`; `multiply<N>`, which adds a block's share to the sums of N columns;
 // kFetchesFar, whether weights are fetched kFar ahead where the next tile fits the first cache,
-// too.
-template <class Format>
+// too. kIsOrdered, of weights that are in that order already, see ordered.h.
+template <class Format, bool kIsOrdered = false>
 class Panels {
   using Weights = typename Format::Weights;
   using State = typename Format::State;
@@ -60,18 +61,40 @@ class Panels {
     return row <= end ? Place{row, 0} : Place{end, static_cast<int>(row - end)};
   }
 
+  // The weights of a tile. A block of all its rows takes kStep bytes, wherever they are.
+  static constexpr int kStep = kRows * Format::kBlockBytes;
+  struct Tile {
+    const std::byte* begin;
+    std::int64_t n_bytes, stride, n_blocks;
+
+    [[gnu::always_inline]] Weights load(std::int64_t b) const {
+      if constexpr (kIsOrdered) {
+        return load_ordered<Format>(begin, b, n_blocks);
+      } else {
+        return Format::load(begin + b * Format::kBlockBytes, stride);
+      }
+    }
+  };
+  static Tile tile(const Product& p, std::int64_t i, Place at) {
+    if constexpr (kIsOrdered) {
+      const std::int64_t n_bytes = ordered_bytes(kStep, p.n_blocks);
+      return {p.ordered + i * n_bytes, n_bytes, 0, p.n_blocks};
+    } else {
+      const std::int64_t stride = p.weights_stride;
+      return {p.weights + at.row * stride, kRows * stride, stride, p.n_blocks};
+    }
+  }
+
   // A processor foresees one stream better than one per row: as block b of these rows is read, a
   // share of the next tile is asked for, if the first cache has room for it. What is further away,
   // or larger, comes to the second.
-  [[gnu::always_inline]] static inline void ask_ahead(const std::byte* rows, std::int64_t b,
-                                                      std::int64_t stride) {
-    constexpr int kStep = kRows * Format::kBlockBytes;
-    const std::int64_t tile = kRows * stride, far = tile > kFar ? tile : kFar;
-    const bool is_long = tile > kNear;
-    const std::byte* const read = rows + b * kStep;
+  [[gnu::always_inline]] static inline void ask_ahead(const Tile& tile, std::int64_t b) {
+    const std::int64_t far = tile.n_bytes > kFar ? tile.n_bytes : kFar;
+    const bool is_long = tile.n_bytes > kNear;
+    const std::byte* const read = tile.begin + b * kStep;
     for (int line = 0; line < kStep; line += kLine) {
       if (is_long || Format::kFetchesFar) fetch(read + far + line);
-      if (!is_long) __builtin_prefetch(read + tile + line);
+      if (!is_long) __builtin_prefetch(read + tile.n_bytes + line);
     }
   }
 
@@ -107,16 +130,16 @@ class Panels {
       prepare(p, start + begin(i), static_cast<int>(begin(i + 1) - begin(i)),
               states + begin(i) * p.n_blocks);
     }
-    for (std::int64_t tile = first; tile < last; ++tile) {
-      const Place at = place(p, tile);
-      const std::byte* rows = p.weights + at.row * p.weights_stride;
+    for (std::int64_t i = first; i < last; ++i) {
+      const Place at = place(p, i);
+      const Tile tile = Panels::tile(p, i, at);
       for (std::int64_t b = 0; b < p.n_blocks; ++b) {
-        ask_ahead(rows, b, p.weights_stride);
-        weights[b] = Format::load(rows + b * Format::kBlockBytes, p.weights_stride);
+        ask_ahead(tile, b);
+        weights[b] = tile.load(b);
       }
-      for (std::int64_t i = 0; i < n_panels; ++i) {
-        const auto width = static_cast<std::size_t>(begin(i + 1) - begin(i));
-        kPanel[width - 1](p, at, start + begin(i), weights, states + begin(i) * p.n_blocks);
+      for (std::int64_t k = 0; k < n_panels; ++k) {
+        const auto width = static_cast<std::size_t>(begin(k + 1) - begin(k));
+        kPanel[width - 1](p, at, start + begin(k), weights, states + begin(k) * p.n_blocks);
       }
     }
   }
@@ -125,14 +148,14 @@ class Panels {
   static void narrow_panel(const Product& p, std::int64_t first, std::int64_t last,
                            std::int64_t start, const State* states) {
     const std::byte* columns = p.states + start * p.states_stride;
-    for (std::int64_t tile = first; tile < last; ++tile) {
-      const Place at = place(p, tile);
-      const std::byte* rows = p.weights + at.row * p.weights_stride;
+    for (std::int64_t i = first; i < last; ++i) {
+      const Place at = place(p, i);
+      const Tile tile = Panels::tile(p, i, at);
       Sums sums[N];
       clear<N>(sums);
       for (std::int64_t b = 0; b < p.n_blocks; ++b) {
-        ask_ahead(rows, b, p.weights_stride);
-        const Weights weights = Format::load(rows + b * Format::kBlockBytes, p.weights_stride);
+        ask_ahead(tile, b);
+        const Weights weights = tile.load(b);
         Format::template multiply<N>(weights, columns + b * Format::kStateBytes, p.states_stride,
                                      states + b * N, sums);
       }

@@ -16,6 +16,7 @@ constexpr int kLine = 64;  // bytes in a line of the cache
 //
 // A row is n_blocks of ggml's blocks, strides of rows and columns are in bytes, of `out` in floats.
 // The rows are shared by n_threads calls, each with its own `thread`.
+// ordered: the weights as `Kernels::order` leaves them, null where nobody did.
 struct Product {
   int thread, n_threads;
   std::int64_t n_rows, n_columns, n_blocks;
@@ -25,6 +26,7 @@ struct Product {
   std::int64_t states_stride;
   float* out;
   std::int64_t out_stride;
+  const std::byte* ordered = nullptr;
 };
 
 // out[query][head] = the values' mean, weighed by softmax(scale * query . key + mask).
@@ -53,9 +55,13 @@ struct Attention {
 // many columns there are: a token gets the same logits, to the bit, whatever is verified with it.
 struct Kernels {
   using Kernel = void (*)(const Product&);
+  // Brings weights without gaps between rows into the order of products, from a line on.
+  using Order = void (*)(const std::byte* weights, std::int64_t n_rows, std::int64_t n_blocks,
+                         std::byte* out);
   const char* name;
   int min_rows;
   Kernel q8_0;              // states are q8_0, too
+  Order order;              // of q8_0
   Kernel q4_k, q5_k, q6_k;  // states are q8_K
   Kernel f16;               // states are f16, too
   void (*attend)(const Attention&);

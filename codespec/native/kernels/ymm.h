@@ -125,6 +125,15 @@ struct Q8_0 : Groups<Q8_0<Dot>> {
     return out;
   }
 
+  [[gnu::always_inline]] static inline Weights load_ordered(const std::byte* numbers,
+                                                            const std::byte* scales) {
+    Weights out;
+    for (int t = 0; t < 8; ++t)
+      out.bytes[t] = _mm256_load_si256(reinterpret_cast<const __m256i*>(numbers + 32 * t));
+    out.scales = load_halves(scales);
+    return out;
+  }
+
   template <int N>
   [[gnu::always_inline]] static inline void multiply_group(const Weights& weights,
                                                            const std::byte* column,

@@ -1,0 +1,54 @@
+// What things of ggml have where, as far as it is of interest here (ggml.h, ggml-backend-impl.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace codespec {
+
+constexpr int kF32 = 0, kF16 = 1, kQ8_0 = 8, kQ4_K = 12, kQ5_K = 13, kQ6_K = 14, kQ8_K = 15;
+
+struct ComputeParams {
+  int ith, nth;
+};
+
+struct Buffer;
+
+struct Tensor {
+  int type;
+  Buffer* buffer;
+  std::int64_t sizes[4];   // numbers of each dimension
+  std::size_t strides[4];  // in bytes
+  int operation;
+  std::int32_t options[16];
+  std::int32_t flags;
+  const Tensor* sources[10];
+  const Tensor* whole;
+  std::size_t place;
+  std::byte* data;
+};
+
+struct BufferType {
+  const char* (*name)(BufferType*);
+  Buffer* (*allocate)(BufferType*, std::size_t n_bytes);
+  std::size_t (*alignment)(BufferType*);
+  std::size_t (*max_size)(BufferType*);
+  std::size_t (*size_of)(BufferType*, const Tensor*);
+  bool (*is_host)(BufferType*);
+  void* device;
+  void* context;
+};
+
+struct Buffer {
+  void (*free)(Buffer*);
+  std::byte* (*base)(Buffer*);
+  void (*init)();
+  void (*fill)();
+  void (*set)(Buffer*, Tensor*, const void* bytes, std::size_t offset, std::size_t n_bytes);
+  void (*others[6])();
+  BufferType* type;
+  void* context;
+  std::size_t n_bytes;
+};
+
+}  // namespace codespec

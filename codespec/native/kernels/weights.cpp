@@ -1,0 +1,168 @@
+#include "weights.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+
+namespace codespec {
+namespace {
+
+constexpr std::int64_t kBlock = 32;  // numbers
+constexpr std::size_t kBlockBytes = 34;
+
+// Where the matrices of one buffer are in order, one behind the other as they are first used: what
+// is asked for beyond the end of one is the beginning of the next. In large pages, if the system
+// has any: a pass would read more small ones than the processor keeps the places of.
+class Room {
+ public:
+  Room() = default;
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+  ~Room() {
+    if (begin_ != nullptr) munmap(begin_, n_bytes_);
+  }
+
+  // Before anything is taken; memory is used as it is written to.
+  void add(std::size_t n) { n_bytes_ += n; }
+  // Null where there is none.
+  std::byte* take(std::size_t n) {
+    if (begin_ == nullptr) {
+      constexpr std::size_t kPage = std::size_t{1} << 21;
+      n_bytes_ += 2 * kPage;
+      void* const memory =
+          mmap(nullptr, n_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (memory == MAP_FAILED) return nullptr;
+      madvise(memory, n_bytes_, MADV_HUGEPAGE);
+      begin_ = static_cast<std::byte*>(memory);
+      const auto address = reinterpret_cast<std::uintptr_t>(memory);
+      n_taken_ = (address + kPage - 1) / kPage * kPage - address;
+    }
+    if (n > n_bytes_ - n_taken_) return nullptr;
+    std::byte* const place = begin_ + n_taken_;
+    n_taken_ += n;
+    return place;
+  }
+
+ private:
+  std::byte* begin_ = nullptr;
+  std::size_t n_bytes_ = 0, n_taken_ = 0;
+};
+
+struct Matrix {
+  std::int64_t n_rows, n_blocks;
+  Room* room;
+  const std::byte* ordered = nullptr;
+  const Kernels* kernels = nullptr;  // whose order it is
+
+  // Enough for tiles of any kernels.
+  std::size_t n_bytes() const {
+    constexpr std::size_t kFew = 8, kMany = 16;  // rows of a tile
+    const auto rows = static_cast<std::size_t>(n_rows), blocks = static_cast<std::size_t>(n_blocks);
+    const std::size_t n = (rows + kMany) * blocks * kBlockBytes + (rows / kFew + 2) * kLine;
+    return (n + kLine - 1) / kLine * kLine;
+  }
+};
+
+struct State {
+  std::shared_mutex mutex;
+  std::map<const void*, Matrix> matrices;  // by where llama.cpp has them
+  std::map<const Buffer*, Room> rooms;
+  BufferType theirs{}, ours{};
+  std::size_t (*size_of)(const Tensor*) = nullptr;
+  void (*free)(Buffer*) = nullptr;
+  decltype(Buffer::set) set = nullptr;
+};
+
+State& state() {
+  static auto* const state = new State;  // never gone: models may be freed as the process ends
+  return *state;
+}
+
+void set(Buffer* buffer, Tensor* t, const void* bytes, std::size_t offset, std::size_t n_bytes) {
+  State& s = state();
+  s.set(buffer, t, bytes, offset, n_bytes);
+  const std::lock_guard lock(s.mutex);
+  s.matrices.erase(t->data);
+  const std::int64_t n_blocks = t->sizes[0] / kBlock;
+  const bool is_whole = offset == 0 && n_bytes == s.size_of(t);
+  if (is_whole && t->type == kQ8_0 && t->sizes[2] == 1 && t->sizes[3] == 1 &&
+      t->strides[1] == static_cast<std::size_t>(n_blocks) * kBlockBytes) {
+    Room& room = s.rooms[buffer];
+    const Matrix matrix{t->sizes[1], n_blocks, &room};
+    room.add(matrix.n_bytes());
+    s.matrices[t->data] = matrix;
+  }
+}
+
+void free(Buffer* buffer) {
+  State& s = state();
+  {
+    const std::lock_guard lock(s.mutex);
+    const std::byte* const base = buffer->base(buffer);
+    s.matrices.erase(s.matrices.lower_bound(base), s.matrices.lower_bound(base + buffer->n_bytes));
+    s.rooms.erase(buffer);
+  }
+  s.free(buffer);
+}
+
+Buffer* allocate(BufferType* type, std::size_t n_bytes) {
+  State& s = state();
+  Buffer* const buffer = s.theirs.allocate(type, n_bytes);
+  if (buffer == nullptr) return nullptr;
+  s.free = buffer->free;
+  s.set = buffer->set;
+  buffer->free = free;
+  buffer->set = set;
+  return buffer;
+}
+
+}  // namespace
+
+BufferType* weights_buffer(BufferType* theirs, std::size_t (*size_of)(const Tensor*)) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (s.ours.allocate == nullptr) {
+    // What theirs leaves out says that its parts are where we look for them.
+    if (theirs->name == nullptr || theirs->allocate == nullptr || theirs->alignment == nullptr ||
+        theirs->max_size != nullptr || theirs->size_of != nullptr || theirs->is_host == nullptr) {
+      return nullptr;
+    }
+    s.size_of = size_of;
+    s.theirs = s.ours = *theirs;
+    s.ours.allocate = allocate;
+  }
+  return &s.ours;
+}
+
+const std::byte* ordered(const std::byte* weights, std::int64_t n_rows, std::int64_t n_blocks,
+                         const Kernels& kernels) {
+  State& s = state();
+  {
+    const std::shared_lock lock(s.mutex);
+    const auto found = s.matrices.find(weights);
+    if (found == s.matrices.end()) return nullptr;
+    const Matrix& m = found->second;
+    if (m.n_rows != n_rows || m.n_blocks != n_blocks) return nullptr;
+    if (m.kernels != nullptr) return m.kernels == &kernels ? m.ordered : nullptr;
+  }
+  const std::lock_guard lock(s.mutex);  // the first of the threads that share the product
+  Matrix& m = s.matrices.at(weights);
+  if (m.kernels == nullptr) {
+    m.kernels = &kernels;
+    std::byte* const place = m.room->take(m.n_bytes());
+    if (place != nullptr) kernels.order(weights, n_rows, n_blocks, place);
+    m.ordered = place;
+  }
+  return m.kernels == &kernels ? m.ordered : nullptr;
+}
+
+std::int64_t n_ordered() {
+  State& s = state();
+  const std::shared_lock lock(s.mutex);
+  return std::ranges::count_if(s.matrices, [](const auto& m) { return m.second.ordered; });
+}
+
+}  // namespace codespec
