@@ -25,13 +25,13 @@ class Room {
     if (begin_ != nullptr) munmap(begin_, n_bytes_);
   }
 
-  // Before anything is taken; memory is used as it is written to.
-  void add(std::size_t n) { n_bytes_ += n; }
+  // So much more will be taken; memory is used as it is written to.
+  void expect(std::size_t n) { n_expected_ += n; }
   // Null where there is none.
   std::byte* take(std::size_t n) {
     if (begin_ == nullptr) {
       constexpr std::size_t kPage = std::size_t{1} << 21;
-      n_bytes_ += 2 * kPage;
+      n_bytes_ = n_expected_ + 2 * kPage;
       void* const memory =
           mmap(nullptr, n_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       if (memory == MAP_FAILED) return nullptr;
@@ -48,7 +48,7 @@ class Room {
 
  private:
   std::byte* begin_ = nullptr;
-  std::size_t n_bytes_ = 0, n_taken_ = 0;
+  std::size_t n_expected_ = 0, n_bytes_ = 0, n_taken_ = 0;
 };
 
 struct Matrix {
@@ -92,7 +92,7 @@ void set(Buffer* buffer, Tensor* t, const void* bytes, std::size_t offset, std::
       t->strides[1] == static_cast<std::size_t>(n_blocks) * kBlockBytes) {
     Room& room = s.rooms[buffer];
     const Matrix matrix{t->sizes[1], n_blocks, &room};
-    room.add(matrix.n_bytes());
+    room.expect(matrix.n_bytes());
     s.matrices[t->data] = matrix;
   }
 }
