@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -68,13 +70,21 @@ struct Matrix {
 
 struct State {
   std::shared_mutex mutex;
-  std::map<const void*, Matrix> matrices;  // by where llama.cpp has them
+  std::map<const std::byte*, Matrix> matrices;  // by where llama.cpp has them
+  // Of these the first and the last: other weights are told from them without the lock, which all
+  // threads of all products would take.
+  std::atomic<const std::byte*> first{nullptr}, last{nullptr};
   std::map<const Buffer*, Room> rooms;
   BufferType theirs{}, ours{};
   std::size_t (*size_of)(const Tensor*) = nullptr;
   void (*free)(Buffer*) = nullptr;
   decltype(Buffer::set) set = nullptr;
 };
+
+void changed(State& s) {
+  s.first = s.matrices.empty() ? nullptr : s.matrices.begin()->first;
+  s.last = s.matrices.empty() ? nullptr : s.matrices.rbegin()->first;
+}
 
 State& state() {
   static auto* const state = new State;  // never gone: models may be freed as the process ends
@@ -95,6 +105,7 @@ void set(Buffer* buffer, Tensor* t, const void* bytes, std::size_t offset, std::
     room.expect(matrix.n_bytes());
     s.matrices[t->data] = matrix;
   }
+  changed(s);
 }
 
 void free(Buffer* buffer) {
@@ -104,6 +115,7 @@ void free(Buffer* buffer) {
     const std::byte* const base = buffer->base(buffer);
     s.matrices.erase(s.matrices.lower_bound(base), s.matrices.lower_bound(base + buffer->n_bytes));
     s.rooms.erase(buffer);
+    changed(s);
   }
   s.free(buffer);
 }
@@ -140,6 +152,8 @@ BufferType* weights_buffer(BufferType* theirs, std::size_t (*size_of)(const Tens
 const std::byte* ordered(const std::byte* weights, std::int64_t n_rows, std::int64_t n_blocks,
                          const Kernels& kernels) {
   State& s = state();
+  const std::less<const std::byte*> is_before;
+  if (is_before(weights, s.first) || is_before(s.last, weights)) return nullptr;
   {
     const std::shared_lock lock(s.mutex);
     const auto found = s.matrices.find(weights);

@@ -11,7 +11,7 @@ import * as vscode from 'vscode';
 
 export interface Listener {
   shown(item: vscode.InlineCompletionItem): void;
-  /** `length`: UTF-16 units from the start of the item's text. */
+  /** `length`: UTF-16 units from the start of the item's text, a line end being one. */
   partiallyAccepted(item: vscode.InlineCompletionItem, length: number): void;
 }
 
@@ -54,13 +54,14 @@ export class Offers {
     if (!offer || !change || event.document !== offer.document) return;
     this.offer = undefined;
     const { insertText } = offer.item;
-    const text = typeof insertText === 'string' ? insertText : insertText.value;
+    const text = withoutReturns(typeof insertText === 'string' ? insertText : insertText.value);
+    const inserted = withoutReturns(change.text);
     const isPart =
       change.range.start.isEqual(offer.position) &&
-      change.text.length < text.length &&
-      change.text.length > (this.accepting ? 0 : 1) &&
-      text.startsWith(change.text);
-    if (isPart) this.listener.partiallyAccepted(offer.item, change.text.length);
+      inserted.length < text.length &&
+      inserted.length > (this.accepting ? 0 : 1) &&
+      text.startsWith(inserted);
+    if (isPart) this.listener.partiallyAccepted(offer.item, inserted.length);
   }
 
   /** Runs an editor command that accepts a part. */
@@ -72,4 +73,9 @@ export class Offers {
       this.accepting = false;
     }
   }
+}
+
+/** The editor inserts the line ends of the document, the server sends its own. */
+function withoutReturns(text: string): string {
+  return text.replaceAll('\r\n', '\n');
 }
