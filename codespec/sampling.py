@@ -6,7 +6,8 @@ restrict the first tokens to those that continue text held back from the prompt 
 
 Randomness is a hash of (seed, position, stream), not a generator with state. Position is the
 number of emitted tokens, so a draft that is rejected cannot shift what comes later: the same
-seed gives the same output whatever was drafted, by construction.
+seed gives the same output whatever was drafted, by construction, unless the request is content
+with any seed and drafts are samples, too.
 """
 
 from __future__ import annotations

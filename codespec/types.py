@@ -120,6 +120,7 @@ class SamplingParams:
     frequency_penalty: float = 0.0  # off the logit for each time a token was emitted
     presence_penalty: float = 0.0  # off the logit of a token that was emitted
     seed: int = 0
+    any_seed: bool = False  # nobody asked for the seed: drafts may change the text, not its law
     grammar: str = ""  # GBNF that the whole output follows; "": none
 
     def __post_init__(self) -> None:

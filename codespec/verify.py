@@ -3,7 +3,8 @@
 Two rules, both exact. For a deterministic draft (any tree chosen by rank) the target draws as it
 would have drawn alone, and the draft is believed for as long as it contains the drawn token. For
 a chain truly sampled from a draft model, the rejection rule of Leviathan et al. 2023 and Chen et
-al. 2023 keeps the target's law while accepting as often as any rule can.
+al. 2023 keeps the target's law while accepting as often as any rule can; the text depends on the
+draft then, so a request that asks for its seed gets the first rule for every draft.
 
 Everything here is pure: rows of logits in, tokens out.
 """
@@ -34,7 +35,7 @@ def accept(
     Emits the accepted tokens and one more from the target; nothing follows an end-of-generation
     token. Rows past the first mismatch are never read.
     """
-    if draft.q is not None:
+    if draft.q is not None and sampler.params.any_seed:
         return accept_sampled(draft, rows, sampler, emitted, eog)
     if not len(draft):
         return Verdict((sampler.sample(rows, 0, emitted),), ())

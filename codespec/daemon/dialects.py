@@ -108,9 +108,7 @@ class _Body(Document, kw_only=True):
         self, prefix: str, suffix: str, max_tokens: int | None, defaults: CompletionSettings
     ) -> CompletionRequest:
         temperature = defaults.temperature if self.temperature is None else self.temperature
-        seed = self.seed
-        if seed is None or seed < 0:
-            seed = secrets.randbits(62)
+        seed = -1 if self.seed is None else self.seed
         return CompletionRequest(
             prefix=normalise(prefix),
             suffix=normalise(suffix),
@@ -124,7 +122,8 @@ class _Body(Document, kw_only=True):
                 repetition_penalty=self.repeat_penalty or 1.0,
                 frequency_penalty=self.frequency_penalty or 0.0,
                 presence_penalty=self.presence_penalty or 0.0,
-                seed=seed,
+                seed=secrets.randbits(62) if seed < 0 else seed,
+                any_seed=seed < 0,
                 grammar=self.grammar or "",
             ),
             stop=(self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()),

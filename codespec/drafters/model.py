@@ -1,9 +1,9 @@
 """The small model as a drafter: where nothing in the workspace matches, it guesses.
 
 It drafts only as deep as its recent hit rate and both cost curves make worth while, and often not
-at all. Greedy requests get greedy drafts, which end where the model itself is in doubt. Sampled
-requests get true samples with their distributions, of a length fixed before the draw, for
-rejection sampling to verify.
+at all. Requests get greedy drafts, which end where the model itself is in doubt. Sampled requests
+that may have any seed get true samples with their distributions, of a length fixed before the
+draw, for rejection sampling to verify.
 
 Where its passes cost next to nothing beside the target's, it is also asked what it thinks of what
 others would draft (`judge`).
@@ -11,6 +11,7 @@ others would draft (`judge`).
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
 
@@ -111,7 +112,12 @@ class ModelDrafter:
     def begin(self, context: Context) -> None:
         self._context = context
         self._n_known = common_prefix(self._read, context.prompt)
-        self._sampler = Sampler(context.sampling)
+        # Samples are accepted more often, with min(p, q) of each token in place of p of one, but
+        # the text depends on them.
+        sampling = context.sampling
+        if not sampling.any_seed:
+            sampling = dataclasses.replace(sampling, temperature=0.0)
+        self._sampler = Sampler(sampling)
         self._drafted, self._judged = [], []
 
     def is_due(self) -> bool:

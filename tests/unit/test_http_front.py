@@ -12,9 +12,10 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from codespec.config import Settings
+from codespec.config import CompletionSettings, Settings
 from codespec.daemon import http
 from codespec.daemon.access import Access, is_loopback, listen
+from codespec.daemon.dialects import Infill, OpenAICompletions
 from codespec.daemon.http import Front
 from codespec.errors import ConfigError
 
@@ -54,6 +55,17 @@ async def leaves() -> Message:
 def refusal(sent: list[Message]) -> tuple[int, str]:
     start, body = sent
     return start["status"], json.loads(body["body"])["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "any_seed"), [({}, True), ({"seed": -1}, True), ({"seed": 0}, False)]
+)
+def test_only_a_seed_that_was_asked_for_binds(body: dict[str, int], any_seed: bool) -> None:
+    raw = json.dumps({"prompt": "x", "temperature": 0.5, **body}).encode()
+    for dialect in (Infill(raw, ""), OpenAICompletions(raw, "")):
+        sampling = dialect.request(CompletionSettings()).sampling
+        assert sampling.any_seed == any_seed
+        assert any_seed or sampling.seed == 0
 
 
 def test_a_body_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,6 +164,18 @@ class Code:
             [PROGRAM, *arguments], env=self.env, check=True, capture_output=True, text=True
         ).stdout
 
+    def daemon(self, n_editors: int) -> dict[str, int]:
+        """The daemon's status once so many editors are connected: one that connects anew leaves
+        its old connection later."""
+        found: dict[str, int] = {}
+
+        def are_connected() -> bool:
+            found.update(json.loads(self.codespec("daemon", "status", "--json")))
+            return found["n_clients"] == n_editors + 1  # the command is one, too
+
+        until(are_connected, lambda: f"{n_editors} editors at {found}")
+        return found
+
     def close(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGTERM)
