@@ -158,12 +158,13 @@ class OpenDocuments:
         edits = self._edits.get(workspace)
         return edits.lost if edits is not None else []
 
-    def may_show(self, path: str, workspace: str) -> bool:
-        """Whether text of this file, open or not, may be used now."""
+    def may_show(self, path: str, workspace: str, looks: Looks) -> bool:
+        """Whether text of this file, open or not, may be used. looks: an empty one for several
+        questions at the same moment."""
         if self._is_secret(path):
             return False
         is_there = path in self._open or _file_state(path) is not None
-        return is_there and not self._rules.why_excluded(path, workspace)
+        return is_there and not self._rules.why_excluded(path, workspace, looks=looks)
 
     def _is_secret(self, path: str) -> bool:
         known = self._open.get(path)

@@ -17,10 +17,11 @@ from codespec.config import ContextSettings, Switch
 from codespec.context.snippets import Shelf, render
 from codespec.engine.documents import OpenDocuments
 from codespec.index.names import Scanners
+from codespec.index.openfiles import Looks
 from codespec.index.reader import WorkspaceIndex
 from codespec.index.trees import Trees
 from codespec.requests import CompletionRequest
-from codespec.types import ModelInfo, Snippet, Tokenizer, Tokens
+from codespec.types import NO_TOKENS, ModelInfo, Snippet, Tokenizer, Tokens
 
 AUTO_MIN_PARAMS = 300_000_000
 """Models below this size are shown recent edits alone. The bundled one may gain a little by them,
@@ -65,6 +66,8 @@ class Gatherer:
         self._scanners = Scanners()
         self._pages: OrderedDict[str, _Page] = OrderedDict()
         self._windows: OrderedDict[str, tuple[str, list[_Window]]] = OrderedDict()
+        self._rendered = NO_TOKENS
+        self._rendered_for: tuple[tuple[Snippet, ...], str, str] = (), "", ""
 
     def snippets(
         self, request: CompletionRequest, n_most: int, name: str = ""
@@ -83,8 +86,10 @@ class Gatherer:
             self._pages.popitem(last=False)
         line = (request.prefix.count("\n"), request.suffix.count("\n"))
 
+        looks: Looks = {}
+
         def allowed(path: str) -> bool:
-            return self._documents.may_show(path, request.workspace)
+            return self._documents.may_show(path, request.workspace, looks)
 
         if line != page.line or not all(allowed(s.path) for s in page.snippets):
             wanted = [s for s in self._wanted(request) if allowed(s.path)]
@@ -111,7 +116,12 @@ class Gatherer:
                 page.line = (-1, -1)
 
     def render(self, snippets: tuple[Snippet, ...], request: CompletionRequest) -> Tokens:
-        return render(snippets, self._info, self._tokenizer, request.path, request.workspace)
+        """See `context.snippets.render`."""
+        asked = snippets, request.path, request.workspace
+        if asked != self._rendered_for:  # with most keys nothing has changed
+            rendered = render(snippets, self._info, self._tokenizer, *asked[1:])
+            self._rendered, self._rendered_for = rendered, asked
+        return self._rendered
 
     def _n_tokens(self, snippet: Snippet) -> int:
         # Path and markers cost some more.

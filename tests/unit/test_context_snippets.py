@@ -163,6 +163,21 @@ def test_the_clients_own_snippets_come_first_and_the_newest_have_room(workspace)
             assert chosen == ()
 
 
+def test_what_is_shown_follows_the_request(workspace):
+    editor = Editor(workspace)
+    one, two = (Snippet("buffers", str(workspace.root / f"{n}.py"), f"x = {n}\n") for n in (1, 2))
+
+    def shown(*snippets: Snippet, path: str = "main.py") -> str:
+        rendered = editor.gatherer.render(snippets, editor.request(path, MAIN))
+        return bytes(rendered.tolist()).decode()
+
+    assert [shown(one), shown(one)] == ["# Path: 1.py\n# x = 1\n#\n"] * 2
+    assert shown(two) == "# Path: 2.py\n# x = 2\n#\n"
+    assert shown(two, path="main.go").startswith("// Path: 2.py\n")
+    assert shown(two, one) == shown(two) + shown(one)
+    assert shown() == ""
+
+
 def test_automatic_shows_small_models_recent_edits_alone(workspace):
     def sources(info):
         editor = Editor(workspace, ContextSettings(), info)
