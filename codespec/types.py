@@ -189,6 +189,7 @@ class Trace:
     """What happened to one request; every time in milliseconds."""
 
     n_tokens: int = 0
+    n_repeated: int = 0  # of these, spell nothing but what was held back of the prompt
     n_target_passes: int = 0
     n_drafted: int = 0
     n_accepted: int = 0

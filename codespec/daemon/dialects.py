@@ -317,10 +317,11 @@ def _was_cut(completion: Completion) -> bool:
 
 
 def _usage(trace: Trace) -> Json:
+    n_completion = trace.n_tokens - trace.n_repeated  # what `max_tokens` counts
     return {
         "prompt_tokens": trace.n_prompt_tokens,
-        "completion_tokens": trace.n_tokens,
-        "total_tokens": trace.n_prompt_tokens + trace.n_tokens,
+        "completion_tokens": n_completion,
+        "total_tokens": trace.n_prompt_tokens + n_completion,
     }
 
 

@@ -202,6 +202,7 @@ class LocalEngine:
         limits = Limits(request.max_tokens, deadline, width, n_free, is_in_line)
         turns = completer.turns(context, sampler, limits, ends, cancelled, paused, trace)
         tokens, ended = yield from self._taking_turns(turns, request, made)
+        trace.n_repeated = n_free(tokens)
         return dataclasses.replace(made, tokens=tokens, finish=ended)
 
     def _completer(self, chain: DraftChain) -> Completer:

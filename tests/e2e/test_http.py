@@ -71,6 +71,14 @@ def test_openai_completions_say_what_plain_decoding_says(front, plain, home, req
     assert len({event["id"] for event in streamed}) == 1
 
 
+def test_no_more_tokens_are_counted_than_were_asked_for(front) -> None:
+    """Where the prompt ends in a word, the first tokens only spell it once more."""
+    body = {"prompt": PATTERN + "    return", "max_tokens": 24}
+    _, answer = front.ask("/v1/completions", body)
+    assert answer["choices"][0]["finish_reason"] == "length"
+    assert answer["usage"]["completion_tokens"] == 24 < answer["timings"]["predicted_n"]
+
+
 def test_the_servers_workspace_drafts(home, monkeypatch, tmp_path) -> None:
     """For requests that name none; one may do without."""
     monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "cache"))
