@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import shlex
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -20,6 +19,8 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 from rich.table import Table
+
+from codespec.processes import module_command
 
 from . import results
 from .machine import stamp
@@ -64,9 +65,9 @@ class Outcome:
 
 
 def steps(repo: Path, model: Sequence[str], glob: str) -> list[Step]:
-    """What is said most with soonest first. model: options of the command line."""
+    """What is said most with soonest first. model: options of the command line, --model
+    among them."""
     where = (str(repo), "--paths", glob)
-    target = (*model, *(() if "--model" in model else ("--model", "bundled")))
     return [
         Step("curve", ("curve", "--repeats", "5", *model), 10, "curve"),
         *(
@@ -79,7 +80,7 @@ def steps(repo: Path, model: Sequence[str], glob: str) -> list[Step]:
             )
             for curve in ("cpu-500m-q8", "h100-7b-q8")
         ),
-        Step("replay, model", ("replay", *where, "--commits", "8", *target), 45, "replay-model"),
+        Step("replay, model", ("replay", *where, "--commits", "8", *model), 45, "replay-model"),
         Step("peers", ("peers", *where, "--quick", *model), 55, "peers"),
         Step("latency", ("latency", *where, "--keys", "150", *model), 100, "latency"),
         Step("index", ("index", *model), 150, "index"),
@@ -118,7 +119,7 @@ def _run(step: Step, output: Path, end_s: float) -> Outcome:
         return Outcome(step, [], why="the time was up")
     with tempfile.TemporaryDirectory(prefix="codespec-bench-") as folder:
         file = Path(folder, "results")
-        command = [sys.executable, "-m", "codespec", "bench", *step.arguments]
+        command = module_command("codespec", "bench", *step.arguments)
         with subprocess.Popen(
             [*command, "--output", str(file)],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,

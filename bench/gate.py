@@ -1,7 +1,7 @@
 """`codespec bench gate`: have the figures that do not depend on the machine become worse?
 
-Only figures that come out equal on every machine are looked at: counts of tokens and passes, sizes.
-Times never are.
+Only figures that come out equal on every machine are looked at: counts of tokens, sizes. Times
+never are, nor what a real model accepts: how much is drafted follows what passes take.
 """
 
 from __future__ import annotations
@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from codespec.errors import InputError
+
 from .results import Row, identity
 
-BETTER_IS_MORE = {"mat": True, "accepted": True, "bytes_per_token": False, "n_passes": False}
+BETTER_IS_MORE = {"mat": True, "accepted": True, "bytes_per_token": False}
 """The figures of the gate."""
+
+BENCHES = frozenset({"replay", "index"})
+"""Where they do not depend on the clock."""
 
 DRAFTED = "n_drafted"
 """More of it is worse only where no more was accepted."""
@@ -29,22 +34,35 @@ class Regression:
 
 
 def gated(rows: Sequence[Row]) -> list[Row]:
-    """What a baseline keeps of results: what was measured, and the figures of the gate."""
+    """What a baseline keeps of results: what was measured, and the figures of the gate.
+
+    Raises: InputError where one of these is no number.
+    """
+    held = [r for r in rows if r.get("bench") in BENCHES and any(k in r for k in BETTER_IS_MORE)]
+    figures = *BETTER_IS_MORE, DRAFTED
+    for k, value in ((k, row[k]) for row in held for k in figures if k in row):
+        if not isinstance(value, int | float):
+            raise InputError(f"{k}: {value!r} is no number", "Give what a benchmark wrote.")
+    # A clone may have any name, unless there are several to tell apart.
+    several = len({row.get("repository") for row in held}) > 1
+    left_out = () if several else ("repository",)
     return [
-        {k: row[k] for k in (*dict(_key(row)), *BETTER_IS_MORE, DRAFTED) if k in row}
-        for row in rows
-        if any(k in row for k in BETTER_IS_MORE)
+        {k: row[k] for k in (*dict(identity(row)), *figures) if k in row and k not in left_out}
+        for row in held
     ]
 
 
 def regressions(
     baseline: Sequence[Row], results: Sequence[Row], tolerance: float
 ) -> list[Regression]:
-    """Figures that are worse than the baseline's by more than the share `tolerance`."""
-    now = {_key(row): row for row in gated(results)}
+    """Figures that are worse than the baseline's by more than the share `tolerance`.
+
+    Raises: InputError, as `gated`.
+    """
+    now = {identity(row): row for row in gated(results)}
     out: list[Regression] = []
-    for row in baseline:
-        key = _key(row)
+    for row in gated(baseline):
+        key = identity(row)
         found = now.get(key, {})
         for figure, more in BETTER_IS_MORE.items():
             if figure not in row:
@@ -59,11 +77,6 @@ def regressions(
             if value > before * (1 + tolerance) and not gained:
                 out.append(Regression(_name(key), DRAFTED, before, value))
     return out
-
-
-def _key(row: Row) -> tuple[tuple[str, str], ...]:
-    """What was measured. A clone may have any name."""
-    return tuple(word for word in identity(row) if word[0] != "repository")
 
 
 def _name(key: tuple[tuple[str, str], ...]) -> str:

@@ -48,9 +48,12 @@ def load_curve(name: str) -> CostCurve:
             raise InputError(
                 f"{name}: {e}", 'Give {"t1_ms": ..., "n": [...], "ratio": [...]}.'
             ) from e
-    if len(found.n) != len(found.ratio):
-        raise InputError(f"{name}: n and ratio differ in length")
-    return CostCurve(dict(zip(found.n, (found.t1_ms * r for r in found.ratio), strict=True)))
+    try:
+        return CostCurve(dict(zip(found.n, (found.t1_ms * r for r in found.ratio), strict=True)))
+    except ValueError as e:
+        raise InputError(
+            f"{name}: {e}", "t1_ms above 0, a ratio above 0 for each n from 1 on."
+        ) from e
 
 
 def run(

@@ -194,7 +194,7 @@ def _curves(rows: Sequence[Row]) -> Plots:
             row["ratio"],
         )
         for row in rows
-        if "ratio" in row
+        if "ratio" in row and "n" in row
     }
     if series:
         plot = plots.lines(series, "tokens in the pass", "in passes of one token")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from codespec.errors import InputError
 from codespec.index.scan import is_binary
 from codespec.index.words import WordEncoder
 from codespec.models.registry import target_path
+from codespec.processes import module_command
 
 _SKIPPED = {"site-packages", "dist-packages", "__pycache__", "test", "tests", "idlelib"}
 MAX_FILE_BYTES = 500_000
@@ -46,7 +46,7 @@ def index(folder: Path, env: Mapping[str, str], model: str) -> int:
 
     Raises: InputError where it fails.
     """
-    command = [sys.executable, "-m", "codespec", "index", str(folder), "--json"]
+    command = module_command("codespec", "index", str(folder), "--json")
     if model:
         command += ["--model", model]
     done = subprocess.run(command, env=dict(env), capture_output=True, text=True, check=False)

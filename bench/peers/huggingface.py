@@ -10,7 +10,6 @@ import importlib.util
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from codespec.errors import ModelError
+from codespec.processes import module_command
 
 from .base import Decoded, Job, MissingPeerError
 
@@ -64,10 +64,9 @@ class Library:
         threads = str(self._n_threads)
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", f"{__package__}.huggingface_worker", *self._models),
-                *("--threads", threads),
-            ],
+            module_command(
+                f"{__package__}.huggingface_worker", *self._models, "--threads", threads
+            ),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

@@ -131,7 +131,7 @@ def model_options(f: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--model",
         metavar="FILE",
-        help="GGUF of the target model (default: that of the settings, or the bundled one).",
+        help='GGUF of the target model, or "bundled" (default: that of the settings).',
     )(f)
 
 
@@ -142,7 +142,7 @@ def model_settings(model: str | None, draft_model: str | None) -> dict[str, dict
     """
     values: dict[str, Any] = {}
     if model is not None:
-        values["target"] = _in_full(model)
+        values["target"] = "" if model == "bundled" else _in_full(model)
     if draft_model is not None:
         values["draft"] = "" if draft_model == "none" else _in_full(draft_model)
     return {"model": values} if values else {}

@@ -18,7 +18,7 @@ import torch
 from rich.table import Table
 
 from codespec.errors import CodespecError
-from codespec.train import bundle, card, pipeline, sources
+from codespec.train import bundle, card, evaluate, pipeline, sources
 from codespec.train.corpus import Corpus
 from codespec.train.recipe import DRAFT, LARGE_RECIPES, RECIPES, TARGET, further
 from codespec.train.train import Budget
@@ -156,6 +156,7 @@ def everything(
     recipes = LARGE_RECIPES if large else RECIPES
     whole = budget_of(minutes, tokens)
     data = pipeline.build_corpus(named_sources(**which), out)
+    evaluate.held_out_texts(data, 1)  # what the report needs is asked for before hours of training
     pipeline.make_tokenizer(data, out)
     for name, share in ((TARGET.name, 1 - DRAFT_SHARE), (DRAFT.name, DRAFT_SHARE)):
         # Tokens cost the small model less, so a budget of tokens is not divided.

@@ -19,8 +19,9 @@ import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from codespec.errors import InputError
 from codespec.train import tokenizer as vocabulary
-from codespec.train.corpus import Corpus
+from codespec.train.corpus import HELD_OUT, Corpus
 from codespec.train.fim import Fim, line_bounds
 from codespec.train.model import Llama
 
@@ -43,8 +44,17 @@ class LineResult:
 
 
 def held_out_texts(corpus: Corpus, limit: int, seed: int = 0) -> list[str]:
-    """Texts of at most limit held-out Python files, a fixed random choice."""
+    """Texts of at most limit held-out Python files, a fixed random choice.
+
+    Raises: InputError where there are none.
+    """
     documents = [int(d) for d in corpus.documents("heldout") if corpus.language(int(d)) == "python"]
+    if not documents:
+        raise InputError(
+            f"{corpus.folder} has nothing to measure models on: no Python package is held out",
+            "Build it anew with --env of an environment that has one of: "
+            f"{', '.join(sorted(HELD_OUT))}.",
+        )
     random.Random(seed).shuffle(documents)
     return [corpus.text(d) for d in documents[:limit]]
 

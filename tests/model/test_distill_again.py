@@ -126,8 +126,19 @@ def test_one_that_is_starting_is_not_the_one_before(workspace: Path) -> None:
     with pytest.raises(StoppedError):
         job.run(QUICK, stop)
     assert job.status().stage == "stopped"
-    job.begun_by(os.getpid())
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    job.begun_by(other.pid)
     assert job.status().stage == "reading"
+    for refused in (job.check_idle, job.forget):
+        with pytest.raises(InputError, match="being distilled"):
+            refused()
+    assert job.ask_to_stop()
+    other.communicate()
+    # What was asked for meanwhile is heard by the process it was asked of.
+    job.begun_by(os.getpid())
+    assert job.ask_to_stop()
+    with pytest.raises(StoppedError):
+        job.run(QUICK)
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     job.begun_by(ended.pid)

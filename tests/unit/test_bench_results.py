@@ -91,6 +91,23 @@ def test_a_missing_result_is_a_regression() -> None:
     assert missing.now is None
 
 
+def test_what_the_clock_decides_is_no_matter_for_the_gate() -> None:
+    assert not gate.gated([{**RUN, "bench": "replay-model"}, {**RUN, "bench": "peers"}])
+
+
+def test_the_gate_tells_repositories_apart_where_there_are_several() -> None:
+    one, two = ({**RUN, "repository": name, "mat": mat} for name, mat in (("a", 2.0), ("b", 3.0)))
+    assert not gate.regressions(gate.gated([one, two]), [two, one], 0.01)
+    (worse,) = gate.regressions(gate.gated([one, two]), [one, {**two, "mat": 2.0}], 0.01)
+    assert "b" in worse.of.split()
+    assert not gate.regressions(gate.gated([one]), [{**one, "repository": "clone"}], 0.01)
+
+
+def test_a_figure_that_is_no_number_is_named() -> None:
+    with pytest.raises(InputError, match="mat"):
+        gate.gated([{**RUN, "mat": "two"}])
+
+
 def test_the_gate_on_the_command_line(tmp_path: Path) -> None:
     now, baseline = tmp_path / "now", tmp_path / "baseline"
     results.append(now, [RUN])

@@ -109,6 +109,15 @@ def test_an_empty_corpus_is_explained(miniature: Path) -> None:
         run("corpus", "--out", miniature / "run")
 
 
+def test_nothing_to_measure_on_is_told_before_training(miniature: Path) -> None:
+    (miniature / "alone").mkdir()
+    training.install(miniature / "alone", "ours", "MIT", 120, seed=1)
+    out = miniature / "run"
+    with pytest.raises(InputError, match="nothing to measure models on"):
+        run("all", "--out", out, "--env", miniature / "alone", "--tokens", 128, *QUICK)
+    assert not (out / "codespec-base").exists()
+
+
 @pytest.mark.parametrize(
     "options", [(), ("--minutes", 1, "--tokens", 1), ("--tokens", 1, "--extra", "nowhere=MIT")]
 )

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from codespec.cli import FiniteRange, model_options, print_json
 from codespec.cli.bench.results import INTERRUPTED, can_be_written
+from codespec.config import load_settings
 
 
 @click.command()
@@ -48,7 +49,9 @@ def command(
     from codespec_bench.history import History  # pyright: ignore[reportMissingImports]
 
     History(repo, paths)
-    given = {"--model": model, "--draft-model": draft_model}
+    # In words: some steps measure a model only where one is named.
+    target = model or load_settings().model.target or "bundled"
+    given = {"--model": target, "--draft-model": draft_model}
     chosen = [part for flag, value in given.items() if value is not None for part in (flag, value)]
     wanted = everything.steps(repo.resolve(), chosen, paths)
     with tempfile.TemporaryDirectory(prefix="codespec-bench-") as folder:

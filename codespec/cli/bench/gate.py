@@ -35,8 +35,8 @@ def command(results: Path, baseline: Path, update: bool, tolerance: float, as_js
     """Fail when a result is worse than its baseline, in the figures that no machine changes.
 
     RESULTS is a file that benchmarks wrote with --output. Looked at are tokens a pass, accepted
-    tokens, drafted ones that brought no more of them, passes, bytes a token; times are not. Ends
-    with 1 where one has become worse.
+    tokens, drafted ones that brought no more of them, bytes a token, of bench replay without a
+    model and of bench index; times are not. Ends with 1 where one has become worse.
     """
     from codespec_bench import gate  # pyright: ignore[reportMissingImports]
     from codespec_bench import results as files  # pyright: ignore[reportMissingImports]

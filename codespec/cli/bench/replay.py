@@ -56,13 +56,13 @@ def command(
     replaced, and what was written earlier in the same commit. It also says how right codespec's
     probabilities were.
 
-    With --model FILE (or "bundled") that model completes each edit itself, with and without
+    With --model FILE that model completes each edit itself, with and without
     drafting, on the wall clock; --curve and --width do not count then.
     """
     from codespec_bench import replay_report  # pyright: ignore[reportMissingImports]
 
     if model is not None:
-        settings = load_settings(model_settings(None if model == "bundled" else model, draft_model))
+        settings = load_settings(model_settings(model, draft_model))
         rows = replay_report.run_model(repo, settings, commits, paths, until)
         deliver("replay-model", rows, as_json, output, replay_report.print_model_rows, [repo])
         return

@@ -58,12 +58,10 @@ class Job:
 
     def status(self) -> Report | None:
         """None where nothing was ever begun. A job whose process died is stopped."""
-        try:
-            report = msgspec.json.decode((self.work / "progress.json").read_bytes(), type=Report)
-        except (OSError, msgspec.DecodeError):
+        report = self._last_report()
+        if report is None:
             return Report(stage="done", share=1.0) if drafts.read(self.folder) else None
-        is_over = report.stage in ("done", "failed") or self._is_starting(report)
-        if not is_over and not self._is_running():
+        if report.stage not in ("done", "failed") and not self._is_running():
             return msgspec.structs.replace(report, stage="stopped", pid=0)
         return report
 
@@ -81,6 +79,7 @@ class Job:
 
     def begun_by(self, pid: int) -> None:
         """A process was started to work at it: whoever asks now is not told of what was before."""
+        (self.work / "stop").unlink(missing_ok=True)
         write_json(self.work / "progress.json", self._report("reading", pid=pid))
 
     def forget(self) -> bool:
@@ -97,7 +96,16 @@ class Job:
             shutil.rmtree(self.folder)
         return is_there
 
+    def _last_report(self) -> Report | None:
+        try:
+            return msgspec.json.decode((self.work / "progress.json").read_bytes(), type=Report)
+        except (OSError, msgspec.DecodeError):
+            return None
+
     def _is_running(self) -> bool:
+        return self._is_starting() or self._is_locked()
+
+    def _is_locked(self) -> bool:
         if not self.work.is_dir():
             return False
         lock = self._lock()
@@ -108,9 +116,10 @@ class Job:
         lock.release()
         return False
 
-    def _is_starting(self, report: Report) -> bool:
+    def _is_starting(self) -> bool:
         """Whether its process has yet to come to the point where it takes the lock."""
-        if report.stage != "reading" or not psutil.pid_exists(report.pid):
+        report = self._last_report()
+        if report is None or report.stage != "reading" or not psutil.pid_exists(report.pid):
             return False
         return time.time() - (self.work / "progress.json").stat().st_mtime < STARTING_S
 
@@ -149,7 +158,9 @@ class Job:
         try:
             # Whoever asks how far it is holds the lock for a moment.
             with self._lock().acquire(timeout=1.0):
-                (self.work / "stop").unlink(missing_ok=True)
+                begun = self._last_report()
+                if begun is None or begun.pid != os.getpid():  # else it may have been asked since
+                    (self.work / "stop").unlink(missing_ok=True)
                 report = self._reporter(on_report)
                 stages = Distillation(
                     self._settings,
