@@ -268,7 +268,7 @@ def _unknown(origin: str, key: str, known: list[str], where: str = "") -> Config
 
 def _read_toml(path: Path, env: Mapping[str, str]) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_text("utf-8-sig"))
     except FileNotFoundError:
         if env.get("CODESPEC_CONFIG"):
             raise ConfigError(
@@ -307,28 +307,24 @@ def cache_dir() -> Path:
 
     Raises: ConfigError when it can be neither found nor created.
     """
-    override = os.environ.get("CODESPEC_CACHE_DIR")
-    path = Path(override) if override else platformdirs.user_cache_path("codespec")
+    path = _override("CODESPEC_CACHE_DIR") or platformdirs.user_cache_path("codespec")
     return _writable(path, "CODESPEC_CACHE_DIR")
 
 
 def runtime_dir() -> Path:
-    """Folder of sockets and locks, private to the user.
+    """Folder of sockets and locks, private to the user if it is made here.
 
     Raises: ConfigError as `cache_dir`.
     """
-    override = os.environ.get("CODESPEC_RUNTIME_DIR")
-    if override:
-        path = Path(override)
+    path = _override("CODESPEC_RUNTIME_DIR")
+    if path is not None:
+        pass
     elif sys.platform == "linux" and not os.environ.get("XDG_RUNTIME_DIR"):
         # No login session made one; the usual substitute, below /tmp, is anybody's to squat.
         path = cache_dir() / "run"
     else:
         path = platformdirs.user_runtime_path("codespec")
-    path = _writable(path, "CODESPEC_RUNTIME_DIR")
-    if os.name == "posix":
-        path.chmod(0o700)
-    return path
+    return _writable(path, "CODESPEC_RUNTIME_DIR", 0o700)
 
 
 def data_dir() -> Path:
@@ -344,9 +340,29 @@ def log_dir() -> Path:
     return _writable(platformdirs.user_log_path("codespec"), "XDG_STATE_HOME")
 
 
-def _writable(path: Path, variable: str) -> Path:
+def _override(variable: str) -> Path | None:
+    """A folder that the user names. Raises: ConfigError."""
+    value = os.environ.get(variable)
+    if not value:
+        return None
+    path = expanded(value)
+    if not path.is_absolute():
+        why = "processes that codespec starts run in other folders"
+        raise ConfigError(f"{variable} = {value!r}: {why}", "Give the whole path.")
+    return path
+
+
+def expanded(path: str) -> Path:
+    """With the home folder for ~. Raises: ConfigError for that of a user who is not there."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise ConfigError(f"{path}: there is no such user", "Give the whole path.") from None
+
+
+def _writable(path: Path, variable: str, mode: int = 0o777) -> Path:
+    try:
+        path.mkdir(mode, parents=True, exist_ok=True)
     except OSError as e:
         raise ConfigError(
             f"cannot create the folder {path}: {e.strerror}",

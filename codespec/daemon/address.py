@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from codespec import __version__
-from codespec.config import Settings, log_dir, runtime_dir
+from codespec.config import Settings, expanded, log_dir, runtime_dir
 from codespec.errors import ConfigError, DaemonError
 
 Transport: TypeAlias = Literal["unix", "tcp"]
@@ -60,11 +60,11 @@ def default_transport() -> Transport:
 def resolved(settings: Settings) -> Settings:
     """The same settings for a process in another folder: model files made absolute.
 
-    Raises: ConfigError for names that are not UTF-8, in which settings travel.
+    Raises: ConfigError as `expanded`, and for names that are not UTF-8, in which settings travel.
     """
 
     def absolute(path: str) -> str:
-        return path if path in ("", "auto") else str(Path(path).expanduser().absolute())
+        return path if path in ("", "auto") else str(expanded(path).absolute())
 
     model = msgspec.structs.replace(
         settings.model, target=absolute(settings.model.target), draft=absolute(settings.model.draft)
@@ -99,13 +99,7 @@ def known_addresses(transport: Transport | None = None) -> list[Address]:
 
 
 def _folder() -> Path:
-    try:
-        folder = runtime_dir()
-    except OSError as e:
-        raise DaemonError(
-            f"cannot make the runtime folder private: {e}",
-            "Set CODESPEC_RUNTIME_DIR to a folder of your own.",
-        ) from None
+    folder = runtime_dir()
     check_private(folder)
     return folder
 

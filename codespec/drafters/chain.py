@@ -190,7 +190,7 @@ class DraftChain:
         n_passes = len(stretch.pass_ms)
         if self._worth is not None and self._worth.n_rest:
             self._worth.rested(n_passes)
-        elif self._worth is not None and self._active:
+        elif self._worth is not None and self._alone is not None:
             asked = zip(stretch.draft_ms, stretch.n_drafted, stretch.n_accepted, strict=True)
             for took_ms, n_drafted, n_accepted in asked:
                 self._worth.learn(self._begin_ms + took_ms, n_drafted, n_accepted)

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.drafters.calibrate import n_followed
+from codespec.drafters.chain import MOST_PASSES
 from codespec.drafters.cost import FLAT, CostCurve, best_width
 from codespec.drafters.judge import Confidence, Pool, worth_of_asking
 from codespec.errors import ModelError
@@ -97,6 +98,7 @@ class ModelDrafter:
         self._n_idle = 0
         self._n_rest, self._next_rest = 0, _REST
         self._context: Context | None = None
+        self._fits = True  # whether its context, which may be shorter than the target's, has room
         self._sampler: Sampler | None = None
         self._drafted: list[float] = []  # own probabilities of the last greedy draft
         self._pool = Pool()
@@ -112,6 +114,7 @@ class ModelDrafter:
     def begin(self, context: Context) -> None:
         self._context = context
         self._n_known = common_prefix(self._read, context.prompt)
+        self._fits = self._has_room_for(len(context.prompt))
         # Samples are accepted more often, with min(p, q) of each token in place of p of one, but
         # the text depends on them.
         sampling = context.sampling
@@ -123,7 +126,7 @@ class ModelDrafter:
     def is_due(self) -> bool:
         """Asked once before each pass. What is known of costs and hits changes slowly: where
         nothing was worth drafting, nothing will be before the next passes."""
-        if self._n_rest:
+        if self.n_rest:
             self.rested(1)
             return False
         return True
@@ -131,7 +134,7 @@ class ModelDrafter:
     @property
     def n_rest(self) -> int:
         """Passes to come before which it is not due."""
-        return self._n_rest
+        return self._n_rest if self._fits else MOST_PASSES
 
     def rested(self, n_passes: int) -> None:
         """So many of them have passed."""
@@ -148,6 +151,7 @@ class ModelDrafter:
         width = max(width, 1)
         tokens = np.concatenate([self._context.prompt, emitted])
         if len(tokens) + n_max >= self._model.info.n_ctx:
+            self._fits = False
             return NO_DRAFT
         tail = self._catch_up(tokens)
         start = self._clock()
@@ -176,6 +180,7 @@ class ModelDrafter:
         expected = seen.probs.tolist()[: _n_likely(seen)]
         tokens = np.concatenate([context.prompt, emitted])
         if len(tokens) + n_max >= self._model.info.n_ctx:
+            self._fits = False
             return None
         n_unread = len(tokens) - max(self._n_known, len(context.prompt))
         cost_ms = self._judging_ms(1 + max(0, n_unread) + len(expected))
@@ -207,10 +212,14 @@ class ModelDrafter:
         pass_ms = self._own_curve.pass_ms(n_tokens) + self._more_ms
         return pass_ms + self._reading_ms() / _REPAID_IN
 
-    @property
-    def is_of_use(self) -> bool:
+    def is_of_use(self, prompt: Tokens) -> bool:
         """Whether it would be asked for anything, had it read the prompt."""
+        if not self._has_room_for(len(prompt)):
+            return False
         return self.is_cheap or self._plan(_MOST_JUDGED, self._rate, self._token_ms())[0] > 0
+
+    def _has_room_for(self, n_tokens: int) -> bool:
+        return n_tokens + _MOST_JUDGED < self._model.info.n_ctx
 
     @property
     def n_cached(self) -> int:

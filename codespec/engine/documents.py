@@ -102,7 +102,9 @@ class OpenDocuments:
         known.file = _file_state(path)
         shelf[name] = known
         if len(shelf) > n_most:
-            shelf.popitem(last=False)
+            _, gone = shelf.popitem(last=False)
+            if lends and gone.workspace in self._edits:
+                self._edits[gone.workspace].close(gone.path)
         known.document.update(request.prefix, request.suffix)
         return known.document
 
@@ -111,7 +113,10 @@ class OpenDocuments:
         nothing is kept, the lines that it lost included. Returns: whether there was any."""
         known = self._open.pop(path, None)
         if known is None:
-            return False
+            # It had to make room for others, and whether its text was saved is not known any more.
+            for edits in self._edits.values():
+                edits.forget(path)
+            return True
         # A file that changed since was saved, most likely by this editor.
         saved = known.file != _file_state(path) or _holds(path, known.document.text)
         keeps = saved and not known.document.is_secret

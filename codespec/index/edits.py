@@ -63,6 +63,8 @@ class RecentEdits:
 
     def forget(self, path: str) -> None:
         """Nothing of this file may be used any more."""
+        if path not in self.paths:
+            return
         self._open.pop(path, None)
         self._lost = deque((p, t) for p, t in self._lost if p != path)
         self._rebuild()

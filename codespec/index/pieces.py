@@ -15,6 +15,8 @@ import numpy as np
 from codespec.types import Tokenizer, Tokens
 
 MAX_PIECES = 50_000
+MAX_CHARS = 1 << 23
+"""Of all pieces: with each key, a long line is a new one."""
 _MAX_TOGETHER = 1 << 16  # characters
 
 
@@ -25,6 +27,7 @@ class PieceCache:
         self._tokenizer = tokenizer
         self._cuts = cuts
         self._known: dict[str, Tokens] = {}
+        self._n_chars = 0
         self._n_bytes: dict[int, int] = {}
 
     def encode(self, pieces: Sequence[str]) -> list[Tokens]:
@@ -35,8 +38,10 @@ class PieceCache:
             fresh.update(zip(group, self._encode_together(group), strict=True))
         known = self._known
         result = [known[p] if p in known else fresh[p] for p in pieces]
-        if len(known) + len(fresh) > MAX_PIECES:
+        self._n_chars += sum(map(len, fresh))
+        if len(known) + len(fresh) > MAX_PIECES or self._n_chars > MAX_CHARS:
             known.clear()
+            self._n_chars = sum(map(len, fresh))
         known.update(fresh)
         return result
 
@@ -63,8 +68,10 @@ class PieceCache:
             ends = np.cumsum([self._length(t) for t in tokens.tolist()], dtype=np.int64)
             wanted = np.cumsum([len(p.encode()) for p in group])
             at = np.searchsorted(ends, wanted) + 1
-            # A tokenizer that changes the text has no such places; then each piece by itself.
-            if len(tokens) and at[-1] <= len(tokens) and (ends[at - 1] == wanted).all():
+            # A tokenizer that changes the text has no such places, or has them by chance, but not
+            # as many bytes; then each piece by itself.
+            is_whole = len(tokens) and ends[-1] == wanted[-1]
+            if is_whole and at[-1] <= len(tokens) and (ends[at - 1] == wanted).all():
                 return np.split(tokens, at[:-1])
         return [self._tokenizer.encode(p) for p in group]
 

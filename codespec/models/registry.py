@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from codespec.config import ModelSettings
+from codespec.config import ModelSettings, expanded
 from codespec.errors import ModelError
 
 BUNDLED_TARGET = "codespec-base.gguf"
@@ -24,12 +24,15 @@ def bundled(name: str) -> Path:
 
 
 def target_path(settings: ModelSettings) -> Path:
-    """The target model's file; existence is checked when it is loaded."""
-    return Path(settings.target).expanduser() if settings.target else bundled(BUNDLED_TARGET)
+    """The target model's file; existence is checked when it is loaded. Raises: ConfigError."""
+    return expanded(settings.target) if settings.target else bundled(BUNDLED_TARGET)
 
 
 def draft_path(settings: ModelSettings) -> Path | None:
-    """The draft model's file, or None. "auto" pairs the bundled target with the bundled draft."""
+    """The draft model's file, or None. "auto" pairs the bundled target with the bundled draft.
+
+    Raises: ConfigError.
+    """
     if settings.draft == "auto":
         return None if settings.target else bundled(BUNDLED_DRAFT)
-    return Path(settings.draft).expanduser() if settings.draft else None
+    return expanded(settings.draft) if settings.draft else None

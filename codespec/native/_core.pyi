@@ -550,10 +550,6 @@ class Planner:
         range.
         """
 
-    @property
-    def n_weighed(self) -> int:
-        """Tokens in the tree of all proposals of the last `plan`."""
-
     def learn(self, known: Sequence[int], n_emitted: int) -> None:
         """What follows where the last `plan` began. The first `n_emitted` tokens are part of the
         text from now on; more are known only when a text that exists is replayed."""

@@ -80,7 +80,6 @@ void bind_planner(nb::module_& m) {
           "before"_a.noconvert(), "after"_a.noconvert())
       .def("plan", &plan, "sources"_a, "n_max"_a, "max_leaves"_a, "costs"_a.noconvert(),
            "given"_a.noconvert(), "probs"_a.noconvert(), "source"_a)
-      .def_prop_ro("n_weighed", &Planner::n_weighed)
       .def(
           "learn",
           [](Planner& self, const std::vector<Token>& known, std::int64_t n_emitted) {

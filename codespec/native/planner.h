@@ -68,7 +68,6 @@ class Planner {
 
   // Of the tokens whose place the last `learn` reached.
   const std::vector<Outcome>& outcomes() const { return outcomes_; }
-  std::size_t n_weighed() const { return nodes_.size(); }
 
   AcceptanceModel model;
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 
 import pytest
@@ -157,3 +158,25 @@ def test_every_setting_has_an_environment_variable(tmp_path):
             assert changed == msgspec.convert(
                 ("lookup",) if is_list else value, f.type, strict=False
             )
+
+
+def test_folders_that_others_could_not_find_are_refused(monkeypatch):
+    for variable, folder in (("CACHE", config.cache_dir), ("RUNTIME", config.runtime_dir)):
+        for value in ("here", "./here", "~no-such-user/here"):
+            monkeypatch.setenv(f"CODESPEC_{variable}_DIR", value)
+            with pytest.raises(ConfigError, match="here"):
+                folder()
+
+
+def test_a_folder_that_was_there_keeps_its_permissions(tmp_path, monkeypatch):
+    for name, mode in (("there", 0o755), ("new", 0o700)):
+        monkeypatch.setenv("CODESPEC_RUNTIME_DIR", str(tmp_path / name))
+        if name == "there":
+            (tmp_path / name).mkdir(mode=mode)
+        assert stat.S_IMODE(config.runtime_dir().stat().st_mode) == mode
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text("[completion]\nmax_tokens = 5\n", "utf-8-sig")
+    assert load_settings(env={}, config_file=file).completion.max_tokens == 5

@@ -55,3 +55,15 @@ def test_a_member_that_only_says_it_was_cancelled_is_left_out_like_any_that_fail
         Context(np.array([1], np.int32)), Sampler(SamplingParams()), Limits(8)
     )
     assert len(tokens) == 8
+
+
+def test_a_draft_model_of_a_shorter_context_is_left_alone_where_it_has_no_room():
+    prompt = np.arange(500, dtype=np.int32) % 20
+    small = FakeTarget(hashed_logits(20), 20, eog=frozenset(), n_ctx=400)
+    drafter = ModelDrafter(small, CHEAP)
+    assert drafter.is_of_use(prompt[:300])
+    assert not drafter.is_of_use(prompt)
+    for n, is_due in ((500, False), (300, True)):
+        drafter.begin(Context(prompt[:n]))
+        assert drafter.is_due() == is_due
+        assert (drafter.n_rest == 0) == is_due

@@ -12,6 +12,7 @@ import pytest
 from codespec.backends.fake import ByteTokenizer
 from codespec.engine.documents import MAX_DOCUMENTS, MAX_PRIVATE, OpenDocuments
 from codespec.index import openfiles
+from codespec.index.edits import MAX_TOKENS
 from codespec.index.live import LiveDocument
 from codespec.index.openfiles import OpenFileRules
 from codespec.index.text import safe_cuts
@@ -264,6 +265,28 @@ def test_only_so_many_documents_are_kept(home: Path) -> None:
         engine.see(f"{i}.py", f"buffer_{i} = unsaved_{i}(value)\n")
     assert engine.drafts("b.py", "buffer_0 = unsaved_0") == {}
     assert Source.BUFFERS in engine.drafts("b.py", "buffer_1 = unsaved_1")
+
+
+def test_what_made_room_for_others_is_forgotten_when_it_is_closed(home: Path) -> None:
+    """Whether it was saved is not known any more."""
+    engine = Engine(home)
+    engine.see("a.py", BODY)
+    engine.see("a.py", BODY.replace("old_name", "new_name"))
+    for n in range(MAX_DOCUMENTS):
+        engine.see(f"other{n}.py", f"x = {n}\n")
+    assert engine.drafts("other0.py", "return old")
+    assert engine.documents.close(str(home / "a.py"))
+    assert Source.EDITS not in engine.drafts("other0.py", "return old")
+
+
+def test_edits_of_documents_that_made_room_are_bounded(home: Path) -> None:
+    engine = Engine(home)
+    for n in range(60):
+        text = f"name_{n} = '{'x' * 200}'\n"
+        engine.see(f"{n}.py", text)
+        engine.see(f"{n}.py", "y = 1\n")
+    lost = engine.documents.lost(str(home))
+    assert sum(len(tokens) for _, tokens in lost) < MAX_TOKENS + MAX_DOCUMENTS * 250
 
 
 def test_rules_for_open_files(home: Path) -> None:

@@ -230,6 +230,7 @@ class LlamaTarget:
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         state = checkpoint.state
+        self._is_held = False
         self._cut(0)
         pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
         done = lib.llama_state_seq_set_data(self._ctx, pointer, len(state), MAIN)
