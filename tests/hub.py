@@ -17,7 +17,8 @@ class Hub(ThreadingHTTPServer):
     """Serves one file as a hub does: /resolve/ redirects to /data/ and states the SHA-256.
 
     cut: bytes after which a transfer breaks off. ranges: what was asked for, in order. starts_at:
-    where a part begins, whatever was asked for. length: what it says of it, if not the truth.
+    where a part begins, whatever was asked for. length, extent: what it says of it, if not the
+    truth. sends_parts: answers as with a part, whatever was asked for.
     """
 
     daemon_threads = True
@@ -31,6 +32,8 @@ class Hub(ThreadingHTTPServer):
         self.resumes = True
         self.starts_at: int | None = None
         self.length: str | None = None
+        self.extent: str | None = None
+        self.sends_parts = False
         self.has_head = True
         self.ranges: list[str | None] = []
         self.methods: list[str] = []
@@ -84,8 +87,11 @@ class _Handler(BaseHTTPRequestHandler):
             body, status = body[start:], 206 if start < len(body) else 416
             span = f"{start}-{len(hub.content) - 1}" if body else "*"
             extent = f"bytes {span}/{len(hub.content)}"
+        elif hub.sends_parts:
+            status = 206
+        extent = extent if hub.extent is None else hub.extent
         self.send_response(status)
-        if status != 200:
+        if status != 200 and extent:
             self.send_header("Content-Range", extent)
         self.send_header("Content-Length", hub.length or str(len(body)))
         if hub.etag:

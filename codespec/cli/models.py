@@ -25,6 +25,10 @@ from codespec.errors import InputError
 from codespec.models import catalogue, download, drafts, hardware, library
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled, draft_path, target_path
 
+_GO_BACK = {
+    "target": "it is the one to complete with; go back: codespec models default bundled",
+    "draft": "it is the draft model in use; go back: codespec models default --draft auto",
+}
 _json_option = click.option("--json", "as_json", is_flag=True, help="JSON.")
 
 
@@ -39,26 +43,9 @@ def command() -> None:
 @command.command("list")
 @_json_option
 def list_models(as_json: bool) -> None:
-    """The bundled pair, models added, drafts distilled."""
-    settings = load_settings().model
-    target, draft = target_path(settings), draft_path(settings)
-    rows: list[dict[str, Any]] = []
-    files = [(Path(n).stem, bundled(n), "bundled") for n in (BUNDLED_TARGET, BUNDLED_DRAFT)]
-    files += [
-        (name, Path(a.path), a.url or "local file") for name, a in sorted(library.added().items())
-    ]
-    for name, path, origin in files:
-        exists = path.is_file()
-        rows.append(
-            {
-                "name": name,
-                "path": str(path),
-                "origin": origin,
-                "bytes": path.stat().st_size if exists else 0,
-                "exists": exists,
-                "default": "target" if path == target else "draft" if path == draft else "",
-            }
-        )
+    """The bundled pair, models added, files in use beside these, drafts distilled."""
+    in_use = _in_use()
+    rows = [_row(*known, in_use) for known in _known(in_use)]
     distilled = [
         {
             "target": r.target,
@@ -72,7 +59,7 @@ def list_models(as_json: bool) -> None:
     if as_json:
         print_json({"models": rows, "distilled": distilled})
         return
-    table = Table("name", "size", "default", "from", box=None)
+    table = Table(Column("name", overflow="fold"), "size", "default", "from", box=None)
     for row in rows:
         size = f"{row['bytes'] / 1e6:,.1f} MB" if row["exists"] else "missing"
         table.add_row(escape(row["name"]), size, row["default"], escape(row["origin"]))
@@ -83,6 +70,42 @@ def list_models(as_json: bool) -> None:
             f"distilled from {row['target']} for {row['workspace']}: "
             f"{row['acceptance']:.0%} accepted{use}"
         )
+
+
+def _in_use() -> dict[str, Path]:
+    """The target and the draft model of the settings."""
+    settings = load_settings().model
+    files = {"target": target_path(settings), "draft": draft_path(settings)}
+    return {role: path.absolute() for role, path in files.items() if path is not None}
+
+
+def _roles(path: Path, in_use: dict[str, Path]) -> list[str]:
+    return [role for role, used in in_use.items() if used.resolve() == path.resolve()]
+
+
+def _known(in_use: dict[str, Path]) -> list[tuple[str, Path, str]]:
+    """(name, file, origin). A file that is on no list goes by its path, which can be given for a
+    name everywhere.
+    """
+    found = [(Path(n).stem, bundled(n), "bundled") for n in (BUNDLED_TARGET, BUNDLED_DRAFT)]
+    found += [
+        (name, Path(a.path), a.url or "local file") for name, a in sorted(library.added().items())
+    ]
+    listed = {path.resolve() for _, path, _ in found}
+    others = dict.fromkeys(path for path in in_use.values() if path.resolve() not in listed)
+    return [*found, *((str(path), path, "local file") for path in others)]
+
+
+def _row(name: str, path: Path, origin: str, in_use: dict[str, Path]) -> dict[str, Any]:
+    exists = path.is_file()
+    return {
+        "name": name,
+        "path": str(path),
+        "origin": origin,
+        "bytes": path.stat().st_size if exists else 0,
+        "exists": exists,
+        "default": next(iter(_roles(path, in_use)), ""),
+    }
 
 
 @command.command()
@@ -175,8 +198,9 @@ def _fetch(url: str, sha256: str | None, check: download.Check) -> download.Fetc
 @click.option("--keep-file", is_flag=True, help="Only forget it.")
 def remove(name: str, keep_file: bool) -> None:
     """Forget a model. A file that was downloaded is deleted, one of your own never."""
-    if library.find_listed(name) == target_path(load_settings().model):
-        click.echo("it is the one to complete with; go back: codespec models default bundled")
+    listed = library.find_listed(name)
+    for role in _roles(listed, _in_use()) if listed else ():
+        click.echo(_GO_BACK[role])
     path = library.remove(name)
     if path is not None and not keep_file:
         path.unlink(missing_ok=True)
@@ -189,7 +213,10 @@ def remove(name: str, keep_file: bool) -> None:
 @_json_option
 def recommend(as_json: bool) -> None:
     """Open code models, what they need, and which one suits this machine."""
-    here = catalogue.tier_of(hardware.found())
+    from codespec.backends.llama.loader import gpu_backend
+
+    machine = hardware.found(uses_gpu=gpu_backend() != "cpu")
+    here = catalogue.tier_of(machine)
     choice = catalogue.recommended(here)
     tiers = {tier.name: catalogue.recommended(tier) for tier in catalogue.TIERS}
     if as_json:
@@ -225,6 +252,8 @@ def recommend(as_json: bool) -> None:
     Console().print(table)
     click.echo(f"this machine: {here.name}, {here.memory_bytes / 1e9:.1f} GB for a model")
     click.echo(f"  ({here.why})")
+    if machine.has_idle_gpu:
+        click.echo("  its GPU is left out, as llama.cpp cannot use it here; why: codespec doctor")
     if choice is None:
         click.echo("the bundled model is what fits")
     else:

@@ -11,6 +11,9 @@ from codespec.backends.llama import LlamaTarget, load_model
 from codespec.config import Settings
 from codespec.drafters.measure import measure as measure_curve
 
+_BYTES_OF_32 = {"f16": 64, "q8_0": 34}
+"""Numbers; so many share a scale in q8_0."""
+
 
 def describe(path: Path, settings: Settings, *, measure: bool) -> dict[str, Any]:
     """Facts by name; None where the file does not say. memory_bytes: weights, KV cache at the
@@ -20,7 +23,7 @@ def describe(path: Path, settings: Settings, *, measure: bool) -> dict[str, Any]
     """
     with closing(load_model(path, n_gpu_layers=settings.model.n_gpu_layers)) as model:
         info = model.info
-        n_ctx = settings.model.window(info.n_ctx)
+        n_ctx, kv_type = settings.model.window(info.n_ctx), settings.model.kv_type
         fim, texts = info.fim, model.token_texts()
         facts: dict[str, Any] = {
             "name": info.name,
@@ -35,7 +38,7 @@ def describe(path: Path, settings: Settings, *, measure: bool) -> dict[str, Any]
             "tokenizer": model.metadata("tokenizer.ggml.pre") or None,
             "fim_order": fim.order if fim else None,
             "fim_tokens": [texts[t] for t in (fim.prefix, fim.suffix, fim.middle)] if fim else None,
-            "memory_bytes": info.file_bytes + n_ctx * _kv_bytes_a_token(model.metadata),
+            "memory_bytes": info.file_bytes + n_ctx * _kv_bytes_a_token(model.metadata, kv_type),
             "tok_per_s": None,
         }
         if measure:
@@ -60,8 +63,8 @@ def in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield name.get(key, key.replace("_", " ")), text
 
 
-def _kv_bytes_a_token(metadata: Any) -> int:
-    """Keys and values of all layers in f16; 0 for a file that does not state its shape."""
+def _kv_bytes_a_token(metadata: Any, kv_type: str) -> int:
+    """Keys and values of all layers; 0 for a file that does not state its shape."""
     kind = metadata("general.architecture")
 
     def number(key: str) -> int:
@@ -72,4 +75,4 @@ def _kv_bytes_a_token(metadata: Any) -> int:
     n_kv_heads = number("attention.head_count_kv") or n_heads
     width = number("embedding_length") // max(n_heads, 1)
     key, value = (number(f"attention.{k}_length") or width for k in ("key", "value"))
-    return 2 * number("block_count") * n_kv_heads * (key + value)
+    return number("block_count") * n_kv_heads * (key + value) * _BYTES_OF_32[kv_type] // 32

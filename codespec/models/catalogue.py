@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from codespec.models.hardware import Hardware
 
 GB = 1_000_000_000
+GIB = 1 << 30
+"""Files are told in the one, memory is sold in the other."""
 # Beside the weights: KV cache of the default window, compute buffers, the process.
 _OVERHEAD_BYTES = 600_000_000
 
@@ -110,31 +112,31 @@ class Tier:
     why: str
 
 
+def _gpu(n_bytes: int) -> Tier:
+    return Tier(f"GPU {n_bytes / GIB:.0f} GiB", n_bytes * 9 // 10, "nine tenths of its memory")
+
+
+def _apple(n_bytes: int) -> Tier:
+    name = f"Apple silicon {n_bytes / GIB:.0f} GiB"
+    return Tier(name, n_bytes * 2 // 3, "two thirds of memory, which it shares")
+
+
+_CPU = Tier("CPU", int(2.6 * GB), "a pass reads the whole file, so size is time")
 # Sizes of machines for the table: memory that a model may use there.
-TIERS = (
-    Tier("CPU", int(2.6 * GB), "a pass reads the whole file, so size is time"),
-    Tier("GPU 8 GB", int(7.2 * GB), "nine tenths of its memory"),
-    Tier("GPU 16 GB", int(14.4 * GB), "nine tenths of its memory"),
-    Tier("GPU 24 GB", int(21.6 * GB), "nine tenths of its memory"),
-    Tier("Apple silicon 16 GB", int(10.6 * GB), "two thirds of memory, which it shares"),
-    Tier("Apple silicon 32 GB", int(21.2 * GB), "two thirds of memory, which it shares"),
-)
+TIERS = (_CPU, *(_gpu(n * GIB) for n in (8, 16, 24)), *(_apple(n * GIB) for n in (16, 32)))
 
 
 def tier_of(hardware: Hardware) -> Tier:
     """The machine found as a tier of its own."""
-    total = hardware.memory_bytes
-    if hardware.gpu_bytes:
-        name = f"GPU {hardware.gpu_bytes / GB:.0f} GB"
-        return Tier(name, int(hardware.gpu_bytes * 0.9), "nine tenths of its memory")
-    if hardware.is_apple_silicon:
-        name = f"Apple silicon {total / GB:.0f} GB"
-        return Tier(name, int(total * 2 / 3), "two thirds of memory, which it shares")
-    budget = min(TIERS[0].memory_bytes, total // 2)
+    if hardware.uses_gpu and hardware.gpu_bytes:
+        return _gpu(hardware.gpu_bytes)
+    if hardware.uses_gpu and hardware.is_apple_silicon:
+        return _apple(hardware.memory_bytes)
+    budget = min(_CPU.memory_bytes, hardware.memory_bytes // 2)
     if hardware.n_cores < 4:
         # Half a second for a line is the most that anybody waits for.
         budget = min(budget, int(1.4 * GB))
-    return Tier(f"CPU, {hardware.n_cores} cores", budget, TIERS[0].why)
+    return Tier(f"CPU, {hardware.n_cores} cores", budget, _CPU.why)
 
 
 def recommended(tier: Tier) -> Entry | None:

@@ -139,7 +139,9 @@ def _fetch(
     with part.open("rb") as f:
         is_gguf = f.read(4) == b"GGUF"
     problem = ""
-    if expected and digest != expected:
+    if total and n_bytes != total:
+        problem = f"it has {n_bytes:,} bytes, not {total:,}"
+    elif expected and digest != expected:
         problem = f"its SHA-256 is {digest}, not {expected}"
     elif not is_gguf:
         problem = "it is no GGUF file"
@@ -205,9 +207,10 @@ def _stream(url: str, part: Path, about: Path, on_progress: OnProgress) -> int:
             # part goes first: the new tag must never stand for its bytes.
             have = 0
             part.unlink(missing_ok=True)
-        elif start not in (None, have):  # other bytes than those that are missing
+        elif start != have:  # other bytes than those that are missing, or nobody says which
             if not have:
-                raise HTTPException(f"it begins at byte {start}")
+                where = "without saying of what" if start is None else f"from byte {start} on"
+                raise HTTPException(f"the server sends a part {where}")
             part.unlink()
             return _stream(url, part, about, on_progress)
         n_more = _number(response.headers.get("Content-Length"))

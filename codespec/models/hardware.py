@@ -15,21 +15,29 @@ _TIMEOUT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """memory_bytes: of the machine; gpu_bytes: of its largest NVIDIA GPU, 0 for none."""
+    """memory_bytes: of the machine; gpu_bytes: of its largest NVIDIA GPU, 0 for none; uses_gpu:
+    whether models here can run on a GPU at all.
+    """
 
     n_cores: int
     memory_bytes: int
     gpu_bytes: int
     is_apple_silicon: bool
+    uses_gpu: bool
+
+    @property
+    def has_idle_gpu(self) -> bool:
+        return not self.uses_gpu and (self.gpu_bytes > 0 or self.is_apple_silicon)
 
 
-def found() -> Hardware:
-    """Cost: a process where NVIDIA's tool is installed."""
+def found(*, uses_gpu: bool) -> Hardware:
+    """uses_gpu: what llama.cpp says of itself. Cost: a process where NVIDIA's tool is installed."""
     return Hardware(
         n_cores=os.cpu_count() or 1,
         memory_bytes=psutil.virtual_memory().total,
         gpu_bytes=_nvidia_bytes(),
         is_apple_silicon=platform.system() == "Darwin" and platform.machine() == "arm64",
+        uses_gpu=uses_gpu,
     )
 
 

@@ -11,6 +11,7 @@ import tomlkit.exceptions
 
 from codespec.config import config_path, data_dir
 from codespec.errors import ConfigError, InputError
+from codespec.models import catalogue
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 
 
@@ -76,9 +77,9 @@ def remove(name: str) -> Path | None:
     models = added()
     if name in (Path(BUNDLED_TARGET).stem, Path(BUNDLED_DRAFT).stem):
         raise InputError(f"{name} belongs to codespec", "Only models that were added are removed.")
-    if name not in models:
+    gone = models.pop(_listed_as(name, models), None)
+    if gone is None:
         raise InputError(f"{name}: no model of that name was added", "See: codespec models list")
-    gone = models.pop(name)
     _save(models)
     path = Path(gone.path)
     return path if gone.url and path.is_relative_to(folder()) else None
@@ -86,12 +87,13 @@ def remove(name: str) -> Path | None:
 
 def find_listed(name: str) -> Path | None:
     """Where a model on the list is, or was; None for a name that is not there."""
-    known = added().get(name)
+    models = added()
+    known = models.get(_listed_as(name, models))
     return Path(known.path) if known else None
 
 
 def find(name: str) -> Path:
-    """The file of a model by its name on the list, or by its path.
+    """The file of a model by its name on the list or in the catalogue, or by its path.
 
     Raises: InputError when it is neither.
     """
@@ -136,6 +138,12 @@ def set_default(key: str, value: str) -> Path:
     except (UnicodeDecodeError, tomlkit.exceptions.TOMLKitError) as e:
         raise ConfigError(f"{path}: {e}", "Mend or remove the file.") from None
     return path
+
+
+def _listed_as(name: str, models: dict[str, Added]) -> str:
+    """The catalogue has names of its own: what is added by one is listed by its file's."""
+    entry = None if name in models else catalogue.by_name(name)
+    return Path(entry.file).stem.lower() if entry else name
 
 
 def _without_query(url: str) -> str:

@@ -88,7 +88,7 @@ def test_a_file_without_the_sum_it_should_have_is_not_added(model: Path) -> None
     assert (facts["sha256"], facts["verified"]) == (digest, True)
 
 
-def test_what_a_model_is() -> None:
+def test_what_a_model_is(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = json.loads(ok("show", "bundled", "--json"))
     assert facts["architecture"] == "llama"
     assert facts["parameters"] > 1_000_000
@@ -98,6 +98,10 @@ def test_what_a_model_is() -> None:
     assert facts["licence"] == "Apache-2.0"
     # 7 layers, 1 head of 64, keys and values of 2 bytes, 2,048 tokens.
     assert facts["memory_bytes"] == facts["bytes"] + 7 * 1 * 2 * 64 * 2 * 2048
+    monkeypatch.setenv("CODESPEC_MODEL_KV_TYPE", "q8_0")
+    smaller = json.loads(ok("show", "bundled", "--no-speed", "--json"))
+    # Of 32 numbers 34 bytes.
+    assert smaller["memory_bytes"] == facts["bytes"] + 7 * 1 * 2 * 64 * 34 // 32 * 2048
     assert facts["tok_per_s"] > 1
     unmeasured = json.loads(ok("show", bundled(BUNDLED_DRAFT), "--no-speed", "--json"))
     assert unmeasured["tok_per_s"] is None
@@ -132,6 +136,26 @@ def test_a_known_name_is_fetched_from_the_hub(hub: Hub) -> None:
     assert Path(facts["path"]).name == entry.file
 
 
+def test_a_known_name_names_its_file_once_that_is_added(
+    hub: Hub, config: Path, model: Path
+) -> None:
+    hub.content, hub.stated = bundled(BUNDLED_TARGET).read_bytes(), None
+    entry = next(e for e in catalogue.ENTRIES if not e.file.islower() and e.file)
+    assert "no such model" in run("default", entry.name).output
+    ok("add", entry.name)
+    path = library.folder() / entry.file
+    ok("default", entry.name)
+    assert load_settings(env=dict(os.environ)).model.target == str(path)
+    assert json.loads(ok("show", entry.name, "--no-speed", "--json"))["path"] == str(path)
+    own = model.rename(model.with_stem(entry.name))
+    ok("add", own)
+    assert library.find(entry.name) == own, "what is on the list by that very name comes first"
+    ok("remove", entry.name)
+    assert "models default bundled" in ok("remove", entry.name)
+    assert not path.exists()
+    assert "no model of that name was added" in run("remove", entry.name).output
+
+
 def test_another_model_of_the_same_file_name_is_not_overwritten(hub: Hub) -> None:
     hub.content, hub.stated = bundled(BUNDLED_DRAFT).read_bytes(), None
     ok("add", f"{hub.address}/data/one/model.gguf?token=1")
@@ -157,6 +181,40 @@ def test_a_file_named_from_here_is_the_default_everywhere(
     settings = load_settings(env={"CODESPEC_CONFIG": str(config)})
     assert Path(settings.model.target) == model
     assert Path(settings.model.draft) == model
+
+
+def test_the_draft_model_in_use_is_not_removed_without_a_word(hub: Hub, config: Path) -> None:
+    hub.content, hub.stated = bundled(BUNDLED_DRAFT).read_bytes(), None
+    ok("add", download.hub_url("maker/repo", "small.gguf"))
+    ok("default", "--draft", "small")
+    said = ok("remove", "small")
+    assert "it is the draft model in use; go back: codespec models default --draft auto" in said
+    assert "models default bundled" not in said
+    ok("default", "--draft", "none")
+    assert "in use" not in run("remove", "small").output, "there is none, and none of that name"
+
+
+def test_files_in_use_are_listed_wherever_they_lie(
+    model: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = model.with_name("draft.gguf")
+    draft.write_bytes(bundled(BUNDLED_DRAFT).read_bytes())
+    monkeypatch.chdir(model.parent)
+    ok("default", model.name, "--draft", draft.name)
+
+    def listed() -> list[tuple[str, str]]:
+        rows = json.loads(ok("list", "--json"))["models"]
+        return [(row["name"], row["default"]) for row in rows]
+
+    pair = [("codespec-base", ""), ("codespec-draft", "")]
+    assert listed() == [*pair, (str(model), "target"), (str(draft), "draft")]
+    ok("default", listed()[2][0])  # what is listed can be named
+    ok("add", model)
+    assert listed() == [*pair, ("mine", "target"), (str(draft), "draft")]
+    draft.unlink()
+    assert "missing" in ok("list")
+    monkeypatch.setenv("CODESPEC_MODEL_DRAFT", f"../{model.parent.name}/{model.name}")
+    assert listed() == [*pair, ("mine", "target")], "one file, whatever it is called"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="where a name may be any bytes")
@@ -255,8 +313,10 @@ def test_distilled_drafts_are_listed_with_what_they_do(tmp_path: Path) -> None:
 def test_recommendations_fit_the_machine() -> None:
     gb = catalogue.GB
 
-    def chosen(memory: int, cores: int = 8, gpu: int = 0, apple: bool = False) -> str | None:
-        machine = hardware.Hardware(cores, memory * gb, gpu * gb, apple)
+    def chosen(
+        memory: int, cores: int = 8, gpu: int = 0, apple: bool = False, uses_gpu: bool = True
+    ) -> str | None:
+        machine = hardware.Hardware(cores, memory * gb, gpu * gb, apple, uses_gpu)
         tier = catalogue.tier_of(machine)
         entry = catalogue.recommended(tier)
         if entry is None:
@@ -273,8 +333,10 @@ def test_recommendations_fit_the_machine() -> None:
     assert chosen(64, gpu=24) == "qwen2.5-coder-14b"
     assert chosen(16, apple=True) == "qwen2.5-coder-7b"
     assert chosen(8, apple=True) == "qwen2.5-coder-1.5b"
+    assert chosen(64, gpu=24, uses_gpu=False) == chosen(64)
+    assert chosen(32, apple=True, uses_gpu=False) == chosen(32)
     listed = json.loads(ok("recommend", "--json"))
-    assert set(listed["by_machine"]) >= {"CPU", "GPU 8 GB", "GPU 16 GB", "GPU 24 GB"}
+    assert set(listed["by_machine"]) >= {"CPU", "GPU 8 GiB", "GPU 16 GiB", "GPU 24 GiB"}
     assert all(m["licence"] and m["memory_bytes"] for m in listed["models"])
     shown = ok("recommend")
     assert "codespec models add" in shown or listed["recommended"] is None
@@ -282,5 +344,24 @@ def test_recommendations_fit_the_machine() -> None:
 
 
 def test_gpus_are_read_from_the_drivers_tool() -> None:
-    assert hardware.largest("8192\n24564\n[N/A]\n") == 24564 << 20
+    memory = hardware.largest("8192\n24564\n[N/A]\n")
+    assert memory == 24564 << 20
+    here = hardware.Hardware(8, 64 << 30, memory, is_apple_silicon=False, uses_gpu=True)
+    assert catalogue.tier_of(here).name == "GPU 24 GiB"
     assert hardware.largest("") == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the driver's tool is a shell script")
+def test_a_gpu_that_this_build_cannot_use_is_said_and_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho 24564\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CODESPEC_BACKEND", "cpu")
+    assert json.loads(ok("recommend", "--json"))["machine"].startswith("CPU")
+    assert "its GPU is left out" in ok("recommend")
+    monkeypatch.setattr("codespec.backends.llama.loader.gpu_backend", lambda: "cuda")
+    assert json.loads(ok("recommend", "--json"))["machine"] == "GPU 24 GiB"
+    assert "its GPU is left out" not in ok("recommend")

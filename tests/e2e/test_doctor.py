@@ -17,7 +17,7 @@ from codespec.config import IndexSettings, load_settings, origins
 from codespec.daemon import control
 from codespec.index.build import build_index
 from codespec.index.words import WordEncoder
-from codespec.models.registry import BUNDLED_TARGET, bundled
+from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from tests.e2e.conftest import daemon_of, until
 
 
@@ -106,6 +106,21 @@ def test_a_model_that_is_none(project, tmp_path):
     found = doctor(project, "--model", file, code=1)
     assert any("not a GGUF file" in m for m in of(found, "model", "error"))
     assert of(found, "rules")  # the other checks are made all the same
+
+
+@pytest.mark.parametrize("quick", [(), ("--quick",)])
+def test_a_draft_model_with_which_nothing_starts(project, tmp_path, monkeypatch, quick):
+    raw = bundled(BUNDLED_DRAFT).read_bytes()
+    file = tmp_path / "draft.gguf"
+    file.write_bytes(raw.replace(b"<|fim_", b"<|xim_"))
+    monkeypatch.setenv("CODESPEC_MODEL_DRAFT", str(file))
+    (said,) = of(doctor(project, *quick, code=1), "model", "error")
+    assert "its tokens are not those of the target" in said
+    file.unlink()
+    (said,) = of(doctor(project, *quick, code=1), "model", "error")
+    assert "draft.gguf: no such model file" in said
+    monkeypatch.setenv("CODESPEC_DRAFTING_DRAFTERS", "lookup")
+    assert not of(doctor(project, "--quick"), "model", "error"), "nobody loads it"
 
 
 def test_a_setting_that_is_none(project, monkeypatch):

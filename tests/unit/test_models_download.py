@@ -83,6 +83,37 @@ def test_a_part_that_begins_elsewhere_is_not_appended(hub: Hub, tmp_path: Path) 
     assert hub.ranges == [None, "bytes=3000000-", None]
 
 
+def test_a_part_that_says_not_where_it_begins_is_not_appended(hub: Hub, tmp_path: Path) -> None:
+    hub.cut, hub.stated = 3_000_000, None
+    with pytest.raises(ModelError):
+        download.fetch(url(), tmp_path)
+    hub.cut, hub.starts_at, hub.extent = None, 0, ""
+    assert download.fetch(url(), tmp_path).path.read_bytes() == CONTENT
+    assert hub.ranges == [None, "bytes=3000000-", None]
+
+
+@pytest.mark.parametrize(
+    ("extent", "why"), [("", "without saying of what"), ("bytes 9-99/100", "from byte 9 on")]
+)
+def test_a_part_that_nobody_asked_for_is_refused(
+    hub: Hub, tmp_path: Path, extent: str, why: str
+) -> None:
+    hub.sends_parts, hub.extent, hub.stated = True, extent, None
+    with pytest.raises(ModelError, match=f"the server sends a part {why}"):
+        download.fetch(url(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_another_size_than_was_said_is_not_kept(hub: Hub, tmp_path: Path) -> None:
+    hub.cut, hub.stated = 3_000_000, None
+    with pytest.raises(ModelError):
+        download.fetch(url(), tmp_path)
+    hub.cut, hub.extent = None, f"bytes 3000000-{len(CONTENT) - 2}/{len(CONTENT) - 1}"
+    with pytest.raises(ModelError, match=f"it has {len(CONTENT):,} bytes, not "):
+        download.fetch(url(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_part_longer_than_the_file_is_none_of_it(hub: Hub, tmp_path: Path) -> None:
     hub.stated = None
     part = tmp_path / "model-q8_0.gguf.part"

@@ -23,6 +23,7 @@ from codespec.backends.llama.loader import gpu_backend
 from codespec.backends.llama.memory import check_fits
 from codespec.cli.doctor.findings import Finding
 from codespec.config import Settings
+from codespec.engine.drafts import check_draft
 from codespec.engine.reading import readable, whole
 from codespec.errors import ModelError
 from codespec.models.registry import draft_path, target_path
@@ -73,6 +74,7 @@ def check(settings: Settings, *, measure: bool) -> tuple[list[Finding], str]:
         check_fits(path, info.file_bytes)
     except ModelError as e:
         return [*found, Finding("model", "error", e.message, e.hint)], info.tokenizer_hash
+    found += _draft(settings)
     if measure:
         found += _measured(settings)
     return found, info.tokenizer_hash
@@ -104,10 +106,21 @@ def _exactness(settings: Settings, path: Path) -> str:
     return "with drafts it says what it says without, but for ties in the last digits"
 
 
+def _draft(settings: Settings) -> Iterator[Finding]:
+    """With a draft model that cannot be used, no engine starts."""
+    if "model" not in settings.drafting.drafters:
+        return
+    try:
+        path = draft_path(settings.model)
+        if path is not None:
+            check_draft(target_path(settings.model), path)
+    except ModelError as e:
+        yield Finding("model", "error", e.message, e.hint)
+
+
 def _measured(settings: Settings) -> Iterator[Finding]:
     try:
         speed, backend = measure_speed(settings)
-        _check_draft(settings)
     except ModelError as e:
         yield Finding("model", "error", e.message, e.hint)
         return
@@ -183,10 +196,3 @@ def _speed_of(target: LlamaTarget, model: LoadedModel) -> Speed:
 def _some_text(model: LoadedModel, n_tokens: int) -> Tokens:
     text = "def function(argument):\n    value = argument + 1\n    return value\n\n\n"
     return np.resize(LlamaTokenizer(model).encode(text), n_tokens)
-
-
-def _check_draft(settings: Settings) -> None:
-    """Raises: ModelError for a draft model that cannot be read."""
-    path = draft_path(settings.model)
-    if path is not None:
-        load_model(path, vocab_only=True).close()
