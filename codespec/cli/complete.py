@@ -17,15 +17,17 @@ from codespec.errors import InputError
 from codespec.requests import Completion, CompletionRequest, Engine, Idler
 from codespec.types import SamplingParams
 
+_MOST = (1 << 63) - 1  # what travels to the daemon
+
 
 @click.command()
 @click.argument("place", type=PlaceParam())
 @model_options
-@click.option("--max-tokens", type=click.IntRange(1), help="Most tokens to generate.")
+@click.option("--max-tokens", type=click.IntRange(1, _MOST), help="Most tokens to generate.")
 @click.option("--no-draft", is_flag=True, help="Plain decoding: same text, more time.")
 @click.option("--drafters", metavar="LIST", help="Only these, e.g. lookup,model.")
 @click.option("--temperature", type=FiniteRange(0), help="0 (default): greedy.")
-@click.option("--top-k", type=click.IntRange(0), default=0, help="0 (default): off.")
+@click.option("--top-k", type=click.IntRange(0, _MOST), default=0, help="0 (default): off.")
 @click.option("--top-p", type=FiniteRange(0, 1, min_open=True), default=1.0)
 @click.option("--min-p", type=FiniteRange(0, 1), default=0.0)
 @click.option("--repetition-penalty", type=FiniteRange(0.01, 100), default=1.0)
@@ -33,7 +35,7 @@ from codespec.types import SamplingParams
 @click.option("--presence-penalty", type=FiniteRange(-100, 100), default=0.0)
 @click.option("--grammar", type=click.File(encoding="utf-8"), help="GBNF that the text follows.")
 @click.option("--stop", multiple=True, metavar="TEXT", help="End before TEXT; may be repeated.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=click.IntRange(-_MOST, _MOST), default=0, show_default="0")
 @click.option("--single-line", is_flag=True, help="Stop at the end of the line.")
 @click.option("--verbatim", is_flag=True, help="The model's own text, until it or a limit ends it.")
 @click.option(

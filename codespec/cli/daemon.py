@@ -40,13 +40,17 @@ _all_option = click.option(
 @_wait_option
 @_json_option
 def start(model: str | None, draft_model: str | None, no_wait: bool, as_json: bool) -> None:
-    """Start it; where it runs, load another model if one is given."""
+    """Start it; where it runs, load another model if one is given.
+
+    Of target and draft model, the one that is not given is that of the settings.
+    """
     settings = load_settings()
     if model is None and draft_model is None:
         _show(control.start(settings, wait_ready=not no_wait), as_json)
     else:
         chosen = load_settings(model_settings(model, draft_model)).model
-        _show(control.switch_model(settings, chosen.target, chosen.draft), as_json)
+        report = control.switch_model(settings, chosen.target, chosen.draft, wait_ready=not no_wait)
+        _show(report, as_json)
 
 
 @command.command()
@@ -168,13 +172,14 @@ def http(host: str, port: int, key_file: Path | None, workspaces: tuple[str, ...
     from codespec.daemon.access import Access, listen, read_keys
     from codespec.daemon.http import serve
 
+    settings = load_settings()
     access = Access(read_keys(key_file) if key_file else (), workspaces)
     listener = listen(host, port, access)
     address = listener.getsockname()
     click.echo(f"http://{f'[{host}]' if ':' in host else host}:{address[1]}")
     for workspace in workspaces:
         click.echo(f"workspace {workspace}")
-    serve(load_settings(), listener, access)
+    serve(settings, listener, access)
 
 
 def _show_all(found: list[tuple[Address, StatusReport | None]], as_json: bool) -> None:

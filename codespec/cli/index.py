@@ -14,7 +14,7 @@ from codespec.config import load_settings
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @model_options
-@click.option("--watch", "job", flag_value="watch", help="Keep the index fresh: until stdin ends.")
+@click.option("--watch", "job", flag_value="watch", help="Keep the index fresh, until you end it.")
 @click.option("--status", "job", flag_value="status", help="What is there; without PATH, all.")
 @click.option("--verify", "job", flag_value="verify", help="Check every byte; mend damage.")
 @click.option("--no-repair", is_flag=True, help="With --verify: only report.")

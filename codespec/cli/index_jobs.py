@@ -34,6 +34,7 @@ PROGRESS_S = 0.5
 _MAX_CRASHES = 50
 _PATIENCE_S = 5.0
 _WINDOWS_CRASH = 0xC0000000  # exit codes from here on are exceptions of native code
+_ENDINGS = (signal.SIGTERM,) if sys.platform == "win32" else (signal.SIGTERM, signal.SIGHUP)
 
 
 def supervise(quiet: bool) -> int:
@@ -45,7 +46,7 @@ def supervise(quiet: bool) -> int:
         with ending_in_order():
             code = _run(command)
         crashed = code < 0 or code >= _WINDOWS_CRASH
-        if not crashed or -code in (signal.SIGINT, signal.SIGTERM):
+        if not crashed or -code in (signal.SIGINT, *_ENDINGS):
             return abs(code)
         if not quiet:
             click.echo("a file crashed the indexer; going on with care", err=True)
@@ -70,16 +71,18 @@ def _run(command: list[str]) -> int:
 
 @contextlib.contextmanager
 def ending_in_order() -> Generator[None, None, None]:
-    """A request to end is an exception, as an interrupt is one."""
+    """A request to end is an exception, as an interrupt is one; what `nohup` ignores stays so."""
 
     def end(number: int, _: object) -> None:
         sys.exit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, end)
+    heard = [number for number in _ENDINGS if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, end) for number in heard}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _encoder(settings: Settings) -> WordEncoder:
@@ -133,12 +136,14 @@ class ProgressLines:
 
 
 def watch(path: Path, settings: Settings, quiet: bool, as_json: bool, progress: bool) -> None:
-    """Until standard input ends, or the workspace is gone. Lines read from there are paths that
-    somebody knows to have changed. `progress`: print {n_files_done, n_files} in lines of JSON."""
+    """Until the workspace is gone, or a signal. `progress`: for a program that starts us, print
+    {n_files_done, n_files} in lines of JSON; until standard input ends, whose lines are paths that
+    the program knows to have changed."""
     root = os.path.realpath(path)
     stop = threading.Event()
     hints = Hints(root, stop)
-    hints.listen(sys.stdin)
+    if progress:
+        hints.listen(sys.stdin)
     be_modest(MAX_MEMORY_BYTES)
     encoder = _encoder(settings)
 

@@ -55,8 +55,9 @@ def print_status(path: Path | None, as_json: bool) -> None:
             f"  {s.n_files} files, {s.n_tokens:,} tokens, {s.n_bytes / 1e6:.1f} MB in "
             f"{n_segments}, tokenizer {s.tokenizer[:12] or 'unknown'}"
         )
-        changed = f"changed {_ago(s.age_s)}, " if s.root else ""
-        click.echo(f"  {changed}used {_ago(s.unused_s)}")
+        if upkeep.used_at(Path(s.folder)):
+            changed = f"changed {_ago(s.age_s)}, " if s.root else ""
+            click.echo(f"  {changed}used {_ago(s.unused_s)}")
     if path and not found:
         click.echo(_no_index(path))
         return

@@ -22,7 +22,7 @@ class PlaceParam(click.ParamType[FilePlace]):
     ) -> FilePlace:
         # File names may hold colons (and drive letters do): the last two parts are the position.
         path, line, column = ([*str(value).rsplit(":", 2), "", ""])[:3]
-        if not (path and line.isdigit() and column.isdigit()):
+        if not (path and line.isdecimal() and column.isdecimal()):
             self.fail(
                 f"{value!r} is not FILE:LINE:COL, e.g. src/app.py:12:5 "
                 "(line and column from 1, the column in characters)",

@@ -27,7 +27,7 @@ def command(days: float | None, delete_all: bool, yes: bool, as_json: bool) -> N
     """
     if delete_all:
         if not yes:
-            click.confirm("Delete all statistics?", abort=True)
+            click.confirm("Delete all statistics?", abort=True, err=True)
         deleted = stats.delete()
         if as_json:
             print_json({"deleted": deleted})

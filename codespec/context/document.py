@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 from codespec.errors import InputError
@@ -15,7 +16,10 @@ def read_document(path: Path) -> str:
     Raises: InputError when it cannot be read, is too large, or is not text.
     """
     try:
-        if path.stat().st_size > MAX_DOCUMENT_BYTES:
+        info = path.stat()
+        if not (stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)):
+            raise InputError(f"{path}: a device or pipe", "codespec completes files.")
+        if info.st_size > MAX_DOCUMENT_BYTES:
             raise InputError(f"{path}: larger than {MAX_DOCUMENT_BYTES // 10**6} MB")
         raw = path.read_bytes()
     except FileNotFoundError:

@@ -23,7 +23,8 @@ from codespec.daemon.address import (
 from codespec.daemon.client import Connection, connect_or_start, try_connect
 from codespec.daemon.lock import holder, is_free
 from codespec.daemon.logs import last_lines
-from codespec.errors import CodespecError, DaemonError
+from codespec.errors import CodespecError, DaemonError, ModelError
+from codespec.models.registry import draft_path, target_path
 
 _STOP_S = 5.0
 _READY_S = 300.0
@@ -43,10 +44,19 @@ def start(
 
 
 def status(settings: Settings, *, transport: Transport | None = None) -> wire.StatusReport | None:
-    """None where no daemon of these settings runs. Raises: DaemonError, ConfigError."""
-    connection = try_connect(address_of(settings, transport))
+    """None where no daemon of these settings runs.
+
+    Raises: DaemonError, also for one that does not answer; ConfigError.
+    """
+    address = address_of(settings, transport)
+    connection = try_connect(address, _STOP_S)
     if connection is None:
-        return None
+        if is_free(address.lock):
+            return None
+        raise DaemonError(
+            f"the daemon (process {holder(address.lock)}) does not answer",
+            "Run: codespec daemon restart",
+        )
     with connection:
         return _status(connection)
 
@@ -127,19 +137,28 @@ def restart(
 
 
 def switch_model(
-    settings: Settings, target: str, draft: str = "auto", *, transport: Transport | None = None
+    settings: Settings,
+    target: str,
+    draft: str = "auto",
+    *,
+    wait_ready: bool = True,
+    transport: Transport | None = None,
 ) -> wire.StatusReport:
     """Load another model in the running daemon, for all its clients, until it ends or is switched
     again; what settings files say stays. Starts the daemon where there is none.
 
     Returns: the report once the model is loaded, or will not be (state "failed").
-    Raises: DaemonError, ConfigError.
+    Raises: DaemonError, ConfigError, ModelError for a file that is not there, before the one in
+        use is given up.
     """
     model = msgspec.structs.replace(settings.model, target=target, draft=draft)
     other = resolved(msgspec.structs.replace(settings, model=model))
+    for path in (target_path(model), draft_path(model)):
+        if path is not None and not path.is_file():
+            raise ModelError(f"{path}: no such model file", "Give a .gguf file.")
     with connect_or_start(address_of(settings, transport), settings) as connection:
         connection.ask(wire.Configure(id=connection.new_id(), settings=other))
-        return _settled(connection)
+        return _settled(connection) if wait_ready else _status(connection)
 
 
 def logs(settings: Settings, n_lines: int = 50) -> tuple[Path, list[str]]:

@@ -211,7 +211,7 @@ class Server:
             report,
             address=str(self._address),
             log=str(self._address.log),
-            n_clients=len(self._clients),
+            n_clients=len(self._clients) - 1,
         )
 
     def _tell_watchers(self, state: wire.StateChanged) -> None:

@@ -23,7 +23,7 @@ from codespec.daemon import client, control
 from codespec.daemon.address import address_of
 from codespec.daemon.client import DaemonEngine
 from codespec.engine.local import LocalEngine
-from codespec.errors import ModelError
+from codespec.errors import DaemonError, ModelError
 from codespec.models.registry import target_path
 from codespec.requests import CompletionRequest
 from tests.e2e.conftest import TIMEOUT_S, Home, is_alive, wait_until_gone
@@ -163,7 +163,7 @@ def test_a_discarded_buffer_counts_no_more(home: Home) -> None:
                     editor.closed(paths[0])
                     editor.status()  # is answered after what was said before
                     assert engine.complete(asker).trace.n_snippets == 0
-            while engine.status().n_clients > 1:
+            while engine.status().n_clients:
                 time.sleep(0.01)
             assert engine.complete(asker).trace.n_snippets == 0
 
@@ -241,6 +241,17 @@ def test_a_daemon_that_hangs_is_stopped_all_the_same(
     wait_until_gone(report.worker_pid)
 
 
+def test_a_daemon_that_hangs_is_not_taken_for_none(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "_STOP_S", 0.3)
+    report = control.start(home.settings)
+    with stopped(report.pid), pytest.raises(DaemonError, match=f"process {report.pid}") as refused:
+        control.status(home.settings)
+    assert "restart" in refused.value.hint
+    assert control.status(home.settings).pid == report.pid
+
+
 def test_the_model_can_be_switched(home: Home, tmp_path: Path) -> None:
     settings = home.settings
     copy = tmp_path / "copy.gguf"
@@ -255,10 +266,17 @@ def test_the_model_can_be_switched(home: Home, tmp_path: Path) -> None:
         assert Path(switched.model_path) == copy
         assert engine.complete(REQUEST).text == expected
 
-        broken = control.switch_model(settings, str(tmp_path / "missing.gguf"), draft="")
+        for wrong in ("target", "draft"):
+            files = {"target": str(copy), "draft": "", wrong: str(tmp_path / "missing.gguf")}
+            with pytest.raises(ModelError, match=r"missing\.gguf"):
+                control.switch_model(settings, **files)
+        assert engine.complete(REQUEST).text == expected
+        damaged = tmp_path / "damaged.gguf"
+        damaged.write_bytes(b"GGUF")
+        broken = control.switch_model(settings, str(damaged), draft="")
         assert broken.state == "failed"
-        assert "missing.gguf" in broken.reason
-        with pytest.raises(ModelError, match=r"missing\.gguf"):
+        assert "damaged.gguf" in broken.reason
+        with pytest.raises(ModelError, match=r"damaged\.gguf"):
             engine.complete(REQUEST)
         assert control.switch_model(settings, str(copy), draft="").state == "ready"
         assert engine.complete(REQUEST).text == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -216,6 +217,13 @@ def test_documents(tmp_path):
     ]:
         with pytest.raises(InputError, match=what):
             read_document(tmp_path / name)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no such files here")
+def test_nobody_waits_for_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe.py")
+    with pytest.raises(InputError, match="pipe"):
+        read_document(tmp_path / "pipe.py")
 
 
 def test_the_workspace_is_the_git_root_or_the_folder(tmp_path):

@@ -218,7 +218,7 @@ async def test_status_configure_and_shutdown(transport: Transport) -> None:
         assert (status.id, status.state, status.n_requests) == (1, "ready", 1)
         assert status.pid == os.getpid()
         assert status.address == str(address)
-        assert status.n_clients == 1
+        assert status.n_clients == 0
         assert isinstance(configured, wire.StatusReport)
         assert (configured.id, configured.state) == (2, "loading")
         assert isinstance(stopped, wire.StatusReport)

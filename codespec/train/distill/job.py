@@ -123,6 +123,11 @@ class Job:
             return False
         return time.time() - (self.work / "progress.json").stat().st_mtime < STARTING_S
 
+    def _was_begun(self) -> bool:
+        """Whether this process is the one that `begun_by` told of."""
+        report = self._last_report()
+        return report is not None and (report.stage, report.pid) == ("reading", os.getpid())
+
     def _busy(self) -> InputError:
         return InputError(
             f"{self._workspace} is being distilled by another process",
@@ -158,8 +163,7 @@ class Job:
         try:
             # Whoever asks how far it is holds the lock for a moment.
             with self._lock().acquire(timeout=1.0):
-                begun = self._last_report()
-                if begun is None or begun.pid != os.getpid():  # else it may have been asked since
+                if not self._was_begun():  # else it may have been asked to stop since
                     (self.work / "stop").unlink(missing_ok=True)
                 report = self._reporter(on_report)
                 stages = Distillation(

@@ -171,7 +171,7 @@ class Code:
 
         def are_connected() -> bool:
             found.update(json.loads(self.codespec("daemon", "status", "--json")))
-            return found["n_clients"] == n_editors + 1  # the command is one, too
+            return found["n_clients"] == n_editors
 
         until(are_connected, lambda: f"{n_editors} editors at {found}")
         return found
