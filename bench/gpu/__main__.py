@@ -6,12 +6,14 @@ interrupted run goes on where it ended.
 
 from __future__ import annotations
 
-import json
+import os
+import re
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
@@ -22,12 +24,12 @@ from codespec.backends.llama import LlamaTarget, LoadedModel, load_model
 from codespec.config import load_settings
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import measure
-from codespec.errors import CodespecError
+from codespec.errors import CodespecError, InputError
 from codespec.models.registry import target_path
 from codespec.types import NO_DRAFT, Draft, TargetModel
 
 from .. import results
-from ..curve import as_ratios
+from ..curve import as_ratios, save
 from ..peers.run import Comparison
 from ..replay_report import run as replay
 from ..replay_report import run_model
@@ -39,15 +41,19 @@ TREE_NODES = (4, 8, 16, 32)
 TREE_LEAVES = (2, 4, 8)
 REPLAY_CURVES = ("7b-q8_0", "1.5b-q8_0")
 ROOT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[1] / "checkout"
+"""Names the checkout, where this is the copy that `build.py` made of it."""
+# How each row of ours begins.
+_STEP = re.compile(rb'\{"bench": "gpu", "step": "[^"]*"')
 
-out = Console(stderr=True, highlight=False)
+out = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What to measure. folder: for models, histories and curves; may be deleted afterwards.
     repositories: name -> bundle or folder. n_places: edits given to the bundled pair and to
-    llama-server; quick: its defaults only."""
+    llama-server; quick: its defaults only. curves: model -> row of what is measured already."""
 
     shapes: Sequence[tuple[Shape, str]]
     contexts: Sequence[int]
@@ -56,6 +62,7 @@ class Plan:
     repositories: dict[str, Path]
     n_places: int = 20
     quick: bool = False
+    curves: dict[str, Row] = field(default_factory=dict[str, Row])
 
     def steps(self) -> dict[str, Callable[[], list[Row]]]:
         """By name, in order."""
@@ -80,11 +87,12 @@ class Plan:
     def _curve(self, shape: Shape, quantisation: str) -> list[Row]:
         name = f"{shape.name}-{quantisation}"
         file = self.folder / f"{name}.gguf"
-        if not file.exists():
-            write_random(file, shape, quantisation, target_path(load_settings().model))
-        rows = self._curves(name, file)
-        file.unlink()  # the largest take as much disk as a machine may have
-        return rows
+        try:
+            if not file.exists():
+                write_random(file, shape, quantisation, target_path(load_settings().model))
+            return self._curves(name, file)
+        finally:  # the largest take as much disk as a machine may have
+            file.unlink(missing_ok=True)
 
     def _curves(self, name: str, file: Path) -> list[Row]:
         """Chains at every context, trees at the first."""
@@ -96,19 +104,20 @@ class Plan:
         ):
             for n_context in self.contexts:
                 curve = measure(target, n_context, n_repeats=15, budget_s=20.0)
-                (self.folder / f"{name}.curve.json").write_text(json.dumps(as_ratios(curve)))
                 rows.append(_row(name, model, "chain", n_context, as_ratios(curve)))
             n_context = self.contexts[0]
             for n_leaves in TREE_LEAVES:
                 ratios = tree_ratios(target, n_context, n_leaves)
                 rows.append(_row(name, model, f"tree of {n_leaves} leaves", n_context, ratios))
+        self.curves.update(curves_of(rows))
         return rows
 
     def _replay(self, repository: str, curve: str) -> list[Row]:
         """The true text as target, with a curve measured before."""
+        if curve not in self.curves:
+            raise InputError(f"{curve} has no curve yet", f'Do this first: --only "curve {curve}".')
         file = self.folder / f"{curve}.curve.json"
-        if not file.exists():
-            raise click.UsageError(f"{file} is gone: measure into a new file of results")
+        save(self.curves[curve], file)
         rows = replay(
             self.clone(repository), load_settings(), self.n_commits, "*.py", str(file), 16
         )
@@ -131,6 +140,8 @@ class Plan:
             quick=self.quick,
         )
         rows = comparison.run()
+        if comparison.ended:  # it keeps what it has, but the step is to be done again
+            raise KeyboardInterrupt
         for missing in comparison.missing:
             out.print(f"left out: {missing.config}: {missing.why}")
         return [{**row, "repository": repository} for row in rows]
@@ -140,14 +151,18 @@ class Plan:
         source = self.repositories[repository]
         if source.is_dir():
             return source
-        clone = self.folder / repository
+        clone = self.folder / "repositories" / repository
         if not clone.exists():
-            git("init", "--quiet", "--bare", str(clone))
+            partial = clone.with_name(f"{repository}.part")
+            shutil.rmtree(partial, ignore_errors=True)
+            git("init", "--quiet", "--bare", str(partial))
             shallow = source.with_suffix(".shallow")
             if shallow.exists():
-                (clone / "shallow").write_text(shallow.read_text())
-            git("-C", str(clone), "fetch", "--quiet", str(source.resolve()), "HEAD:refs/heads/main")
-            git("-C", str(clone), "symbolic-ref", "HEAD", "refs/heads/main")
+                (partial / "shallow").write_text(shallow.read_text())
+            head = "refs/heads/main"
+            git("-C", str(partial), "fetch", "--quiet", str(source.resolve()), f"HEAD:{head}")
+            git("-C", str(partial), "symbolic-ref", "HEAD", head)
+            partial.rename(clone)
         return clone
 
 
@@ -178,6 +193,11 @@ def tree_ratios(target: TargetModel, n_context: int, n_leaves: int, n_repeats: i
     return as_ratios(CostCurve(points))
 
 
+def curves_of(rows: Sequence[Row]) -> dict[str, Row]:
+    """By model, those behind the longest context."""
+    return {str(row["model"]): row for row in rows if row.get("draft") == "chain"}
+
+
 def _row(name: str, model: LoadedModel, draft: str, n_context: int, ratios: Row) -> Row:
     return {
         "model": name,
@@ -189,7 +209,43 @@ def _row(name: str, model: LoadedModel, draft: str, n_context: int, ratios: Row)
 
 
 def git(*args: str) -> None:
-    subprocess.run(["git", *args], check=True)
+    """Raises: InputError."""
+    done = subprocess.run(["git", *args], stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        first, _, _ = done.stderr.strip().partition("\n")
+        raise InputError(f"git: {first.removeprefix('fatal: ')}")
+
+
+def checkout() -> Path | None:
+    """The folder with the history of this code; None where there is none."""
+    root = Path(CHECKOUT.read_text("utf-8")) if CHECKOUT.exists() else ROOT
+    return root if (root / ".git").exists() else None
+
+
+def resume(output: Path) -> list[Row]:
+    """What is in the file, of steps that were finished. Raises: InputError, OSError."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    results.append(output, [])  # where it cannot be written, that is said before the first step
+    drop_cut_line(output)
+    return results.read(output)
+
+
+def keep(output: Path, rows: Sequence[Row]) -> None:
+    """Raises: InputError, OSError."""
+    drop_cut_line(output)  # of a step before, when the disk was full
+    results.append(output, rows)
+
+
+def drop_cut_line(output: Path) -> None:
+    """Take a last line that was not finished out of the file, and the rows of its step before it:
+    the step is to be done again."""
+    *lines, cut = output.read_bytes().split(b"\n")
+    if not cut:
+        return
+    step = _STEP.match(cut)
+    while step and lines and lines[-1].startswith(step[0]):
+        lines.pop()
+    os.truncate(output, sum(len(line) + 1 for line in lines))
 
 
 @click.command()
@@ -233,36 +289,56 @@ def main(
     self_test: bool,
 ) -> None:
     """Measure on this machine's GPU; run it again until it says that all is done."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        known = resume(output)
+    except (CodespecError, OSError) as e:
+        raise click.ClickException(str(e)) from e
     wanted = [(SMALL, "q8_0"), (SMALL, "f16")] if self_test else _usual()
     repositories = {path.stem: path for path in sorted(bundle.glob("*.bundle"))} if bundle else {}
     repositories |= {path.resolve().name: path.resolve() for path in repos}
-    if self_test and not repositories and (ROOT / ".git").exists():
-        repositories = {ROOT.name: ROOT}
+    if self_test and not repositories and (root := checkout()):
+        repositories = {root.name: root}
+    if not repositories:
+        out.print("no Git history (--bundle, --repo): replay, pair and peers are left out")
+    curves = curves_of(known)
     if self_test:
-        plan = Plan(wanted, (64, 256), 4, folder, repositories, 2, quick=True)
+        plan = Plan(wanted, (64, 256), 4, folder, repositories, 2, quick=True, curves=curves)
     else:
-        plan = Plan(wanted, CONTEXTS, commits, folder, repositories, places)
-    done = {str(row.get("step")) for row in results.read(output)} if output.exists() else set()
+        plan = Plan(wanted, CONTEXTS, commits, folder, repositories, places, curves=curves)
+    done = {row.get("step") for row in known}
+    steps = {
+        name: step
+        for name, step in plan.steps().items()
+        if name not in done and (not only or name.startswith(only))
+    }
+    run(steps, output, minutes)
+
+
+def run(steps: dict[str, Callable[[], list[Row]]], output: Path, minutes: float) -> None:
+    """Raises: ClickException where steps failed."""
     started, failed = time.monotonic(), list[str]()
-    for name, step in plan.steps().items():
-        if name in done or (only and not name.startswith(only)):
-            continue
+    for name, step in steps.items():
         if time.monotonic() - started > 60 * minutes:
             out.print("time is up: run the same command again for the rest")
             return
         out.print(name)
         try:
             rows = [{"step": name, **row} for row in step()]
-        except (CodespecError, click.ClickException) as e:
+            keep(output, results.stamped("gpu", rows))
+        except Exception as e:
             # It would fail the next time, too, and nothing after it were ever measured.
-            out.print(f"{name}: {e}", markup=False)
+            out.print(f"{name}: {_in_a_line(e)}")
             failed.append(name)
-            continue
-        results.append(output, results.stamped("gpu", rows))
     if failed:
         raise click.ClickException(f"all done but {', '.join(failed)}: {output}")
     out.print(f"all done: {output}")
+
+
+def _in_a_line(e: Exception) -> str:
+    said = ". ".join(line.strip() for line in str(e).splitlines())
+    is_for_users = isinstance(e, (CodespecError, OSError))
+    return said if is_for_users else f"{type(e).__name__}: {said}"
 
 
 def _usual() -> list[tuple[Shape, str]]:

@@ -18,6 +18,12 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+# With -c as with -m, Python imports from the working folder first, which is the checkout, whose
+# codespec is not compiled. (-P would do, from Python 3.11 on.)
+RUN = (
+    "import sys; sys.path[:] = [p for p in sys.path if p]; import runpy; "
+    "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
+)
 
 
 def main() -> None:
@@ -54,10 +60,7 @@ def native(folder: Path) -> None:
     for source, name in (("codespec", "codespec"), ("bench", "codespec_bench")):
         shutil.rmtree(site / name, ignore_errors=True)
         shutil.copytree(ROOT / source, site / name, ignore=shutil.ignore_patterns("__pycache__"))
-    if (ROOT / ".git").exists():  # figures name the commit that they are of
-        git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
-        at = subprocess.run(git, capture_output=True, text=True, check=False)
-        (site / "codespec_bench" / "commit").write_text(at.stdout.strip())
+    note_checkout(site / "codespec_bench")
     say("codespec")
     cmake = cmake_of(folder)
     env = environment(folder)
@@ -66,6 +69,16 @@ def native(folder: Path) -> None:
         "-DCMAKE_BUILD_TYPE=Release", f"-DPython_EXECUTABLE={sys.executable}", env=env)  # fmt: skip
     run(*cmake, "--build", str(build), env=env)
     run(*cmake, "--install", str(build), "--prefix", str(site), env=env)
+
+
+def note_checkout(copy: Path) -> None:
+    """Figures name the commit that they are of, and the self-test replays the history."""
+    if not (ROOT / ".git").exists():
+        return
+    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    at = subprocess.run(git, capture_output=True, text=True, check=False)
+    (copy / "commit").write_text(at.stdout.strip())
+    (copy / "checkout").write_text(str(ROOT), "utf-8")
 
 
 def llama(bundle: Path, folder: Path, backend: str) -> None:
@@ -105,6 +118,7 @@ def launcher(folder: Path) -> None:
         "#!/bin/sh\n"
         f'export PYTHONPATH="{folder / "site"}" LLAMA_CPP_LIB_PATH="{bin_dir}"\n'
         f'export LLAMA_SERVER="{bin_dir / "llama-server"}"\n'
+        f'if [ "$1 $2" = "python -m" ]; then shift 2; set -- python -c "{RUN}" "$@"; fi\n'
         f'if [ "$1" = python ]; then shift; exec "{sys.executable}" "$@"; fi\n'
         'exec "$@"\n'
     )

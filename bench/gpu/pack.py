@@ -99,12 +99,12 @@ def wheels(folder: Path, python: str, machine: str, there: set[str]) -> None:
 
 def history(folder: Path, repo: Path, n_commits: int) -> None:
     """The last commits with all they contain, as a bundle to clone from."""
+    repo = repo.resolve()
     name = repo.name.removesuffix(".git")
-    source = repo.resolve().as_uri()
     bundle = (folder / f"{name}.bundle").resolve()
     with tempfile.TemporaryDirectory() as scratch:
         clone = str(Path(scratch, "clone"))
-        git("clone", "--quiet", "--bare", f"--depth={n_commits}", source, clone)
+        git("clone", "--quiet", "--bare", f"--depth={n_commits}", repo.as_uri(), clone)
         git("-C", clone, "bundle", "create", "--quiet", str(bundle), "HEAD")
         # A bundle of a shallow clone needs the list of where its history ends.
         shallow = Path(clone, "shallow")

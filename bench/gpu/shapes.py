@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import gguf
 import numpy as np
 import numpy.typing as npt
+
+from codespec.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +76,21 @@ _POOL_BYTES = 1 << 24
 def write_random(path: Path, shape: Shape, quantisation: str, tokenizer: Path) -> None:
     """A model of that shape with the tokenizer of another GGUF file, filled up with unused tokens.
 
-    Written tensor by tensor: memory stays below one tensor.
+    Written tensor by tensor: memory stays below one tensor. Raises: InputError.
     """
-    tensor_type, file_type = TYPES[quantisation]
     partial = path.with_suffix(".part")
-    writer = gguf.GGUFWriter(str(partial), "llama")
+    try:
+        with closing(gguf.GGUFWriter(str(partial), "llama")) as writer:
+            _write(writer, shape, quantisation, tokenizer)
+        partial.rename(path)
+    except OSError as e:
+        raise InputError(f"{path} cannot be written: {e}", "Is the disk full?") from e
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _write(writer: gguf.GGUFWriter, shape: Shape, quantisation: str, tokenizer: Path) -> None:
+    tensor_type, file_type = TYPES[quantisation]
     writer.add_name(f"{shape.name}-{quantisation}")
     writer.add_file_type(file_type)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
@@ -110,8 +123,6 @@ def write_random(path: Path, shape: Shape, quantisation: str, tokenizer: Path) -
         else:
             n_bytes = math.prod(gguf.quant_shape_to_byte_shape(size, kinds[name]))
             writer.write_tensor_data(np.resize(pool, n_bytes))
-    writer.close()
-    partial.rename(path)
 
 
 def _kind(

@@ -6,21 +6,26 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import subprocess
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from bench.gpu import pack
+from bench import results
+from bench.gpu import __main__ as gpu
+from bench.gpu import build, pack, shapes
 from bench.gpu.__main__ import Plan, main, tree_ratios
 from bench.gpu.shapes import SHAPES, Shape, write_random
 from bench.history import History
+from bench.replay_report import load_curve
 from codespec.backends.llama import LlamaTarget, load_model
 from codespec.config import load_settings
-from codespec.errors import ModelError
+from codespec.errors import InputError, ModelError
 from codespec.models.registry import target_path
 from codespec.types import NO_DRAFT
 
@@ -60,8 +65,9 @@ def test_shapes_have_the_sizes_they_are_named_for(shape: Shape, billions: float)
     assert n == pytest.approx(billions, rel=0.02)
 
 
-def test_a_carried_history_is_replayed_there_as_here(tmp_path: Path) -> None:
-    """Packed as on the machine with the network, cut off after some commits."""
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """Five commits."""
     repo = tmp_path / "repo"
     repo.mkdir()
     who = ("-c", "user.name=n", "-c", "user.email=e@x", "-c", "commit.gpgsign=false")
@@ -76,10 +82,22 @@ def test_a_carried_history_is_replayed_there_as_here(tmp_path: Path) -> None:
         (repo / "a.py").write_text(text)
         git("add", "-A")
         git("commit", "-qm", str(i))
-    packed, folder = tmp_path / "packed", tmp_path / "work"
-    for path in (packed, folder):
-        path.mkdir()
+    return repo
+
+
+@pytest.fixture
+def packed(tmp_path: Path, repo: Path) -> Path:
+    """The last of them, as on the machine with the network."""
+    packed = tmp_path / "packed"
+    packed.mkdir()
     pack.history(packed, repo, 3)
+    return packed
+
+
+def test_a_carried_history_is_replayed_there_as_here(
+    tmp_path: Path, repo: Path, packed: Path
+) -> None:
+    folder = tmp_path / "work"
     plan = Plan([(TINY, "q8_0")], (64,), 2, folder, {"repo": packed / "repo.bundle"})
     assert [name.split()[0] for name in plan.steps()] == [
         *("bundled", "curve", "replay", "pair", "peers"),
@@ -89,6 +107,94 @@ def test_a_carried_history_is_replayed_there_as_here(tmp_path: Path) -> None:
     assert [c.hunks for c in History(clone).commits(2)] == [
         c.hunks for c in History(repo).commits(2)
     ]
+
+
+def test_a_killed_clone_is_made_again(
+    tmp_path: Path, packed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = gpu.git
+
+    def killed(*args: str) -> None:
+        if "fetch" in args:
+            raise KeyboardInterrupt
+        whole(*args)
+
+    plan = Plan([], (64,), 2, tmp_path / "work", {"repo": packed / "repo.bundle"})
+    monkeypatch.setattr(gpu, "git", killed)
+    with pytest.raises(KeyboardInterrupt):
+        plan.clone("repo")
+    monkeypatch.setattr(gpu, "git", whole)
+    assert len(History(plan.clone("repo")).commits(9)) == 2
+
+
+def test_a_history_may_be_named_as_what_is_in_the_folder(tmp_path: Path, packed: Path) -> None:
+    folder = tmp_path / "work"
+    (folder / "site").mkdir(parents=True)
+    plan = Plan([], (64,), 2, folder, {"site": packed / "repo.bundle"})
+    assert len(History(plan.clone("site")).commits(9)) == 2
+
+
+def test_a_bundle_that_is_none_is_named(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.bundle"
+    broken.write_text("nothing\n")
+    with pytest.raises(InputError, match=r"git: .*broken"):
+        Plan([], (64,), 2, tmp_path / "work", {"broken": broken}).clone("broken")
+
+
+def test_the_current_folder_is_packed_by_its_name(
+    tmp_path: Path, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repo)
+    pack.history(tmp_path, Path(), 3)
+    assert (tmp_path / "repo.bundle").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell script")
+def test_the_checkout_is_not_imported_where_a_build_is_run(tmp_path: Path) -> None:
+    site, checkout = tmp_path / "build" / "site", tmp_path / "checkout"
+    for folder, said in ((site, "import sys; print('built', *sys.argv[1:])"), (checkout, "1 / 0")):
+        folder.mkdir(parents=True)
+        (folder / "thing.py").write_text(said)
+    build.launcher(site.parent)
+    command = [site.parent / "run", "python", "-m", "thing", "--flag", "two words"]
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True)
+    assert done.stdout == "built --flag two words\n"
+
+
+def test_what_was_built_is_tried_on_the_checkouts_history(
+    tmp_path: Path, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[Plan] = []
+
+    def steps(plan: Plan) -> dict[str, Callable[[], list[results.Row]]]:
+        plans.append(plan)
+        return {}
+
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    monkeypatch.setattr(Plan, "steps", steps)
+    monkeypatch.setattr(gpu, "ROOT", tmp_path)
+    monkeypatch.setattr(gpu, "CHECKOUT", copy / "checkout")
+    args = ["--self-test", "--output", str(tmp_path / "results"), "--folder", str(tmp_path)]
+    assert "replay, pair and peers are left out" in CliRunner().invoke(main, args).output
+    monkeypatch.setattr(build, "ROOT", repo)
+    build.note_checkout(copy)
+    assert "left out" not in CliRunner().invoke(main, args).output
+    assert [plan.repositories for plan in plans] == [{}, {"repo": repo}]
+
+
+@pytest.mark.parametrize("fails", ["load_model", "_pool"])
+def test_a_model_that_cannot_be_measured_takes_no_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    def broken(_: object) -> None:
+        raise OSError("too large")
+
+    monkeypatch.setattr(gpu if fails == "load_model" else shapes, fails, broken)
+    step = Plan([(TINY, "q8_0")], (64,), 2, tmp_path, {}).steps()["curve tiny-q8_0"]
+    with pytest.raises((OSError, InputError), match="too large"):
+        step()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_sources_are_packed_under_their_own_names(
@@ -156,17 +262,137 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(made) == 4
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ModelError("it does not fit", "Get more."), "it does not fit. Get more."),
+        (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
+        (ValueError("no number"), "ValueError: no number"),
+        (subprocess.CalledProcessError(1, "git"), "CalledProcessError: Command 'git' returned"),
+    ],
+)
 def test_a_step_that_fails_keeps_none_from_being_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
     def broken() -> list[dict[str, str]]:
-        raise ModelError("it does not fit")
+        raise error
 
     steps = {"one": broken, "two": lambda: [{"model": "two"}]}
     monkeypatch.setattr(Plan, "steps", lambda _plan: steps)
     out = tmp_path / "results"
     done = CliRunner().invoke(main, ["--output", str(out), "--folder", str(tmp_path)])
     assert done.exit_code == 1
-    assert "one: it does not fit" in done.output
+    assert f"\none: {said}" in done.output
     assert "all done but one" in done.output
     assert [json.loads(line)["step"] for line in out.read_text().splitlines()] == ["two"]
+
+
+def test_a_line_that_was_cut_is_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the rest of its step, wherever the cut is."""
+    made: list[str] = []
+
+    def step(name: str) -> list[dict[str, str]]:
+        made.append(name)
+        return [{"model": name, "draft": draft} for draft in ("chain", "tree")]
+
+    steps = {name: lambda n=name: step(n) for name in ("one", "two")}
+    monkeypatch.setattr(Plan, "steps", lambda _plan: steps)
+    out = tmp_path / "results"
+    args = ["--output", str(out), "--folder", str(tmp_path)]
+    assert CliRunner().invoke(main, args).exit_code == 0
+    whole = out.read_bytes()
+    last = whole.splitlines(keepends=True)[-1]
+    for n_cut in (1, 9, len(last) - 40):
+        made.clear()
+        out.write_bytes(whole[:-n_cut])
+        assert CliRunner().invoke(main, args).exit_code == 0
+        assert made == ["two"]
+        assert out.read_bytes() == whole
+
+
+def test_what_a_full_disk_cut_is_not_glued_to_the_next_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = results.append
+
+    def full(path: Path, rows: list[results.Row]) -> None:
+        append(path, rows)
+        if rows and rows[0]["step"] == "one":
+            os.truncate(path, path.stat().st_size - 9)
+            raise InputError("No space left on device")
+
+    steps = {name: lambda n=name: [{"model": n}] for name in ("one", "two")}
+    monkeypatch.setattr(Plan, "steps", lambda _plan: steps)
+    monkeypatch.setattr(results, "append", full)
+    out = tmp_path / "results"
+    done = CliRunner().invoke(main, ["--output", str(out), "--folder", str(tmp_path)])
+    assert done.exit_code == 1
+    assert [row["step"] for row in results.read(out)] == ["two"]
+
+
+def test_where_results_go_is_looked_at_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Plan, "steps", lambda _plan: {"one": lambda: [{"model": "one"}]})
+    out = tmp_path / "not" / "yet" / "results"
+    args = ["--folder", str(tmp_path), "--output"]
+    assert CliRunner().invoke(main, [*args, str(out)]).exit_code == 0
+    assert [row["step"] for row in results.read(out)] == ["one"]
+    done = CliRunner().invoke(main, [*args, str(out / "below")])
+    assert done.exit_code == 1
+    assert done.output.startswith("Error: ")
+
+
+def test_a_run_goes_on_from_its_results_alone(
+    tmp_path: Path, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The replay takes the curve behind the longest context, as where it was measured."""
+    replayed: list[dict[int, float]] = []
+
+    def replay(
+        _repo: Path, _settings: object, _n: int, _glob: str, curve: str, _width: int
+    ) -> list[results.Row]:
+        replayed.append(dict(load_curve(curve).points))
+        return [{"config": "plain"}]
+
+    out = tmp_path / "results"
+    monkeypatch.setattr(gpu, "replay", replay)
+    args = ["--self-test", "--repo", str(repo), "--only", "replay", "--output", str(out)]
+    args += ["--folder", str(tmp_path / "work")]
+    done = CliRunner().invoke(main, args)
+    assert done.exit_code == 1
+    assert '--only "curve small-q8_0"' in done.output
+    measured = {"step": "curve small-q8_0", "model": "small-q8_0", "n": [1, 8], "t1_ms": 2.0}
+    rows = [
+        {**measured, "draft": "chain", "ratio": [1.0, 1.25]},
+        {**measured, "draft": "chain", "ratio": [1.0, 1.5]},
+        {**measured, "draft": "tree of 2 leaves", "ratio": [1.0, 4.0]},
+    ]
+    results.append(out, results.stamped("gpu", rows))
+    assert CliRunner().invoke(main, args).exit_code == 0
+    assert replayed == [{1: 2.0, 8: 3.0}]
+
+
+def test_an_interrupted_comparison_ends_the_run(
+    tmp_path: Path, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It swallows the interrupt, and its step would count as done."""
+
+    class Interrupted:
+        ended = "interrupted"
+        missing = ()
+
+        def __init__(self, *_: object, **__: object) -> None:
+            pass
+
+        def run(self) -> list[results.Row]:
+            return [{"config": "plain"}]
+
+    monkeypatch.setattr(gpu, "Comparison", Interrupted)
+    out = tmp_path / "results"
+    args = ["--self-test", "--repo", str(repo), "--only", "peers", "--output", str(out)]
+    done = CliRunner().invoke(main, [*args, "--folder", str(tmp_path)])
+    assert done.exit_code == 1
+    assert results.read(out) == []
