@@ -7,7 +7,9 @@ a silent typo is a setting that does not work. Nothing here is read from a repos
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import json
 import os
 import sys
 from collections.abc import Mapping
@@ -287,13 +289,20 @@ def _read_env(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         section, _, key = name.removeprefix(_ENV_PREFIX).lower().partition("_")
         if section not in _SECTIONS:
             raise _unknown(name, section, list(_SECTIONS))
-        # Lists read naturally as words between commas.
         fields = msgspec.structs.fields(_SECTIONS[section])
         is_list = any(f.name == key and isinstance(f.default, tuple) for f in fields)
-        found.setdefault(section, {})[key] = (
-            [v.strip() for v in value.split(",") if v.strip()] if is_list else value
-        )
+        found.setdefault(section, {})[key] = _read_list(value) if is_list else value
     return found
+
+
+def _read_list(value: str) -> list[str]:
+    """Words between commas, which read naturally, or JSON, as a word may hold a comma itself."""
+    if value.startswith("["):
+        with contextlib.suppress(ValueError):
+            found: list[Any] = json.loads(value)
+            if all(isinstance(v, str) for v in found):
+                return found
+    return [v.strip() for v in value.split(",") if v.strip()]
 
 
 def config_path(env: Mapping[str, str] | None = None) -> Path:
@@ -327,12 +336,15 @@ def runtime_dir() -> Path:
     return _writable(path, "CODESPEC_RUNTIME_DIR", 0o700)
 
 
-def data_dir() -> Path:
-    """Folder of what cannot be rebuilt, or takes long: statistics, models, distilled drafts.
+def data_path() -> Path:
+    """Folder of what cannot be rebuilt, or takes long: statistics, models, distilled drafts. For
+    those who only look: it need not exist."""
+    return platformdirs.user_data_path("codespec")
 
-    Raises: ConfigError as `cache_dir`.
-    """
-    return _writable(platformdirs.user_data_path("codespec"), "XDG_DATA_HOME")
+
+def data_dir() -> Path:
+    """That folder, for those who write. Raises: ConfigError as `cache_dir`."""
+    return _writable(data_path(), "XDG_DATA_HOME")
 
 
 def log_dir() -> Path:

@@ -190,7 +190,7 @@ def _stopped_by_signals(job: Job) -> Generator[None, None, None]:
 
 def _start(job: Job, as_json: bool) -> None:
     """The same command in a process of its own, which outlives this one."""
-    job.work.mkdir(parents=True, exist_ok=True)
+    job.make_folder()
     job.check_idle()
     arguments = [argument for argument in sys.argv[1:] if argument != "--background"]
     log = job.work / "log.txt"

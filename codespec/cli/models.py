@@ -20,7 +20,7 @@ from rich.progress import (
 from rich.table import Column, Table
 
 from codespec.cli import print_json
-from codespec.config import load_settings
+from codespec.config import load_settings, origins
 from codespec.errors import InputError
 from codespec.models import catalogue, download, drafts, hardware, library
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled, draft_path, target_path
@@ -292,5 +292,7 @@ def default(model: str | None, draft: str | None) -> None:
     for key, setting in values.items():
         file = library.set_default(key, setting)
         click.echo(f'model.{key} = "{setting}" in {file}')
+        if (origin := origins().get(("model", key), str(file))) != str(file):
+            click.echo(f"  but {origin} says otherwise, and comes first", err=True)
     click.echo("editors take it by themselves, each model with a daemon of its own;")
     click.echo("that of the last one ends after a while, or at once: codespec daemon stop --all")

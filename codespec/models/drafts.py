@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from codespec.config import data_dir
+from codespec.config import data_path
 
 DRAFT_FOR_KEY = "codespec.draft_for"
 """Metadata of a draft model: hash of the tokenizer of the target it drafts for."""
@@ -68,7 +68,7 @@ def folder(target_fingerprint: str, workspace: str) -> Path:
     """Where the draft of a target for a workspace (any spelling of its path) lies, or would."""
     real = os.path.realpath(workspace).encode("utf-8", "surrogateescape")
     name = hashlib.blake2b(real, digest_size=8).hexdigest()
-    return data_dir() / "drafts" / f"{target_fingerprint}-{name}"
+    return data_path() / "drafts" / f"{target_fingerprint}-{name}"
 
 
 def read(at: Path) -> DraftRecord | None:
@@ -92,5 +92,5 @@ def find(at: Path) -> Path | None:
 
 def every() -> list[tuple[Path, DraftRecord]]:
     """(folder, record) of all distilled drafts."""
-    found = ((at, read(at)) for at in sorted((data_dir() / "drafts").glob("*")))
+    found = ((at, read(at)) for at in sorted((data_path() / "drafts").glob("*")))
     return [(at, record) for at, record in found if record is not None]

@@ -9,7 +9,7 @@ import msgspec
 import tomlkit
 import tomlkit.exceptions
 
-from codespec.config import config_path, data_dir
+from codespec.config import config_path, data_dir, data_path
 from codespec.errors import ConfigError, InputError
 from codespec.models import catalogue
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
@@ -46,6 +46,8 @@ def name_for(path: Path, url: str = "") -> str:
         absolute.encode()
     except UnicodeEncodeError:
         raise InputError(f"{absolute!r}: its name is not UTF-8", "Rename it.") from None
+    if name in (Path(BUNDLED_TARGET).stem, Path(BUNDLED_DRAFT).stem):
+        raise InputError(f"{name} is a model that comes with codespec", "Rename the file.")
     taken = added().get(name)
     if taken is None:
         return name
@@ -151,7 +153,7 @@ def _without_query(url: str) -> str:
 
 
 def _list() -> Path:
-    return folder() / "models.json"
+    return data_path() / "models" / "models.json"
 
 
 def _save(models: dict[str, Added]) -> None:

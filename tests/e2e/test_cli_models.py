@@ -252,6 +252,20 @@ def test_the_default_is_written_and_nothing_else_changes(model: Path, config: Pa
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="where settings are by default")
+def test_what_comes_before_the_settings_file_is_said(
+    model: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "otherwise" not in run("default", "bundled").output
+    monkeypatch.setenv("CODESPEC_MODEL_TARGET", str(model))
+    assert "but the environment says otherwise" in run("default", "bundled").output
+
+
+def test_a_file_by_the_name_of_a_bundled_model_is_not_added(tmp_path: Path) -> None:
+    file = tmp_path / BUNDLED_DRAFT
+    file.write_bytes(bundled(BUNDLED_DRAFT).read_bytes())
+    assert "comes with codespec" in run("add", str(file)).output
+
+
 def test_settings_that_cannot_be_written_are_said_to_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,18 @@ def test_a_setting_that_is_none(project, monkeypatch):
     monkeypatch.setenv("CODESPEC_COMPLETION_MAX_TOKEN", "3")
     found = doctor(project, code=1)
     assert any("max_token" in m for m in of(found, "settings", "error"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the variable is Linux's")
+def test_a_folder_that_cannot_be_made(project, tmp_path, monkeypatch):
+    """Statistics and added models are missing then, completion is not."""
+    (tmp_path / "codespec").touch()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    found = doctor(project, "--quick", code=1)
+    assert any("cannot create the folder" in m for m in of(found, "folders", "error"))
+    place = f"{next(project.glob('*.py'))}:1:1"
+    done = CliRunner().invoke(main, ["complete", place, "--max-tokens", "4"])
+    assert done.exit_code == 0, done.output
 
 
 def test_settings_and_their_origins(project, tmp_path, monkeypatch):

@@ -57,6 +57,7 @@ def examine(path: Path, options: dict[str, dict[str, object]], *, measure: bool)
     except CodespecError as e:
         return [*found, Finding("settings", "error", e.message, e.hint)]
     found += checks.settings_in_force(settings, options)
+    found += checks.folders()
     tokenizer = ""
     if not any(f.level == "error" for f in found):
         from codespec.cli.doctor import model

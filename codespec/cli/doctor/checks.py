@@ -14,11 +14,11 @@ from pathlib import Path
 
 import msgspec
 
-from codespec import __version__
+from codespec import __version__, config
 from codespec.cli.doctor.findings import Finding
 from codespec.config import Settings, config_path, origins
 from codespec.daemon import control
-from codespec.errors import CodespecError
+from codespec.errors import CodespecError, ConfigError
 from codespec.index import upkeep
 from codespec.index.documents import why_left_out
 from codespec.index.ignore import IGNORE_FILES
@@ -93,6 +93,14 @@ def settings_in_force(
         yield Finding(
             "settings", "warning", "completion is switched off", "Set completion.enabled = true."
         )
+
+
+def folders() -> Iterator[Finding]:
+    for folder in (config.cache_dir, config.data_dir, config.log_dir, config.runtime_dir):
+        try:
+            folder()
+        except ConfigError as e:
+            yield Finding("folders", "error", e.message, e.hint)
 
 
 def index(settings: Settings, workspace: Path, tokenizer_hash: str) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ import filelock
 import msgspec
 import psutil
 
-from codespec.config import Settings
+from codespec.config import Settings, data_dir
 from codespec.errors import CodespecError, InputError, ModelError
 from codespec.index.scan import as_text
 from codespec.models import drafts
@@ -76,6 +76,11 @@ class Job:
         """Raises: InputError while a process works at it."""
         if self._is_running():
             raise self._busy()
+
+    def make_folder(self) -> None:
+        """Raises: ConfigError where nothing can be written."""
+        data_dir()
+        self.work.mkdir(parents=True, exist_ok=True)
 
     def begun_by(self, pid: int) -> None:
         """A process was started to work at it: whoever asks now is not told of what was before."""
@@ -159,7 +164,7 @@ class Job:
         """
         from codespec.train.distill.stages import Distillation  # needs PyTorch
 
-        self.work.mkdir(parents=True, exist_ok=True)
+        self.make_folder()
         try:
             # Whoever asks how far it is holds the lock for a moment.
             with self._lock().acquire(timeout=1.0):
