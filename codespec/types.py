@@ -215,6 +215,7 @@ class Trace:
     shape: str = ""  # how much was to be suggested, and why
     shape_why: str = ""
     trimmed: tuple[str, ...] = ()  # what was changed before the text was shown, in words
+    is_limited: bool = False  # it ended by the asker's limit of indentation or time
     model: str = ""
     backend: str = ""
 

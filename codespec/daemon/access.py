@@ -101,7 +101,11 @@ def read_keys(file: Path) -> tuple[str, ...]:
     except (OSError, UnicodeDecodeError) as e:
         why = e.strerror if isinstance(e, OSError) else "no text in UTF-8"
         raise ConfigError(f"cannot read the keys in {file}: {why}", hint) from None
-    keys = tuple(line for line in lines if line and not line.startswith("#"))
+    rows = [(n, line) for n, line in enumerate(lines, 1) if line and not line.startswith("#")]
+    for n, key in rows:
+        if not key.isascii():
+            raise ConfigError(f"{file}, line {n}: a key has ASCII characters only", hint)
+    keys = tuple(key for _, key in rows)
     if not keys or min(map(len, keys)) < _MIN_KEY_CHARS:
         raise ConfigError(f"{file} needs keys of {_MIN_KEY_CHARS} characters or more", hint)
     return keys

@@ -12,6 +12,7 @@ import re
 import secrets
 import time
 from dataclasses import replace
+from itertools import accumulate
 from typing import Annotated, Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -33,6 +34,15 @@ _ANY_TOKEN = 1 << 30
 """For `top_k`: no vocabulary is larger."""
 _MAX_GRAMMAR_CHARS = 1 << 16
 """Reading a grammar and following it take time, and cannot be interrupted."""
+_MAX_GRAMMAR_DEPTH = 256
+"""llama.cpp reads brackets by recursion, and its stack ends with some ten thousand."""
+_NO_BRACKETS = re.compile(r'(?s)"(?:\\.|[^"\\])*"?|\[(?:\\.|[^\]\\])*\]?|<[^>]*>?|#[^\r\n]*')
+"""What may hold brackets that are none of a grammar's own: texts, characters, tokens, comments."""
+MAX_PREFIX_CHARS = 1 << 17
+MAX_SUFFIX_CHARS = 1 << 16
+"""Around a suggestion, what the language server sends: all of it is parsed, uninterrupted."""
+_OUTERMOST = re.compile(r"\n(?=[^\s)\]}])")
+"""The end of a line before one that may begin a definition."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=_ALL_THERE_IS)]
 _Penalty = Annotated[float, msgspec.Meta(ge=-100, le=100)]
@@ -107,11 +117,16 @@ class _Body(Document, kw_only=True):
     def request(
         self, prefix: str, suffix: str, max_tokens: int | None, defaults: CompletionSettings
     ) -> CompletionRequest:
+        prefix, suffix = normalise(prefix), normalise(suffix)
+        if not self.verbatim:
+            prefix, suffix = _end_of(prefix, MAX_PREFIX_CHARS), _start_of(suffix, MAX_SUFFIX_CHARS)
+        if _depth(self.grammar or "") > _MAX_GRAMMAR_DEPTH:
+            raise FieldError("grammar", f"brackets nested more than {_MAX_GRAMMAR_DEPTH} deep")
         temperature = defaults.temperature if self.temperature is None else self.temperature
         seed = -1 if self.seed is None else self.seed
         return CompletionRequest(
-            prefix=normalise(prefix),
-            suffix=normalise(suffix),
+            prefix=prefix,
+            suffix=suffix,
             language_id=self.language,
             max_tokens=defaults.max_tokens if max_tokens is None else max_tokens,
             sampling=SamplingParams(
@@ -164,7 +179,9 @@ class OpenAICompletions:
         ):
             if is_asked:
                 raise FieldError(field, f"{field} is not supported; leave it out")
-        if isinstance(body.prompt, list) and len(body.prompt) != 1:
+        if body.prompt == []:
+            raise FieldError("prompt", "the list of prompts is empty")
+        if isinstance(body.prompt, list) and len(body.prompt) > 1:
             raise FieldError("prompt", "several prompts are not supported; send them one by one")
 
     @property
@@ -183,7 +200,7 @@ class OpenAICompletions:
         body = self._body
         prompt = body.prompt if isinstance(body.prompt, str) else body.prompt[0]
         # Markers of a model would be read as plain text: they name two parts, whatever the model.
-        prefix, suffix = parted(prompt) if body.suffix is None else (prompt, body.suffix)
+        prefix, suffix = (prompt, body.suffix) if body.suffix else parted(prompt)
         return body.request(prefix, suffix, body.max_tokens, defaults)
 
     def answer(self, completion: Completion) -> Json:
@@ -312,8 +329,32 @@ def _decode(raw: bytes, kind: type[_Struct]) -> _Struct:
         raise FieldError("", f"the body is not JSON: {detail}") from None
 
 
+def _end_of(text: str, n_chars: int) -> str:
+    """At most so many characters, from where a definition may begin, if that is not far: within
+    one, parsers would find errors, and each character typed would give another beginning."""
+    start = len(text) - n_chars
+    if start <= 0:
+        return text
+    place = _OUTERMOST.search(text, start, start + n_chars // 2)
+    return text[place.end() if place else start :]
+
+
+def _start_of(text: str, n_chars: int) -> str:
+    """Likewise, up to the end of a definition."""
+    if len(text) <= n_chars:
+        return text
+    places = [place.end() for place in _OUTERMOST.finditer(text, n_chars // 2, n_chars)]
+    return text[: places[-1] if places else n_chars]
+
+
+def _depth(grammar: str) -> int:
+    """How many of its brackets are around one another at most."""
+    brackets = re.sub(r"[^()]", "", _NO_BRACKETS.sub("", grammar))
+    return max(accumulate(1 if c == "(" else -1 for c in brackets), default=0)
+
+
 def _was_cut(completion: Completion) -> bool:
-    return completion.finish in ("length", "deadline")
+    return completion.finish in ("length", "deadline") or completion.trace.is_limited
 
 
 def _usage(trace: Trace) -> Json:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -40,6 +40,7 @@ _BODY_S = 30.0
 _ANSWER_S = 300.0
 _SEND_S = 30.0
 _KEEP_ALIVE_S = 30
+_FAREWELL_S = 1.0
 _NO_DOCUMENT = ""
 """No two requests are of one document: none takes another's place, and there is none to close."""
 
@@ -82,6 +83,9 @@ class Front:
             await reply.error(400, str(e), e.field if isinstance(e, FieldError) else "")
         except CodespecError as e:
             await reply.error(503, str(e))
+        except asyncio.CancelledError:  # only the server's end cancels a request
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(reply.error(503, "the server is stopping"), _FAREWELL_S)
         except Exception as e:
             log.error("%s", outline(e))  # its message may quote source text
             await reply.error(500, f"codespec failed: {type(e).__name__}")
@@ -305,6 +309,14 @@ class Protocol(H11Protocol):
 # --- starting it ----------------------------------------------------------------------------
 
 
+class _Server(uvicorn.Server):
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Requests that it cancels get to say so: after it, the signal is raised once more."""
+        await super().shutdown(sockets)
+        if not self.force_exit:
+            await asyncio.gather(*self.server_state.tasks, return_exceptions=True)
+
+
 def serve(settings: Settings, listener: socket.socket, access: Access) -> None:
     """Until a signal ends it."""
 
@@ -325,7 +337,7 @@ def serve(settings: Settings, listener: socket.socket, access: Access) -> None:
             timeout_graceful_shutdown=1,
         )
         try:
-            await uvicorn.Server(config).serve([listener])
+            await _Server(config).serve([listener])
         finally:
             await front.close()
 

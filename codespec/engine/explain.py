@@ -16,7 +16,7 @@ from codespec.errors import CodespecError
 from codespec.requests import CompletionRequest
 from codespec.types import NO_DRAFT, Context, Draft, Source, Tokenizer, Tokens, Verdict
 
-_MAX_LEFT_CHARS = 400
+_MAX_LEFT_BYTES = 400
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,8 +44,9 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens that one source drafted in one pass. n_accepted of n_drafted; `text` is that of the
-    accepted ones. path, line: where it stands, as far as it can be found; line from 1, else 0."""
+    """Tokens that one source drafted in one pass. n_accepted of n_drafted, as far as the output
+    goes; `text` is that of the accepted ones. path, line: where it stands, as far as it can be
+    found; line from 1, else 0."""
 
     source: str
     n_drafted: int
@@ -56,7 +57,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
-    """One pass of the model. said: all that it emitted, accepted drafts included."""
+    """One pass of the model. said: what it added to the output, accepted drafts included."""
 
     said: str
     spans: list[Span]
@@ -84,6 +85,7 @@ class _Seen:
     draft: Draft
     verdict: Verdict
     before: Tokens  # emitted before the pass
+    said: Tokens  # emitted by it: less than its verdict where the output ends
 
 
 class Recorder:
@@ -94,16 +96,18 @@ class Recorder:
     def __init__(self) -> None:
         self.context: Context | None = None
         self.seen: list[_Seen] = []
+        self._n_said = 0
 
     def begin(self, context: Context) -> None:
-        self.context, self.seen = context, []
+        self.context, self.seen, self._n_said = context, [], 0
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         return NO_DRAFT
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
-        before = emitted[: len(emitted) - len(verdict.emitted)].copy()
-        self.seen.append(_Seen(draft, verdict, before))
+        before, said = np.split(emitted.copy(), [self._n_said])
+        self.seen.append(_Seen(draft, verdict, before, said))
+        self._n_said = len(emitted)
 
 
 def explain(engine: LocalEngine, request: CompletionRequest) -> Explanation:
@@ -120,7 +124,7 @@ def explain(engine: LocalEngine, request: CompletionRequest) -> Explanation:
     if context is not None:
         finder = _Finder(engine, request, context)
         passes = [_pass(seen, finder, engine.tokenizer) for seen in recorder.seen]
-        said = [token for seen in recorder.seen for token in seen.verdict.emitted]
+        said = [token for seen in recorder.seen for token in seen.said.tolist()]
         generated = engine.tokenizer.decode(said)[len(context.healed) :]
     known = trace.context_ms + trace.draft_ms + trace.target_ms + trace.finish_ms
     return Explanation(
@@ -164,7 +168,7 @@ def _prompt(tokenizer: Tokenizer, context: Context, n_cached: int) -> Prompt:
 
 
 def _pass(seen: _Seen, finder: _Finder, tokenizer: Tokenizer) -> Pass:
-    accepted = set(seen.verdict.path)
+    accepted = set(seen.verdict.path[: len(seen.said)])
     by_source: dict[int, list[int]] = {}
     for node, source in enumerate(seen.draft.sources.tolist()):
         by_source.setdefault(source, []).append(node)
@@ -174,7 +178,7 @@ def _pass(seen: _Seen, finder: _Finder, tokenizer: Tokenizer) -> Pass:
         # Where none was accepted, the first node stands for what the source meant.
         tokens = seen.draft.tokens[followed or nodes[:1]]
         start = seen.verdict.path.index(followed[0]) if followed else 0
-        said = [*seen.before.tolist(), *seen.verdict.emitted[:start]]
+        said = [*seen.before.tolist(), *seen.said[:start].tolist()]
         path, line = finder.find(Source(source), said, tokens)
         spans.append(
             Span(
@@ -186,7 +190,7 @@ def _pass(seen: _Seen, finder: _Finder, tokenizer: Tokenizer) -> Pass:
                 line=line,
             )
         )
-    return Pass(said=tokenizer.decode(seen.verdict.emitted).decode("utf-8", "replace"), spans=spans)
+    return Pass(said=tokenizer.decode(seen.said).decode("utf-8", "replace"), spans=spans)
 
 
 class _Finder:
@@ -197,16 +201,18 @@ class _Finder:
         self._engine = engine
         self._request = request
         self._context = context
-        self._left = request.prefix[len(request.prefix) - _MAX_LEFT_CHARS :]
+        # The model says what is held back again, and drafts begin with it.
+        self._known = request.prefix.encode().removesuffix(context.healed)
+        self._left = self._known[-_MAX_LEFT_BYTES:]
 
     def find(self, source: Source, said: Sequence[int], tokens: Tokens) -> tuple[str, int]:
         """(path, line from 1); ("", 0) where it is not known, or there is none."""
         decode = self._engine.tokenizer.decode
-        before = decode(said)[len(self._context.healed) :].decode("utf-8", "ignore")
+        before = (self._left + decode(said)).decode("utf-8", "ignore")
         text = decode(tokens).decode("utf-8", "ignore")
         best = (-1, "", 0)
         for path, document in self._documents(source, said, tokens):
-            n, line = best_place(document, self._left + before, text)
+            n, line = best_place(document, before, text)
             if n > best[0]:
                 best = (n, path, line)
         return best[1], best[2]
@@ -216,7 +222,7 @@ class _Finder:
     ) -> list[tuple[str, str]]:
         request = self._request
         if source == Source.PREFIX:
-            return [(request.path, request.prefix)]
+            return [(request.path, self._known.decode("utf-8", "ignore"))]
         if source == Source.SUFFIX:
             # Lines count from the document's beginning.
             return [(request.path, "\n" * request.prefix.count("\n") + request.suffix)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from codespec.context.healing import n_repeating
-from codespec.engine.postprocess import Finished, Place, Shape, UnitStop, finish
+from codespec.engine.postprocess import Finished, Late, Place, Shape, UnitStop, finish, never
 from codespec.engine.until import STOPPED, Until, UntilRule
 from codespec.types import Context, Finish, Tokenizer, Trace
 
@@ -17,6 +17,7 @@ class Generation:
 
     until:       where the asker wants it to end.
     is_verbatim: nothing else ends or trims the text.
+    late:        whether there is no time left to see what fits.
     """
 
     context: Context
@@ -28,12 +29,13 @@ class Generation:
     finish: Finish = "empty"
     until: Until = field(default_factory=Until)
     is_verbatim: bool = False
+    late: Late = never
 
     def anew(self, tokenizer: Tokenizer) -> Generation:
         """The same place and prompt, nothing said yet."""
         n_healed = len(self.context.healed)
         stop = UnitStop(tokenizer, self.shape, self.place, n_healed)
-        return replace(self, stop=stop, tokens=[], finish="empty")
+        return replace(self, stop=stop, trace=Trace(), tokens=[], finish="empty")
 
     def finished(self, raw: bytes, ended: Finish) -> Finished:
         """The text to insert for the bytes of all tokens so far. `ended`: why there are no more;
@@ -44,14 +46,15 @@ class Generation:
         text = self.until.cut(before)
         if self.is_verbatim:
             return Finished(text, notes)
-        made = finish(text, self.stop.end(text), ended, self.shape, self.place)
+        made = finish(text, self.stop.end(text), ended, self.shape, self.place, self.late)
         return replace(made, trimmed=(*notes, *made.trimmed))
 
     def ends(self, tokenizer: Tokenizer) -> Callable[[list[int]], bool]:
         """Whether the output is complete, asked after each token with all tokens so far."""
         rules: list[Callable[[list[int]], bool]] = [] if self.is_verbatim else [self.stop]
         if self.until.asks:
-            rules.append(UntilRule(tokenizer, self.until, len(self.context.healed)))
+            n_healed = len(self.context.healed)
+            rules.append(UntilRule(tokenizer, self.until, n_healed, trace=self.trace))
         if len(rules) == 1:
             return rules[0]
         return lambda emitted: any(rule(emitted) for rule in rules)

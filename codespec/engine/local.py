@@ -49,6 +49,9 @@ from codespec.types import (
 
 T = TypeVar("T")
 
+GRACE_S = 0.05
+"""After the deadline, to make what was generated fit its place."""
+
 
 class LocalEngine:
     """`Engine` over a GGUF file. Loads its models at once; one thread only.
@@ -123,6 +126,7 @@ class LocalEngine:
         made = yield from self._generating(request, cancelled, on_progress, paused)
         trace = made.trace
         before_finish = self._clock()
+        made = self._in_time(made, request, started, cancelled)
         finished = made.finished(self.tokenizer.decode(made.tokens), made.finish)
         trace.trimmed = finished.trimmed
         trace.finish_ms = (self._clock() - before_finish) * 1e3
@@ -154,7 +158,27 @@ class LocalEngine:
         def mask() -> TokenMask | None:
             return self._mask(best.context, request)
 
+        best = self._in_time(best, request, started, cancelled)
         return alternatives(self._target, self.tokenizer, request, best, text, mask, late)
+
+    def _in_time(
+        self,
+        made: Generation,
+        request: CompletionRequest,
+        started: float,
+        cancelled: Callable[[], bool],
+    ) -> Generation:
+        """With little time left after the deadline, and none once it is cancelled."""
+        clock, deadline, until = self._clock, _deadline(request, started), 0.0
+
+        def late() -> bool:
+            nonlocal until
+            now = clock()
+            # From when it is first asked: passes end after the deadline, too.
+            until = until or max(deadline, now) + GRACE_S
+            return cancelled() or now >= until
+
+        return dataclasses.replace(made, late=late)
 
     def open(self, request: CompletionRequest) -> None:
         """Take note of a document without completing it: its text and what was changed in it serve
@@ -191,13 +215,14 @@ class LocalEngine:
         if not len(context.prompt):
             return made
         sampler = Sampler(request.sampling, self._mask(context, request))
-        deadline = started + request.deadline_ms / 1e3 if request.deadline_ms else float("inf")
+        deadline = _deadline(request, started)
         n_free = made.n_repeating(self.tokenizer)
         chain = self.chain(request.workspace, request.drafters)
         completer = self._completer(chain)
         ends, is_in_line = made.ends(self.tokenizer), lambda: made.is_in_line
         if on_progress is not None:
-            ends, is_in_line = self._telling(on_progress, made, ends), lambda: False
+            told = self._in_time(made, request, started, cancelled)
+            ends, is_in_line = self._telling(on_progress, told, ends), lambda: False
         width = self.settings.drafting.max_width
         limits = Limits(request.max_tokens, deadline, width, n_free, is_in_line)
         turns = completer.turns(context, sampler, limits, ends, cancelled, paused, trace)
@@ -314,6 +339,7 @@ class LocalEngine:
             self.tokenizer.decode,
             len(made.context.healed),
             lambda raw: made.finished(raw, "deadline").text,
+            made.late,
             self._clock,
         )
 
@@ -339,7 +365,7 @@ class LocalEngine:
             chain.begin(context)
             yield from read_in_turns(self._target, context.prompt, cancelled, paused)
             for drafter in chain.drafters:
-                if isinstance(drafter, ModelDrafter) and drafter.is_of_use:
+                if isinstance(drafter, ModelDrafter) and drafter.is_of_use(context.prompt):
                     yield from read_in_turns(drafter, context.prompt, cancelled, paused)
 
     def idle(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
@@ -395,3 +421,8 @@ class LocalEngine:
             return index
         index.refresh()
         return index
+
+
+def _deadline(request: CompletionRequest, started: float) -> float:
+    """On the clock of `started`."""
+    return started + request.deadline_ms / 1e3 if request.deadline_ms else float("inf")

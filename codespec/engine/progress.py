@@ -19,6 +19,7 @@ class Teller:
 
     decode: the bytes of tokens. n_healed: bytes the output repeats from before the cursor.
     finish: from output bytes to the text to insert, finished lines only.
+    late: whether `finish` had no time; then nothing more is told.
     """
 
     def __init__(
@@ -27,25 +28,32 @@ class Teller:
         decode: Callable[[Sequence[int]], bytes],
         n_healed: int,
         finish: Callable[[bytes], str],
+        late: Callable[[], bool],
         clock: Callable[[], float],
     ) -> None:
         self._tell = tell
         self._decode = decode
         self._n_healed = n_healed
         self._finish = finish
+        self._late = late
         self._clock = clock
         self._told_s = clock()
+        self._wait_s = INTERVAL_S
         self._finished = b""
         self._lines = ""
 
     def __call__(self, emitted: Sequence[int]) -> None:
         now = self._clock()
-        if now - self._told_s < INTERVAL_S:
+        if now - self._told_s < self._wait_s:
             return
         raw = self._decode(emitted)
         finished = finished_lines(raw)
         if finished != self._finished:
-            self._finished, self._lines = finished, self._finish(raw)
+            self._finished, lines = finished, self._finish(raw)
+            if self._late():
+                return
+            self._lines = lines
         text = raw[self._n_healed :].decode("utf-8", "ignore")
         self._tell(Progress(text, self._lines))
         self._told_s = self._clock()
+        self._wait_s = max(INTERVAL_S, self._told_s - now)  # half of the time is the model's

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from codespec.types import Tokenizer
+from codespec.types import Tokenizer, Trace
 
 # The beginning of a line that is not blank.
 _LINE = re.compile(rb"\n([ \t]*)[^\s]")
@@ -75,6 +75,7 @@ class UntilRule:
     so far.
 
     n_healed: bytes that the output repeats from before the cursor; they do not count.
+    trace: told where a limit ended it, no stop text.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class UntilRule:
         until: Until,
         n_healed: int,
         clock: Callable[[], float] = time.perf_counter,
+        trace: Trace | None = None,
     ) -> None:
         self._tokenizer = tokenizer
         self._stops = [stop.encode() for stop in until.stops if stop]
@@ -90,6 +92,7 @@ class UntilRule:
         self._until = until
         self._n_healed = n_healed
         self._clock = clock
+        self._trace = Trace() if trace is None else trace
         self._began_s: float | None = None
         self._text = b""
         self._n_read = 0
@@ -103,9 +106,9 @@ class UntilRule:
         if any(self._text.find(stop, start) >= 0 for stop in self._stops):
             return True
         last_line = max(self._n_healed, self._text.rfind(b"\n", 0, n_seen))
-        if self._until.dedent(self._text, last_line) is not None:
-            return True
-        return self._is_late(n_seen)
+        is_dedented = self._until.dedent(self._text, last_line) is not None
+        self._trace.is_limited = is_dedented or self._is_late(n_seen)
+        return self._trace.is_limited
 
     def _is_late(self, n_seen: int) -> bool:
         if self._until.max_line_ms <= 0:

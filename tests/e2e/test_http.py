@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -21,8 +23,8 @@ from codespec.daemon.client import DaemonEngine
 from codespec.engine.local import LocalEngine
 from codespec.engine.until import Until
 from codespec.requests import Completion, CompletionRequest
-from tests.e2e.conftest import Home, until
-from tests.http_client import Front, front_of, refusal
+from tests.e2e.conftest import Home, daemon_of, until
+from tests.http_client import Front, events, front_of, refusal
 
 PREFIX = "import os\n\n\ndef read_file(path):\n    with open("
 SUFFIX = "\n\n\ndef main():\n    pass\n"
@@ -123,9 +125,10 @@ def test_it_says_what_the_command_line_says(front, home) -> None:
 
 
 def test_a_prompt_in_some_models_template_is_understood(front, plain) -> None:
-    for a, b, c in FAMILIES:
+    for (a, b, c), suffix in zip(FAMILIES, cycle([None, ""]), strict=False):
         prompt = f"{a}{PREFIX}{b}{SUFFIX}{c}"
-        assert front.text(prompt=prompt, max_tokens=24, stop=[a, b, c]) == plain(REQUEST).text
+        found = front.text(prompt=prompt, suffix=suffix, max_tokens=24, stop=[a, b, c])
+        assert found == plain(REQUEST).text
 
 
 def test_infill_as_llama_vim_asks(front, plain) -> None:
@@ -185,9 +188,14 @@ def test_stop_texts_indentation_and_the_end_of_the_context(front, plain) -> None
     infill = {"input_prefix": PATTERN, "n_predict": 64}
     assert front.ask("/infill", {**infill, "stop": [stop]})[1]["stop_type"] == "word"
     indented = Until(min_indent=4).cut(text)
-    assert front.ask("/infill", {**infill, "n_indent": 4})[1]["content"] == indented != text
+    _, answer = front.ask("/infill", {**infill, "n_indent": 4})
+    assert (answer["content"], answer["stop_type"]) == (indented, "limit")
+    assert indented != text
     # Already too late when the first line ends.
-    short = front.ask("/infill", {**infill, "t_max_predict_ms": 1e-6})[1]["content"]
+    _, answer = front.ask("/infill", {**infill, "t_max_predict_ms": 1e-6})
+    assert answer["stop_type"] == "limit"
+    assert answer["tokens_predicted"] < 64
+    short = answer["content"]
     assert text.startswith(short)
     assert "\n" in short
     assert "\n" not in short.rstrip()
@@ -265,6 +273,17 @@ def test_sampling_is_as_asked(front) -> None:
     refusal(front.ask("/infill", {"prompt": "is it?", "grammar": "yes"}), 400, "GBNF grammar")
 
 
+def test_a_grammars_brackets_are_not_too_deep_for_its_reader(front, home) -> None:
+    def nested(depth: int, after: str = "") -> dict[str, object]:
+        opened = "(" * depth
+        return {"prompt": "is it?", "grammar": f'root ::= {opened}"yes"{f"){after}" * depth}'}
+
+    assert front.text(**nested(100)) == front.text(**nested(100, "{1}")) == "yes"
+    for body in (nested(20_000), nested(16_000, "?")):
+        refusal(front.ask("/v1/completions", body), 400, "grammar", "deep")
+    assert control.status(home.settings).n_respawns == 0
+
+
 def test_an_editors_suggestion_on_request(front, plain) -> None:
     body = {"prompt": PATTERN, "max_tokens": 64, "language": "python"}
     request = replace(REQUEST, prefix=PATTERN, suffix="", max_tokens=64, language_id="python")
@@ -302,3 +321,20 @@ def test_clients_at_once_each_get_their_own_answer(front, plain) -> None:
     with ThreadPoolExecutor(4) as pool:
         found = pool.map(lambda p: front.text(prompt=p, max_tokens=24), prefixes * 3)
         assert list(found) == expected * 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_clients_are_told_that_the_server_ends(home, monkeypatch, number) -> None:
+    monkeypatch.setattr(subprocess.Popen, "terminate", lambda front: front.send_signal(number))
+    with daemon_of(home, "ok"):
+        with front_of(home.path) as front:
+            stream = front.begin("/infill", {"prompt": "tell", "stream": True})
+            response = stream.getresponse()
+            first = response.readline()
+            whole = front.begin("/infill", {"prompt": "until cancelled"})
+        with closing(stream), closing(whole):
+            error = events(first + response.read())[-1]["error"]
+            assert (error["code"], error["message"]) == (503, "the server is stopping")
+            answer = whole.getresponse()
+            assert (answer.status, json.loads(answer.read())) == (503, {"error": error})
+    assert "Traceback" not in front.log.read_text()

@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +15,12 @@ from uvicorn.server import ServerState
 
 from codespec.config import CompletionSettings, Settings
 from codespec.daemon import http
-from codespec.daemon.access import Access, is_loopback, listen
-from codespec.daemon.dialects import Infill, OpenAICompletions
+from codespec.daemon.access import Access, is_loopback, listen, read_keys
+from codespec.daemon.dialects import FieldError, Infill, OpenAICompletions
 from codespec.daemon.http import Front
 from codespec.errors import ConfigError
+from codespec.requests import CompletionRequest
+from codespec_lsp.session import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS
 
 Message = dict[str, Any]
 
@@ -68,6 +71,84 @@ def test_only_a_seed_that_was_asked_for_binds(body: dict[str, int], any_seed: bo
         assert any_seed or sampling.seed == 0
 
 
+def request_of(**body: object) -> CompletionRequest:
+    return OpenAICompletions(json.dumps(body).encode(), "").request(CompletionSettings())
+
+
+def test_a_suggestion_is_made_from_no_more_text_than_an_editor_sends() -> None:
+    code, line = "def f(x):\n    return x\n\n\n" * 20_000, "x = [" + "1, " * 200_000
+    for text in (code, line):
+        made = request_of(prompt=text, suffix=text, verbatim=False)
+        assert MAX_PREFIX_CHARS // 2 < len(made.prefix) <= MAX_PREFIX_CHARS
+        assert MAX_SUFFIX_CHARS // 2 < len(made.suffix) <= MAX_SUFFIX_CHARS
+        assert text.endswith(made.prefix)
+        assert text.startswith(made.suffix)
+        whole = request_of(prompt=text, suffix=text)
+        assert (whole.prefix, whole.suffix) == (text, text)
+
+
+def test_of_long_text_whole_definitions_are_left() -> None:
+    code = "def f(x):\n    return x\n\n\n" * 20_000
+    made = request_of(prompt=code, suffix=code, verbatim=False)
+    assert len(made.prefix) < len(code)
+    assert made.prefix.startswith("def f(x):")
+    assert made.suffix.endswith("return x\n\n\n")
+    assert request_of(prompt=code + "a", verbatim=False).prefix == made.prefix + "a"
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [
+        'root ::= "%s"',
+        r'root ::= "\"%s" (([a]))',
+        r"root ::= [\]%s] (([a]))",
+        "root ::= <%s>",
+        'root ::= "a" # %s',
+        " ".join(['("a")'] * 300) + "%.0s",
+    ],
+)
+def test_brackets_that_are_not_nested_are_no_depth(grammar: str) -> None:
+    assert request_of(prompt="", grammar=grammar % ("(" * 300))
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [
+        "root ::= %s",
+        'root ::= "(" %s',
+        r'root ::= [\]"] %s',
+        'root ::= "\\\\" %s',
+        "# a\nroot ::= %s",
+    ],
+)
+def test_nested_brackets_are_depth(grammar: str) -> None:
+    with pytest.raises(FieldError, match="deep") as refused:
+        request_of(prompt="", grammar=grammar % ("(" * 300))
+    assert refused.value.field == "grammar"
+
+
+def test_an_empty_list_of_prompts_is_not_several() -> None:
+    with pytest.raises(FieldError, match="empty") as refused:
+        request_of(prompt=[])
+    assert refused.value.field == "prompt"
+
+
+@pytest.mark.parametrize("suffix", [None, ""])
+def test_an_empty_suffix_is_none(suffix: str | None) -> None:
+    made = request_of(prompt="<fim_prefix>a<fim_suffix>b<fim_middle>", suffix=suffix)
+    assert (made.prefix, made.suffix) == ("a", "b")
+
+
+def test_a_key_that_no_header_holds_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    keys = ["a" * 32, "b" * 32]
+    file.write_text(f"# für Ada\n{keys[0]}\n\n{keys[1]}\n", "utf-8")
+    assert read_keys(file) == tuple(keys)
+    file.write_text(f"{keys[0]}\n\n{'ü' * 32}\n", "utf-8")
+    with pytest.raises(ConfigError, match=r"line 3: .*ASCII"):
+        read_keys(file)
+
+
 def test_a_body_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "_BODY_S", 0.01)
     assert refusal(ask(never)) == (408, "the body did not come in time")
@@ -105,6 +186,29 @@ def test_a_body_without_end_or_too_large_is_not_taken_in() -> None:
 
 def test_a_client_that_leaves_early_is_not_answered() -> None:
     assert ask(leaves) == []
+
+
+def test_a_client_that_does_not_read_does_not_hold_up_the_servers_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http, "_FAREWELL_S", 0.01)
+    n_sent = 0
+
+    async def stuck(_: object) -> None:
+        nonlocal n_sent
+        n_sent += 1
+        await never()
+
+    async def end() -> None:
+        headers = [(b"host", b"localhost")]
+        scope = {"type": "http", "method": "POST", "path": "/infill", "headers": headers}
+        answering = asyncio.create_task(Front(Settings(), Access())(scope, never, stuck))
+        await asyncio.sleep(0)
+        answering.cancel()
+        await asyncio.wait_for(answering, 30.0)
+
+    asyncio.run(end())
+    assert n_sent == 1
 
 
 def test_a_fault_in_the_servers_settings_is_not_the_requests(

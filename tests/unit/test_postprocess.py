@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codespec.backends.fake import ByteTokenizer
-from codespec.engine.postprocess import Place, UnitStop, finish, shape_at
+from codespec.engine.postprocess import Place, UnitStop, finish, fit, shape_at
 from codespec.engine.postprocess.scan import scan
-from codespec.index.trees import Trees
+from codespec.index.trees import ParsedDocument, Trees
 from codespec_bench.places import places_in
 
 TOKENIZER = ByteTokenizer()
@@ -82,6 +82,47 @@ def test_the_same_end_token_by_token_as_at_once():
     assert all(end is not None for end in ends[ends.index(certain[0]) :])
 
 
+WORDS = ["a", ".x", "else", "finally", "where", "\n", "\n", "\n    ", "\n\n", "\n.y()", " ", "é"]
+SIGNS = ["f(", "(1,", ")", "[", "]", "{", "}", '"', "/*", "*/", "//", "#", ":", ";", ",", "+", "."]
+
+
+@given(
+    st.lists(st.sampled_from([*WORDS, *SIGNS]), max_size=30).map("".join),
+    st.sampled_from(["", "x = ", "if x", "f(1, "]),
+    st.sampled_from(["python", "javascript", "c", ""]),
+    st.integers(1, 9),
+)
+@example("a\nfinally\n.y()\n.z()", "x = ", "c", 3)
+@example("a\n\n...b\n", "x = ", "c", 1)
+def test_what_was_looked_at_before_makes_no_difference(text, prefix, language, n_bytes):
+    """Token by token, or of a shorter text again, as of a text that is new."""
+    place = Place(prefix, "", language)
+    shape = shape_at(place)
+    stop = UnitStop(TOKENIZER, shape, place)
+    raw = text.encode()
+    for n in range(0, len(raw) + n_bytes, n_bytes):
+        here = raw[:n].decode("utf-8", "replace")
+        assert stop(raw[:n]) == (UnitStop(TOKENIZER, shape, place).end(here) is not None)
+    for n in range(len(text)):
+        for shown in (text, text[:n]):
+            assert stop.end(shown) == UnitStop(TOKENIZER, shape, place).end(shown)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "line", "language"),
+    [("x = f(1, ", '\n    row("k", 12),', "python"), ("x = y", "\n    .row(12)", "javascript")],
+)
+def test_a_statement_of_many_lines_is_scanned_once_a_line(prefix, line, language):
+    place = Place(prefix, "", language)
+    stop = UnitStop(TOKENIZER, shape_at(place), place)
+    scan.cache_clear()
+    emitted = []
+    for token in (line * 150).encode():
+        emitted.append(token)
+        assert not stop(emitted)
+    assert scan.cache_info().misses <= 2 * 150
+
+
 @pytest.mark.parametrize("ended", ["deadline", "length"])
 def test_a_line_that_was_being_written_is_not_shown_with_finished_ones(ended):
     prefix = "def f():\n    "
@@ -148,3 +189,50 @@ def test_any_text_is_finished_to_something_that_fits(prefix, suffix, generated, 
             closing = ")]}\"'`" + (";" if path in ("a.c", "a.rs") else "")
             assert set(kept[n:]) <= set(closing)
             break
+
+
+# (prefix, generated, suffix, path): what takes many trials.
+TRYING = [
+    ("function f() { return {", "':f(1){ return f(2){ ':f(3){ '", "b: 1, c: 2}", "a.js"),
+    ("def f():\n    x = {", "1, 2), (3, [4", "'b': 1}\n    return x\n", "a.py"),
+    ("int t[] = {v((", "t) 0x10, 0x11", "\n{ 1 },\n{ 2 },\n};\n", "a.c"),
+    ("f(", "a)) ]", "", "a.txt"),
+]
+
+
+class Trying:
+    """One place that is finished again and again. n_parses: what that took the last time."""
+
+    def __init__(self, case, monkeypatch):
+        prefix, self._text, suffix, path = case
+        parsed = Trees().update(path, "", (prefix + suffix).encode())
+        self._place = Place(prefix, suffix, parsed.language if parsed else "", parsed)
+        self.n_parses = 0
+        parse = ParsedDocument.with_change
+
+        def counted(*args):
+            self.n_parses += 1
+            return parse(*args)
+
+        monkeypatch.setattr(ParsedDocument, "with_change", counted)
+
+    def finished(self, late_after=1000):
+        """As if there was no time left after so many parses."""
+        self.n_parses = 0
+        shape = shape_at(self._place)
+        late = lambda: self.n_parses >= late_after  # noqa: E731
+        return finish(self._text, None, "stop", shape, self._place, late)
+
+
+@pytest.mark.parametrize("case", TRYING, ids=lambda case: case[3])
+def test_without_time_nothing_is_parsed_any_more(case, monkeypatch):
+    trying = Trying(case, monkeypatch)
+    whole, n_parses = trying.finished(), trying.n_parses
+    assert trying.finished(0).text == ""
+    assert "no time" in trying.finished(0).trimmed[-1]
+    for n in range(n_parses):
+        # A judge remembers what it asked for the same place before.
+        fit._judge.cache_clear()
+        assert trying.finished(n).text == ""
+        assert trying.n_parses == n
+        assert trying.finished() == whole  # as if it had not been left off

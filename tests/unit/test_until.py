@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from codespec.backends.fake import ByteTokenizer
 from codespec.engine.until import Until, UntilRule
+from codespec.types import Trace
 
 TOKENIZER = ByteTokenizer()
 words = st.text("ab\n", max_size=3)
@@ -77,3 +78,14 @@ def test_it_ends_with_the_line_once_it_has_taken_long():
     now[0] = 0.2
     assert not ends("one\ntwo")
     assert ends("one\ntwo\n")
+
+
+def test_the_trace_says_whether_a_limit_ended_it():
+    until = Until(("stop",), 4, 100)
+    for text, is_limited in (("a stop", False), ("a\nb", True), ("a\n", True), ("a", False)):
+        trace = Trace()
+        clock = itertools.count().__next__
+        rule = UntilRule(TOKENIZER, until, 0, clock, trace)
+        tokens = TOKENIZER.encode(text).tolist()
+        ended = any(rule(tokens[:n]) for n in range(1, len(tokens) + 1))
+        assert (ended, trace.is_limited) == (text != "a", is_limited)

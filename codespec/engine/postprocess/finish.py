@@ -8,6 +8,7 @@ from codespec.engine.postprocess import trim
 from codespec.engine.postprocess.fit import fit
 from codespec.engine.postprocess.place import Place
 from codespec.engine.postprocess.shape import Shape
+from codespec.engine.postprocess.trials import Late, TooLateError, never
 from codespec.types import Finish
 
 
@@ -19,12 +20,15 @@ class Finished:
     trimmed: tuple[str, ...] = ()
 
 
-def finish(text: str, end: int | None, ended: Finish, shape: Shape, place: Place) -> Finished:
+def finish(
+    text: str, end: int | None, ended: Finish, shape: Shape, place: Place, late: Late = never
+) -> Finished:
     """The text to insert.
 
     text:  generated, without what healing repeats.
     end:   where `UnitStop` ended it, None where something else did.
     ended: why the generation ended.
+    late:  whether there is no time left to see what fits.
     """
     notes: list[str] = []
 
@@ -51,7 +55,11 @@ def finish(text: str, end: int | None, ended: Finish, shape: Shape, place: Place
     )
     text = text.rstrip() if "\n" in text else text.rstrip(" \t")
     if text.strip():
-        note(fit(text, place), "brackets that do not balance, or what would not parse here")
+        try:
+            fitting = fit(text, place, late)
+            note(fitting, "brackets that do not balance, or what would not parse here")
+        except TooLateError:
+            note("", "what there was no time to check here")
     return Finished(text if text.strip() else "", tuple(notes))
 
 

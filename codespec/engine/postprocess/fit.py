@@ -17,6 +17,7 @@ from codespec.engine.postprocess.grammar import follows_grammar
 from codespec.engine.postprocess.place import Place, indentation
 from codespec.engine.postprocess.python import is_python
 from codespec.engine.postprocess.scan import CLOSER_OF, scan
+from codespec.engine.postprocess.trials import Late, TooLateError, Trials, never
 from codespec.engine.postprocess.trim import without_suffix
 
 MAX_VARIANTS = 24
@@ -24,35 +25,55 @@ _WITH_SEMICOLONS = ("c", "cpp", "java", "rust")
 _LAST_CLOSER = re.compile(r"[)\]}>\"'`;,:]\s*\Z")
 
 
-def fit(text: str, place: Place) -> str:
-    """The longest variant that breaks nothing, "" if there is none."""
+def fit(text: str, place: Place, late: Late = never) -> str:
+    """The longest variant that breaks nothing, "" if there is none.
+
+    Raises: TooLateError, where `late` turns true before that is known.
+    """
     fits = _judge(place)
     tried: set[str] = set()
-    for variant in _variants(text, place):
-        if variant not in tried and variant.strip():
-            tried.add(variant)
-            if fits(variant):
-                return variant
-            if len(tried) == MAX_VARIANTS:
-                break
+    try:
+        for variant in _variants(text, place):
+            if variant not in tried and variant.strip():
+                tried.add(variant)
+                if fits(variant, late):
+                    return variant
+                if len(tried) == MAX_VARIANTS:
+                    break
+    except TooLateError:
+        _judge.cache_clear()  # what it remembers was left half-way
+        raise
     return ""
 
 
 @lru_cache(maxsize=1)  # candidates for a place are judged one after the other
-def _judge(place: Place) -> Callable[[str], bool]:
-    parsed = place.parsed
-    if parsed is None:
+def _judge(place: Place) -> Callable[[str, Late], bool]:
+    trials = Trials(place.parsed) if place.parsed is not None else None
+    judges = _judges(place, trials)
+
+    def fits(variant: str, late: Late) -> bool:
+        if late():
+            raise TooLateError
+        if trials is not None:
+            trials.late = late
+        return all(judge(variant) for judge in judges)
+
+    return fits
+
+
+def _judges(place: Place, trials: Trials | None) -> list[Callable[[str], bool]]:
+    if trials is None:
         judges = [_balances(place)]
     else:
-        judges = [follows_grammar(place, parsed)]
+        judges = [follows_grammar(place, trials)]
         if place.language == "python":
-            judges.append(is_python(place, parsed))
+            judges.append(is_python(place, trials))
     asked = wanted_openers(place)
     if asked is not None:
         judges.insert(0, _opens(place, *asked))
     # What is shorter may end just where the text after the cursor is said again.
     judges.insert(0, lambda variant: without_suffix(variant, place) == variant)
-    return lambda variant: all(judge(variant) for judge in judges)
+    return judges
 
 
 def _opens(place: Place, above: str, wanted: tuple[str, str]) -> Callable[[str], bool]:

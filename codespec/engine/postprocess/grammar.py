@@ -10,12 +10,13 @@ from functools import cache
 from codespec.engine.postprocess.below import construct_ends
 from codespec.engine.postprocess.place import Place, indentation
 from codespec.engine.postprocess.scan import scan
-from codespec.index.trees import ParsedDocument, error_spans, n_errors
+from codespec.engine.postprocess.trials import Trials
+from codespec.index.trees import error_spans, n_errors
 
 _OVER_LINES = ('"""', "'''")
 
 
-def follows_grammar(place: Place, parsed: ParsedDocument) -> Callable[[str], bool]:
+def follows_grammar(place: Place, parsed: Trials) -> Callable[[str], bool]:
     """Asked with variants of the suggestion for one place."""
     at = len(place.prefix.encode())
     line = len(place.line_prefix.encode())

@@ -21,7 +21,7 @@ from tree_sitter import Node
 from codespec.engine.postprocess.grammar import probes
 from codespec.engine.postprocess.place import Place, indentation
 from codespec.engine.postprocess.scan import scan
-from codespec.index.trees import ParsedDocument
+from codespec.engine.postprocess.trials import Trials
 
 MAX_BYTES = 16_000
 MAX_STATEMENT_BYTES = 2_000
@@ -36,7 +36,7 @@ _DEPTH[list(b"([{")] = 1
 _DEPTH[list(b")]}")] = -1
 
 
-def is_python(place: Place, parsed: ParsedDocument) -> Callable[[str], bool]:
+def is_python(place: Place, parsed: Trials) -> Callable[[str], bool]:
     """Asked with variants of the suggestion for one place, which follow the grammar. Python's
     refusal does not count where it would refuse anything there: what stands around is of another
     version."""

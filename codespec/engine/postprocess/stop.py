@@ -39,6 +39,7 @@ class UnitStop:
         self._n_healed = n_healed
         self._bytes = b""
         self._n_read = 0
+        self._reached = ""  # a text up to a line end, before which no statement ends
 
     def __call__(self, emitted: Sequence[int]) -> bool:
         for token in emitted[self._n_read :]:
@@ -114,9 +115,14 @@ class UnitStop:
         return end if len(text) > end else None  # more of it may come
 
     def _end_of_statement(self, text: str) -> int | None:
-        newline = text.find("\n")
+        # Where a text grows, each of its lines is looked at once, not once with each token.
+        reached = self._reached if text.startswith(self._reached) else ""
+        newline = text.find("\n", max(0, len(reached) - 1))
         while newline >= 0:
             head = self._line_prefix + text[:newline]
+            if text[:newline].rpartition("\n")[2].strip():
+                # What continues a statement is whole: it becomes no other word.
+                self._reached = text[: newline + 1]
             if head.strip() and not self._goes_on(head):
                 code = scan(head, self._language).code.rstrip()
                 if self._language == "python":

@@ -1,0 +1,52 @@
+"""What a document would be with changes, for as long as there is time to see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from tree_sitter import Node
+
+from codespec.index.trees import ParsedDocument
+
+Late: TypeAlias = Callable[[], bool]
+"""Whether there is no time left."""
+
+
+class TooLateError(Exception):
+    """There was no time to judge."""
+
+
+def never() -> bool:
+    return False
+
+
+class Trials:
+    """A parse may be one of all that follows the cursor, and a judge asks for several: so each of
+    them asks `late` first.
+
+    Raises: TooLateError, from `root` and `with_change`.
+    """
+
+    def __init__(self, parsed: ParsedDocument, late: Late = never) -> None:
+        self._parsed = parsed
+        self.late = late
+
+    @property
+    def text(self) -> bytes:
+        return self._parsed.text
+
+    @property
+    def root(self) -> Node | None:
+        """See `ParsedDocument`."""
+        self._hurry()
+        return self._parsed.root
+
+    def with_change(self, start: int, end: int, new: bytes) -> Node | None:
+        """See `ParsedDocument`."""
+        self._hurry()
+        return self._parsed.with_change(start, end, new)
+
+    def _hurry(self) -> None:
+        if self.late():
+            raise TooLateError
