@@ -19,6 +19,7 @@ from codespec.config import Settings
 from codespec.daemon.address import Transport, address_of
 from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.wire import StateChanged
+from codespec.errors import CodespecError
 from codespec.index.openfiles import OpenFileRules
 from codespec.occasions import kind_of_place, why_unwelcome
 from codespec.requests import Completion, CompletionRequest, Progress
@@ -99,13 +100,17 @@ class Session:
         self._offers.start()
 
     def configure(self, settings: Settings) -> None:
-        """Other settings from now on; with another model, of another daemon."""
+        """Other settings from now on; with another model, of another daemon.
+
+        Raises: ConfigError, DaemonError; then everything is as it was.
+        """
+        leads_elsewhere = self._leads_elsewhere(settings)
         before, self.settings = self.settings, settings
         self._rules = OpenFileRules(settings.index.exclude)
         for document in self._documents.values():
             self._end_generation(document)
         self._suggestions.clear()
-        if address_of(settings, self._transport) != address_of(before, self._transport):
+        if leads_elsewhere:
             self._end(self._client)
             self._client = AsyncClient(settings, self._state_changed, self._transport)
             self._client.connect()
@@ -113,6 +118,13 @@ class Session:
             self._end(self._offers)
             self._offers = self._new_offers()
             self._offers.start()
+
+    def _leads_elsewhere(self, settings: Settings) -> bool:
+        address = address_of(settings, self._transport)
+        try:
+            return address != address_of(self.settings, self._transport)
+        except CodespecError:  # those of the start, which lead nowhere
+            return True
 
     def _end(self, old: AsyncClient | Offers) -> None:
         """In the background: nobody waits for it."""

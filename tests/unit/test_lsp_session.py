@@ -6,8 +6,10 @@ from typing import get_args
 
 import pytest
 
+from codespec.config import load_settings
 from codespec.daemon.wire import State, StateChanged
-from codespec_lsp.session import workspace_of
+from codespec.errors import ConfigError
+from codespec_lsp.session import Session, workspace_of
 from codespec_lsp.status import Status, status_of
 
 
@@ -25,6 +27,22 @@ def test_the_workspace_is_the_innermost_folder(
     path: str, folders: list[str], expected: str
 ) -> None:
     assert workspace_of(path, folders) == expected
+
+
+@pytest.mark.asyncio
+async def test_settings_that_lead_nowhere_change_nothing() -> None:
+    lost = load_settings({"model": {"target": "~no-such-user/x.gguf"}}, env={})
+    found = load_settings({"completion": {"max_tokens": 5}}, env={})
+    session = Session(found, lambda _: None, lambda *_: "")
+    with pytest.raises(ConfigError, match="no-such-user"):
+        session.configure(lost)
+    assert session.settings is found
+    await session.close()
+    # What was wrong from the start can be mended.
+    session = Session(lost, lambda _: None, lambda *_: "")
+    session.configure(found)
+    assert session.settings is found
+    await session.close()
 
 
 def test_every_state_has_words() -> None:
