@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from codespec.config import data_dir
+from codespec.config import data_dir, data_path
 from codespec.errors import CodespecError, InputError
 
 log = logging.getLogger(__name__)
@@ -35,6 +35,7 @@ MAX_HABIT = 200
 MAX_PENDING = 10_000
 """Events kept in memory while the database cannot be written; later ones are lost."""
 _BUSY_S = 2.0
+_FILE = "stats.db"
 _DAY_S = 86_400.0
 
 _SCHEMA = """
@@ -55,6 +56,7 @@ _SHOWN = (
 )
 # Accepting by word reports a growing total; a late or repeated report must not lower it.
 _ACCEPTED = "UPDATE suggestion SET n_accepted = max(n_accepted, min(?, n_chars)) WHERE id = ?"
+_LONGER = "UPDATE suggestion SET n_chars = max(n_chars, ?) WHERE id = ?"
 _RETAINED = "UPDATE suggestion SET n_retained = min(?, n_accepted) WHERE id = ?"
 _HABIT = (
     "INSERT INTO habit VALUES (?, ?, ?, ?) ON CONFLICT (language, kind) DO UPDATE SET "
@@ -119,8 +121,10 @@ class Stats:
         at = self._clock()
         self._add(_SHOWN, (id, at, _name(language), n_chars, latency_ms, int(cached)))
 
-    def accepted(self, id: str, n_chars: int) -> None:
-        """So many characters of it were accepted up to now, from its start."""
+    def accepted(self, id: str, n_chars: int, n_offered: int = 0) -> None:
+        """So many characters of it were accepted up to now, from its start. n_offered: all of the
+        text that they are of, which may be a longer alternative to the one that was shown."""
+        self._add(_LONGER, (n_offered, id))
         self._add(_ACCEPTED, (n_chars, id))
 
     def retained(self, id: str, n_chars: int) -> None:
@@ -203,7 +207,7 @@ def summary(
     path = path or default_path()
     if not path.is_file():
         return []
-    since = 0.0 if days is None else clock() - days * _DAY_S
+    since = 0.0 if days is None else max(0.0, clock() - days * _DAY_S)
     try:
         with _open(path) as db:
             rows = db.execute(
@@ -249,12 +253,12 @@ def delete(path: Path | None = None) -> bool:
 
 
 def default_path() -> Path:
-    return data_dir() / "stats.db"
+    return data_path() / _FILE
 
 
 @contextmanager
 def _open(path: Path | None) -> Generator[sqlite3.Connection]:
-    with closing(sqlite3.connect(path or default_path(), timeout=_BUSY_S)) as db:
+    with closing(sqlite3.connect(path or data_dir() / _FILE, timeout=_BUSY_S)) as db:
         db.executescript(_SCHEMA)
         yield db
 

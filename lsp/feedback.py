@@ -78,7 +78,7 @@ class Feedback:
             self._later(self._look_again_s, lambda: self._look_again(offer))
         offer.tally.n_accepted += n_chars - offer.n_accepted
         offer.n_accepted = n_chars
-        self._stats.accepted(self._key(offer), offer.tally.n_accepted)
+        self._stats.accepted(self._key(offer), offer.tally.n_accepted, len(offer.text))
         self._flush_soon()
 
     def typed(self, language: str, n_chars: int) -> None:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 
+import msgspec
+
 from codespec.config import IndexSettings
 from codespec.processes import NICENESS, module_command
 
@@ -39,8 +41,9 @@ def watch_command(root: str, target: str = "") -> list[str]:
 
 
 def watch_environment(settings: IndexSettings) -> dict[str, str]:
-    """Of the child: the environment, with what the editor's settings exclude."""
-    return {**os.environ, "CODESPEC_INDEX_EXCLUDE": ",".join(settings.exclude)}
+    """Of the child: the environment, with the editor's settings."""
+    values = msgspec.structs.asdict(settings)
+    return os.environ | {f"CODESPEC_INDEX_{k.upper()}": json.dumps(values[k]) for k in values}
 
 
 class Indexer:

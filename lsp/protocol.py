@@ -142,8 +142,11 @@ def path_of(uri: str) -> str:
     document is opened, or folders change."""
     if not uri.startswith("file:"):
         return ""
-    path = to_fs_path(uri)
-    return str(Path(path).resolve()) if path else ""
+    try:
+        path = to_fs_path(uri)
+        return str(Path(path).resolve()) if path else ""
+    except (ValueError, RuntimeError):  # no name of a file, or links that lead in a circle
+        return ""
 
 
 def apply_changes(

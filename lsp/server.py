@@ -7,10 +7,11 @@ import contextlib
 import dataclasses
 import importlib
 import logging
+import signal
 import sys
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -148,12 +149,12 @@ class Server(LanguageServer):
 
         try:
             settings = self.configuration.load()
+            if self.session is not None and settings != self.settings:
+                self.session.configure(settings)
         except CodespecError as e:
             self.status.error(f"{e.message}. {e.hint}" if e.hint else e.message)
             return
         self.status.error("")
-        if self.session is not None and settings != self.settings:
-            self.session.configure(settings)
         self.settings = settings
         async with self._reloading:
             if self.session is None:
@@ -326,7 +327,8 @@ def figures_of(completion: Completion) -> str:
 
 
 def serve_stdio() -> None:
-    """Until `exit`, or until the editor closes stdin. Raises: SystemExit with LSP's status."""
+    """Until `exit`, a signal, or until the editor closes stdin. Raises: SystemExit with LSP's
+    status."""
     from codespec.daemon.logs import Private
 
     handler = logging.StreamHandler(sys.stderr)
@@ -341,7 +343,16 @@ def serve_stdio() -> None:
 
         server = make_server()
         server.protocol.set_writer(StdoutWriter(private_stdout()))
+        serving = asyncio.current_task()
+        assert serving is not None
+        told: list[int] = []
+
+        def end(number: int) -> None:
+            told.append(number)
+            serving.cancel()
+
         try:
+            _on_signals(end)
             await run_async(
                 stop_event=threading.Event(),
                 reader=await stdin_reader(),
@@ -349,7 +360,24 @@ def serve_stdio() -> None:
                 error_handler=server.report_server_error,
             )
         finally:
+            _on_signals(told.append)  # what is being closed is not cut short
             await server.close()
+            for number in told:
+                _end_by(number)
 
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         asyncio.run(serve())
+
+
+def _on_signals(act: Callable[[int], object]) -> None:
+    """For those that ask to end. Windows has none; what `nohup` ignores stays so."""
+    if sys.platform != "win32":
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                asyncio.get_running_loop().add_signal_handler(number, act, number)
+
+
+def _end_by(number: int) -> None:
+    """As the signal would have ended the process at once, which its parent gets to know."""
+    asyncio.get_running_loop().remove_signal_handler(number)
+    signal.raise_signal(number)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -16,6 +18,7 @@ from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import load_settings
 from codespec.index.reader import WorkspaceIndex
 from codespec.models.registry import target_path
+from codespec.processes import module_command
 from codespec_lsp.indexer import watch_command
 from tests.rpc import folder_of
 
@@ -143,3 +146,20 @@ def test_the_watcher_ends_with_the_process_that_started_it(home: Home, tmp_path:
         [sys.executable, "-c", parent], capture_output=True, check=False, timeout=TIMEOUT_S
     )
     wait_until_gone(json.loads(done.stdout))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="ends a process in order by a signal")
+def test_without_a_terminal_it_watches_until_it_is_told_to_end(home: Home) -> None:
+    drafts = Drafts(home.workspace)
+    (home.workspace / "alpha.py").write_text(ALPHA)
+    command = module_command("codespec", "index", str(home.workspace), "--watch", "--quiet")
+    nohup = ["sh", "-c", 'trap "" HUP; exec "$@"', "nohup", *command]
+    with subprocess.Popen(nohup, stdin=subprocess.DEVNULL) as watcher:
+        try:
+            until(lambda: drafts.after("    return value +").startswith(" alpha_constant"))
+            watcher.send_signal(signal.SIGHUP)
+            (home.workspace / "beta.py").write_text(BETA)
+            until(lambda: drafts.after("    beta_field =").startswith(" gamma_function"))
+        finally:
+            watcher.terminate()
+        assert watcher.wait(TIMEOUT_S) == 128 + signal.SIGTERM

@@ -15,6 +15,7 @@ from codespec.daemon import control
 from codespec.engine.local import LocalEngine
 from codespec.index.reader import WorkspaceIndex
 from codespec.requests import CompletionRequest
+from codespec.stats import summary
 from tests.e2e.conftest import (
     CODE,
     CURSOR,
@@ -390,3 +391,17 @@ def test_exit_without_shutdown_is_an_error(scripted: LspClient, spawn: Spawn) ->
     client.initialize(None, options=PATIENT)
     client.notify("exit", None)
     assert client.wait() == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_ends_it_when_what_it_counted_is_written(scripted: LspClient, name: str) -> None:
+    number = signal.Signals[name]
+    scripted.open(URI, "x")
+    (item,) = scripted.complete(URI, 0, 1)
+    scripted.notify("textDocument/didShowCompletion", {"item": item})
+    assert len(scripted.complete(URI, 0, 1)) == 1  # what came before was heard
+    scripted.process.send_signal(number)
+    scripted.process.send_signal(number)
+    assert scripted.wait() == -number
+    assert summary()[0].n_shown == 1

@@ -218,6 +218,16 @@ def test_a_link_is_what_it_leads_to_when_the_document_is_opened(
         scripted.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
 
 
+def test_a_document_that_is_no_file_has_no_path(home: Home, scripted: LspClient) -> None:
+    loop = home.workspace / "loop.py"
+    loop.symlink_to(loop)
+    for uri in ("file:///a%00b.py", "file://[/a.py", loop.as_uri()):
+        scripted.open(uri, "x")
+        assert texts(scripted.complete(uri, 0, 1)) == ["[x|]"]
+        scripted.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+        scripted.notify("textDocument/didFocus", {"textDocument": {"uri": uri}})
+
+
 def test_what_became_of_items_is_counted(home: Home, scripted: LspClient) -> None:
     from codespec.stats import summary
 

@@ -140,6 +140,19 @@ def test_null_is_not_set_and_lists_are_words_between_commas(tmp_path):
     assert load(tmp_path, env=env).index.exclude == ("*.sql", "gen/")
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ('["a,b.py", " gen/"]', ("a,b.py", " gen/")),
+        ("[]", ()),
+        ("[ab].py, [1]", ("[ab].py", "[1]")),
+        ("[1]", ("[1]",)),
+    ],
+)
+def test_a_list_whose_words_hold_commas_is_json(tmp_path, value, words):
+    assert load(tmp_path, env={"CODESPEC_INDEX_EXCLUDE": value}).index.exclude == words
+
+
 def test_every_setting_has_an_environment_variable(tmp_path):
     """No key holds an underscore ambiguity: each can be set from the environment."""
     import typing

@@ -190,7 +190,7 @@ from codespec.cli.index_jobs import ending_in_order
 from codespec.index import documents
 
 def select(path, source, parse):
-    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), int(sys.argv[3]))
     return known(path, source, parse=parse)
 
 known, documents.parse.select = documents.parse.select, select
@@ -199,14 +199,15 @@ with ending_in_order():
 """
 
 
-def test_a_request_to_end_blames_no_file(workspace: Workspace) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_request_to_end_blames_no_file(workspace: Workspace, number: signal.Signals) -> None:
     workspace.write("a.zzz", "alpha = 1\n")
-    command = [sys.executable, "-c", ENDING, str(workspace.root), str(1 << 24)]
+    command = [sys.executable, "-c", ENDING, str(workspace.root), str(1 << 24), str(int(number))]
     for _ in range(2):
         done = subprocess.run(
             command, input=BUILD.encode(), capture_output=True, check=False, timeout=120
         )
-        assert done.returncode == 128 + signal.SIGTERM, done.stderr
+        assert done.returncode == 128 + number, done.stderr
     assert workspace.build().n_files == 1
 
 
@@ -221,7 +222,7 @@ sys.exit(index_jobs.supervise(quiet=True))
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_the_child_does_not_outlive_its_supervisor(number: signal.Signals) -> None:
     command = [sys.executable, "-c", SUPERVISED]
     with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:

@@ -197,6 +197,16 @@ def test_status(workspace: Workspace) -> None:
     assert not status.is_sound
 
 
+def test_an_index_that_was_never_built_has_no_age(workspace: Workspace) -> None:
+    workspace.store.make_folder()
+    status = index_command("--status").stdout
+    assert "it is not built yet" in status
+    assert " ago" not in status
+    workspace.write("a.py", ALPHA)
+    workspace.build()
+    assert "changed just now, used just now" in index_command("--status").stdout
+
+
 def test_where_nothing_is_indexed_the_next_step_is_named(workspace: Workspace) -> None:
     root = str(workspace.root)
     says = f"{root}: no index yet: codespec index {root}\n"

@@ -74,6 +74,26 @@ async def test_a_suggestion_counts_once_however_it_is_typed_through(tmp_path: Pa
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("n_by_word", [0, 3])
+async def test_an_accepted_alternative_counts_with_its_own_length(
+    tmp_path: Path, n_by_word: int
+) -> None:
+    path = tmp_path / "stats.db"
+    feedback = Feedback(Stats(path), lambda uri, first, last: "", "session")
+    tally = Tally()
+    text = "(a + b) * (b - a)"
+    longer = Offered("2", "a", "python", 0, text, tally)
+    feedback.shown(Offered("1", "a", "python", 0, "a + b", tally))
+    feedback.partially_accepted(longer, n_by_word)
+    rest = Offered("3", "a", "python", 0, text[n_by_word:], tally)
+    feedback.accepted(rest if n_by_word else longer)
+    await feedback.close()
+    found = of_python(path)
+    assert (found.n_shown, found.n_accepted) == (1, 1)
+    assert (found.n_shown_chars, found.n_accepted_chars) == (len(text), len(text))
+
+
+@pytest.mark.asyncio
 async def test_suggestions_made_before_are_told_apart(tmp_path: Path) -> None:
     path = tmp_path / "stats.db"
     feedback = Feedback(Stats(path), lambda uri, first, last: "", "session")

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from codespec.config import IndexSettings, load_settings
 from codespec.processes import module_command
 from codespec_lsp import indexer as indexer_module
-from codespec_lsp.indexer import Indexer, watch_command
+from codespec_lsp.indexer import Indexer, watch_command, watch_environment
 
 TIMEOUT_S = 30.0
 # Notes down its process id and what it is told, and does what a file says.
@@ -172,6 +173,22 @@ async def test_the_command_names_the_model_only_if_it_is_not_the_configured_one(
     watch = ["index", "/p", "--watch", "--in-process", "--quiet", "--progress"]
     assert watch_command("/p") == module_command("codespec", *watch)
     assert watch_command("/p", "/m.gguf")[-2:] == ["--model", "/m.gguf"]
+
+
+async def test_the_child_has_the_settings_of_the_editor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('[index]\nexclude = ["other.py"]\nmax_file_bytes = 1\n')
+    settings = IndexSettings(
+        exclude=("a,b.py", "[ab].py"), max_file_bytes=200, max_cache_bytes=10**6
+    )
+    monkeypatch.setenv("UNRELATED", "x")
+    env = watch_environment(settings)
+    assert env["UNRELATED"] == "x"
+    assert load_settings(env=env, config_file=config).index == settings
+    nothing = IndexSettings()
+    assert load_settings(env=watch_environment(nothing), config_file=config).index == nothing
 
 
 async def test_progress_is_heard_and_nonsense_is_not(make: Make, root: Path) -> None:

@@ -61,6 +61,17 @@ def test_reports_that_come_twice_late_or_wrong_change_nothing(path):
     assert (row.n_shown, row.n_accepted_chars, row.n_retained_chars) == (1, 10, 10)
 
 
+def test_an_alternative_may_be_longer_than_what_was_shown_first(path):
+    s = Stats(path)
+    s.shown("a", "python", 5, 1.0)
+    s.accepted("a", 3, 17)  # by word
+    s.accepted("a", 17, 14)  # the rest of it
+    s.accepted("a", 50, 2)
+    s.flush()
+    (row, _) = summary(path=path)
+    assert (row.n_shown, row.n_shown_chars, row.n_accepted_chars) == (1, 17, 17)
+
+
 def test_only_the_last_days_and_nothing_for_ever(path):
     now = 1000 * DAY
     old = Stats(path, clock=lambda: now - (stats.MAX_AGE_DAYS + 1) * DAY)
@@ -76,6 +87,8 @@ def test_only_the_last_days_and_nothing_for_ever(path):
     assert summary(path=path, clock=lambda: now)[0].n_shown == 2
     assert summary(path=path, clock=lambda: now)[0].n_typed_chars == 0
     assert summary(3, path=path, clock=lambda: now)[0].n_shown == 1
+    for days in (1e20, 1e308):
+        assert summary(days, path=path, clock=lambda: now)[0].n_shown == 2
 
 
 def test_many_writers_lose_nothing(path):
@@ -176,6 +189,11 @@ def test_command_line():
     assert shown["languages"][0]["acceptance"] == 1.0
     assert "python" in runner.invoke(main, ["stats"]).output
     assert runner.invoke(main, ["stats", "--delete"], input="n\n").exit_code == 1
+    deleted = runner.invoke(main, ["stats", "--delete", "--json"], input="y\n")
+    assert json.loads(deleted.stdout) == {"deleted": True}
+    assert "Delete all statistics?" in deleted.stderr
+    s.typed("python", 1)
+    s.flush()
     assert "deleted" in runner.invoke(main, ["stats", "--delete", "--yes"]).output
     assert json.loads(runner.invoke(main, ["stats", "--json"]).output)["languages"] == []
 

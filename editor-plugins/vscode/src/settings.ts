@@ -36,10 +36,8 @@ export function environment(): Record<string, string> {
   for (const [section, values] of Object.entries(sections())) {
     for (const [key, value] of Object.entries(values)) {
       if (value === null || value === undefined) continue;
-      // A list is words between commas.
-      const words: unknown = Array.isArray(value) ? value.join(',') : value;
       found[`CODESPEC_${section}_${key}`.toUpperCase()] =
-        typeof words === 'string' ? words : JSON.stringify(words);
+        typeof value === 'string' ? value : JSON.stringify(value);
     }
   }
   return found;

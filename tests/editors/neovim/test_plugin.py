@@ -162,8 +162,9 @@ def test_doctor_and_explain_are_about_the_place_at_hand(
     neovim: Neovim, desk: Desk, start: Start
 ) -> None:
     desk.file(".gitignore", "left_out.py\n")
-    # An option of setup() that the command line has to know of.
-    editor = start(neovim, desk, "settings = { completion = { max_tokens = 7 } }")
+    # Options of setup() that the command line has to know of.
+    settings = "completion = { max_tokens = 7 }, index = { exclude = { 'a,b.sql' } }"
+    editor = start(neovim, desk, f"settings = {{ {settings} }}")
     editor.open(desk.file("left_out.py", CODE))
     editor.type(":Codespec doctor<CR>")
 
@@ -174,6 +175,7 @@ def test_doctor_and_explain_are_about_the_place_at_hand(
     editor.wait_for(lambda: "ignored by .gitignore" in said())
     assert "build:" in said()
     assert "completion.max_tokens = 7" in said()
+    assert "excluded by index.exclude: a,b.sql" in said()
     editor.type(":close<CR>")
     editor.open(desk.file("a.py", CODE.replace("pass", "x = '😀'; pass", 1)))
     editor.type("5GA<Esc>:Codespec explain<CR>")

@@ -28,7 +28,10 @@ local function environment()
   local found = {}
   for section, values in pairs(require('codespec.config').current.settings) do
     for key, value in pairs(values) do
-      local words = type(value) == 'table' and table.concat(value, ',') or tostring(value)
+      local words = tostring(value)
+      if type(value) == 'table' then
+        words = next(value) == nil and '[]' or vim.json.encode(value)
+      end
       found[('CODESPEC_%s_%s'):format(section, key):upper()] = words
     end
   end
