@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import ByteTokenizer
+from codespec.index import pieces
+from codespec.index.pieces import PieceCache
 from codespec.index.text import MAX_PIECE, encode, normalise, safe_cuts, split
 from tests.index_support import GPT2, QWEN2, SplitTokenizer
 
@@ -46,3 +48,15 @@ def test_encode_is_the_whole_in_pieces() -> None:
     assert tokenizer.n_calls > 3
     assert np.array_equal(tokens, SplitTokenizer(QWEN2).encode(text))
     assert len(encode("", tokenizer, safe_cuts(tokenizer))) == 0
+
+
+def test_remembered_pieces_are_bounded_by_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With each key, a long line is another piece."""
+    monkeypatch.setattr(pieces, "MAX_CHARS", 1000)
+    tokenizer = ByteTokenizer()
+    cache = PieceCache(tokenizer, safe_cuts(tokenizer))
+    for n in range(100):
+        line = "x" * (100 + n)
+        (tokens,) = cache.encode([line])
+        assert tokenizer.decode(tokens) == line.encode()
+        assert sum(map(len, cache._known)) <= 1000

@@ -11,6 +11,8 @@ from codespec.backends.llama.loader import LoadedModel, lib, tokenize
 from codespec.types import Tokens
 
 _SHORT = 1024  # tokens
+_room = ctypes.create_string_buffer(1024)
+_MARK = b"\x01"  # merges with nothing
 
 
 class LlamaTokenizer:
@@ -23,13 +25,19 @@ class LlamaTokenizer:
         self._pieces: list[bytes] | None = None
         self._short = np.empty(_SHORT, np.int32)
         self._short_at = int(self._short.ctypes.data)
+        # SentencePiece models put a blank before each text: before this, which is dropped with it.
+        self._mark, self._n_mark = b"", 0
+        tokens = self.encode("x").tolist()
+        if tokens and self._piece(tokens[0]).startswith(b" "):
+            self._n_mark = len(self.encode(_MARK))
+            self._mark = _MARK
 
     @property
     def hash(self) -> str:
         return self._model.info.tokenizer_hash
 
     def encode(self, text: str | bytes) -> Tokens:
-        raw = text.encode() if isinstance(text, str) else text
+        raw = self._mark + (text.encode() if isinstance(text, str) else text)
         capacity = len(raw) + 8  # a token is at least one byte, save a few markers
         buffer, address = self._short, self._short_at
         if capacity > _SHORT:
@@ -37,20 +45,19 @@ class LlamaTokenizer:
             address = buffer.ctypes.data
         n = int(tokenize(self._vocab, raw, len(raw), address, capacity, False, False))
         assert n >= 0, "the buffer holds a token a byte"
-        return buffer[:n].copy()
+        return buffer[self._n_mark : n].copy()
 
     @property
     def pieces(self) -> list[bytes]:
         """The bytes of every token, by id."""
         if self._pieces is None:
-            buffer = ctypes.create_string_buffer(1024)
-            out: list[bytes] = []
-            for token in range(self.n_vocab):
-                # special=False: control tokens have no text in a document.
-                n = lib.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, False)
-                out.append(buffer.raw[:n] if n > 0 else b"")
-            self._pieces = out
+            self._pieces = [self._piece(token) for token in range(self.n_vocab)]
         return self._pieces
+
+    def _piece(self, token: int) -> bytes:
+        # special=False: control tokens have no text in a document.
+        n = lib.llama_token_to_piece(self._vocab, token, _room, len(_room), 0, False)
+        return _room.raw[:n] if n > 0 else b""
 
     def piece(self, token: int) -> bytes:
         # llama.cpp aborts the process on an id out of range, so the table answers.
