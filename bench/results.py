@@ -30,7 +30,7 @@ def append(path: Path, rows: Sequence[Row]) -> None:
     """Add rows to a file of JSON lines. Raises: InputError."""
     try:
         with path.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
+            file.write("".join(json.dumps(row) + "\n" for row in rows))
     except OSError as e:
         raise InputError(f"{path}: {e.strerror}", "Give a file that can be written.") from e
 

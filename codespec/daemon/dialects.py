@@ -12,7 +12,6 @@ import re
 import secrets
 import time
 from dataclasses import replace
-from itertools import accumulate
 from typing import Annotated, Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -34,10 +33,6 @@ _ANY_TOKEN = 1 << 30
 """For `top_k`: no vocabulary is larger."""
 _MAX_GRAMMAR_CHARS = 1 << 16
 """Reading a grammar and following it take time, and cannot be interrupted."""
-_MAX_GRAMMAR_DEPTH = 256
-"""llama.cpp reads brackets by recursion, and its stack ends with some ten thousand."""
-_NO_BRACKETS = re.compile(r'(?s)"(?:\\.|[^"\\])*"?|\[(?:\\.|[^\]\\])*\]?|<[^>]*>?|#[^\r\n]*')
-"""What may hold brackets that are none of a grammar's own: texts, characters, tokens, comments."""
 MAX_PREFIX_CHARS = 1 << 17
 MAX_SUFFIX_CHARS = 1 << 16
 """Around a suggestion, what the language server sends: all of it is parsed, uninterrupted."""
@@ -120,8 +115,6 @@ class _Body(Document, kw_only=True):
         prefix, suffix = normalise(prefix), normalise(suffix)
         if not self.verbatim:
             prefix, suffix = _end_of(prefix, MAX_PREFIX_CHARS), _start_of(suffix, MAX_SUFFIX_CHARS)
-        if _depth(self.grammar or "") > _MAX_GRAMMAR_DEPTH:
-            raise FieldError("grammar", f"brackets nested more than {_MAX_GRAMMAR_DEPTH} deep")
         temperature = defaults.temperature if self.temperature is None else self.temperature
         seed = -1 if self.seed is None else self.seed
         return CompletionRequest(
@@ -345,12 +338,6 @@ def _start_of(text: str, n_chars: int) -> str:
         return text
     places = [place.end() for place in _OUTERMOST.finditer(text, n_chars // 2, n_chars)]
     return text[: places[-1] if places else n_chars]
-
-
-def _depth(grammar: str) -> int:
-    """How many of its brackets are around one another at most."""
-    brackets = re.sub(r"[^()]", "", _NO_BRACKETS.sub("", grammar))
-    return max(accumulate(1 if c == "(" else -1 for c in brackets), default=0)
 
 
 def _was_cut(completion: Completion) -> bool:

@@ -280,7 +280,7 @@ def test_a_grammars_brackets_are_not_too_deep_for_its_reader(front, home) -> Non
 
     assert front.text(**nested(100)) == front.text(**nested(100, "{1}")) == "yes"
     for body in (nested(20_000), nested(16_000, "?")):
-        refusal(front.ask("/v1/completions", body), 400, "grammar", "deep")
+        refusal(front.ask("/v1/completions", body), 400, "GBNF grammar", "deep")
     assert control.status(home.settings).n_respawns == 0
 
 

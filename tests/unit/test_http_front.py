@@ -96,37 +96,6 @@ def test_of_long_text_whole_definitions_are_left() -> None:
     assert request_of(prompt=code + "a", verbatim=False).prefix == made.prefix + "a"
 
 
-@pytest.mark.parametrize(
-    "grammar",
-    [
-        'root ::= "%s"',
-        r'root ::= "\"%s" (([a]))',
-        r"root ::= [\]%s] (([a]))",
-        "root ::= <%s>",
-        'root ::= "a" # %s',
-        " ".join(['("a")'] * 300) + "%.0s",
-    ],
-)
-def test_brackets_that_are_not_nested_are_no_depth(grammar: str) -> None:
-    assert request_of(prompt="", grammar=grammar % ("(" * 300))
-
-
-@pytest.mark.parametrize(
-    "grammar",
-    [
-        "root ::= %s",
-        'root ::= "(" %s',
-        r'root ::= [\]"] %s',
-        'root ::= "\\\\" %s',
-        "# a\nroot ::= %s",
-    ],
-)
-def test_nested_brackets_are_depth(grammar: str) -> None:
-    with pytest.raises(FieldError, match="deep") as refused:
-        request_of(prompt="", grammar=grammar % ("(" * 300))
-    assert refused.value.field == "grammar"
-
-
 def test_an_empty_list_of_prompts_is_not_several() -> None:
     with pytest.raises(FieldError, match="empty") as refused:
         request_of(prompt=[])
