@@ -8,6 +8,10 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from codespec.types import Finish, SamplingParams, Snippet, Trace
 
+MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS = 1 << 17, 1 << 16
+"""What to send around a suggestion: more than any prompt takes, as parsers want whole definitions
+and lookups all there is; but all of it is parsed, uninterrupted."""
+
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:

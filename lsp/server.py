@@ -235,8 +235,10 @@ class Server(LanguageServer):
         selection: Selection | None = None,
     ) -> Ask:
         """What to ask for the document as it is now. Call with a session only."""
+        from codespec.requests import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS
+
         from .answers import Ask
-        from .session import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, workspace_of
+        from .session import workspace_of
 
         limits = (MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS)
         snapshot = document.snapshot(place, encoding, *limits, selection)

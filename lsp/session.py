@@ -35,9 +35,6 @@ from .suggestions import Piece, Suggestion, Suggestions, rest_of
 
 log = logging.getLogger(__name__)
 
-# More than any prompt takes: parsers want whole definitions, lookups all there is.
-MAX_PREFIX_CHARS = 1 << 17
-MAX_SUFFIX_CHARS = 1 << 16
 # Of the deadline, for our own way back to the editor.
 _MARGIN_S = 0.005
 # An editor that cancels may be about to ask again for text that was typed along.

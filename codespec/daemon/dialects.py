@@ -21,7 +21,12 @@ from codespec.context.fim import parted
 from codespec.engine.until import STOPPED
 from codespec.errors import InputError
 from codespec.index.text import normalise
-from codespec.requests import Completion, CompletionRequest
+from codespec.requests import (
+    MAX_PREFIX_CHARS,
+    MAX_SUFFIX_CHARS,
+    Completion,
+    CompletionRequest,
+)
 from codespec.types import SamplingParams, Snippet, Trace
 
 Json: TypeAlias = dict[str, Any]
@@ -33,9 +38,6 @@ _ANY_TOKEN = 1 << 30
 """For `top_k`: no vocabulary is larger."""
 _MAX_GRAMMAR_CHARS = 1 << 16
 """Reading a grammar and following it take time, and cannot be interrupted."""
-MAX_PREFIX_CHARS = 1 << 17
-MAX_SUFFIX_CHARS = 1 << 16
-"""Around a suggestion, what the language server sends: all of it is parsed, uninterrupted."""
 _OUTERMOST = re.compile(r"\n(?=[^\s)\]}])")
 """The end of a line before one that may begin a definition."""
 

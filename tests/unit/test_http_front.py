@@ -19,8 +19,7 @@ from codespec.daemon.access import Access, is_loopback, listen, read_keys
 from codespec.daemon.dialects import FieldError, Infill, OpenAICompletions
 from codespec.daemon.http import Front
 from codespec.errors import ConfigError
-from codespec.requests import CompletionRequest
-from codespec_lsp.session import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS
+from codespec.requests import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, CompletionRequest
 
 Message = dict[str, Any]
 
