@@ -117,7 +117,7 @@ def run(
                     # The prompt into the draft model's cache, as it is in the target's.
                     for drafter in way.drafters:
                         if isinstance(drafter, ModelDrafter):
-                            drafter.read_ahead(asked.prompt, lambda: False)
+                            drafter.read_ahead(asked, lambda: False)
                     way.add(*contest.complete(asked, *way.drafters, curve=way.curve))
         info = loaded.info
     rows: list[Row] = []
@@ -201,7 +201,7 @@ def _ways(
         for i, contestant in enumerate(drafting):
             for what, others in ((MODEL, []), (BOTH, [lookup(curve)])):
                 way = _Way([], curve, contestant.curve)
-                model = ModelDrafter(contestant.model, curve, contestant.curve, way.passed)
+                model = ModelDrafter(contestant.speaking(way.passed), curve, contestant.curve)
                 way.drafters = [*others, model]
                 ways[name, what, i] = way
     return ways

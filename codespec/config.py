@@ -50,8 +50,8 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     target: str = ""
     """GGUF file of the target model; empty: the bundled one."""
     draft: str = "auto"
-    """GGUF file of the draft model; "auto": the one distilled for the workspace, else the target's
-    pair where one is known; "": none."""
+    """GGUF file of the draft model, of any tokenizer; "auto": the one distilled for the workspace,
+    else the bundled one; "": none."""
     n_ctx: Annotated[
         int,
         msgspec.Meta(

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from codespec.drafters.cost import CostCurve
-from codespec.types import Context, Draft, Source, Tokens, Verdict
+from codespec.drafters.model import ModelDrafter
+from codespec.drafters.small import SharedVocabulary
+from codespec.types import Context, Draft, Source, TargetModel, Tokens, Verdict
+
+
+def drafter_over(model: TargetModel, *args, **kwargs) -> ModelDrafter:
+    """Over a model of the target's vocabulary."""
+    return ModelDrafter(SharedVocabulary(model), *args, **kwargs)
 
 
 class ScriptedDrafter:

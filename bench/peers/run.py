@@ -15,6 +15,7 @@ import numpy.typing as npt
 import psutil
 
 from codespec.config import Settings
+from codespec.engine.drafts import check_draft
 from codespec.engine.local import LocalEngine
 from codespec.errors import ModelError
 from codespec.models.registry import draft_path, target_path
@@ -224,6 +225,8 @@ class Comparison:
         yield from own_peers(engine, self.arctic, self.quick)
         chosen = self.settings.model
         draft = draft_path(chosen)
+        if draft is not None and not check_draft(target_path(chosen), draft):
+            draft = None  # others need one of the target's own tokens
         options = dict(server.DEFAULTS)
         if engine.info.backend == "cpu":
             options |= server.PLAIN_TUNED

@@ -11,7 +11,6 @@ others would draft (`judge`).
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable
 
@@ -22,25 +21,9 @@ from codespec.drafters.calibrate import n_followed
 from codespec.drafters.chain import MOST_PASSES
 from codespec.drafters.cost import FLAT, CostCurve, best_width
 from codespec.drafters.judge import Confidence, Pool, worth_of_asking
-from codespec.errors import ModelError
-from codespec.native import common_prefix, margin
-from codespec.sampling import Sampler
+from codespec.drafters.small import SmallModel
 from codespec.tree import prefix
-from codespec.types import (
-    NO_DRAFT,
-    NO_TOKENS,
-    CancelledError,
-    Context,
-    Draft,
-    Logits,
-    LogitsRows,
-    ModelInfo,
-    Source,
-    TargetModel,
-    Tokens,
-    Verdict,
-)
-from codespec.verify import propose
+from codespec.types import NO_DRAFT, Context, Draft, Source, Tokens, Verdict
 
 _START_RATE = 0.5
 _RATE_WEIGHT = 0.05
@@ -67,29 +50,23 @@ _COST_WEIGHT = 0.1
 
 
 class ModelDrafter:
-    """`Drafter` over a second, smaller model with the same vocabulary and a KV cache of its own.
-
-    The cache follows the target's output: whatever was accepted or rejected, `propose` cuts it
-    back to the longest prefix that still holds.
+    """`Drafter` over a second, smaller model with a KV cache of its own.
 
     curve, own_curve: milliseconds of the target's and of the small model's passes.
-    on_pass: told of each of the small model's passes: tokens, milliseconds.
     """
 
     name = "model"
 
     def __init__(
         self,
-        model: TargetModel,
+        small: SmallModel,
         curve: CostCurve = FLAT,
         own_curve: CostCurve | None = None,
-        on_pass: Callable[[int, float], None] = lambda n_tokens, ms: None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._model = model
+        self._small = small
         self._curve = curve
         self._own_curve = own_curve
-        self._on_pass = on_pass
         self._clock = clock
         self.interrupted: Callable[[], bool] = lambda: False
         """Asked while a prompt is read; once it is true, CancelledError is raised."""
@@ -97,30 +74,21 @@ class ModelDrafter:
         self._rate = _START_RATE
         self._n_idle = 0
         self._n_rest, self._next_rest = 0, _REST
-        self._context: Context | None = None
+        self._has_begun = False
         self._fits = True  # whether its context, which may be shorter than the target's, has room
-        self._sampler: Sampler | None = None
         self._drafted: list[float] = []  # own probabilities of the last greedy draft
         self._pool = Pool()
         # Of what was judged last: tokens, what others expected of them, own margins.
         self._judged: list[tuple[int, float, float]] = []
         self._more_ms = 0.0  # what a drafted token takes beyond a pass over one token
-        self._read = NO_TOKENS  # what is in the cache, as far as is known
-        self._n_known = 0  # of the request's tokens, in the cache
         self._planned = (0, 0.0)
         self._planned_by: npt.NDArray[np.float64] | None = None
         self._planned_for: tuple[int, float, float, float] | None = None
 
     def begin(self, context: Context) -> None:
-        self._context = context
-        self._n_known = common_prefix(self._read, context.prompt)
-        self._fits = self._has_room_for(len(context.prompt))
-        # Samples are accepted more often, with min(p, q) of each token in place of p of one, but
-        # the text depends on them.
-        sampling = context.sampling
-        if not sampling.any_seed:
-            sampling = dataclasses.replace(sampling, temperature=0.0)
-        self._sampler = Sampler(sampling)
+        self._small.begin(context)
+        self._has_begun = True
+        self._fits = self._small.fits(_MOST_JUDGED)
         self._drafted, self._judged = [], []
 
     def is_due(self) -> bool:
@@ -143,24 +111,24 @@ class ModelDrafter:
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         self._drafted = []
-        if self._context is None or self._sampler is None:
+        if not self._has_begun:
             return NO_DRAFT
         width, _ = self.plan(n_max)
         if not width and (n_max <= 0 or not self._may_try()):
             return NO_DRAFT
         width = max(width, 1)
-        tokens = np.concatenate([self._context.prompt, emitted])
-        if len(tokens) + n_max >= self._model.info.n_ctx:
-            self._fits = False
+        if not self._has_room(len(emitted) + n_max):
             return NO_DRAFT
-        tail = self._catch_up(tokens)
+        self._small.catch_up(emitted, self.interrupted)
         start = self._clock()
-        if self._sampler.greedy:
-            draft = self._greedy(tail, emitted.tolist(), width, n_max)
-        else:
-            draft = self._sampled(tail, emitted.tolist(), width)
-        self._learn_cost((self._clock() - start) * 1e3 / len(draft))
+        is_sampling = self._small.is_sampling
+        draft = self._sampled(width) if is_sampling else self._greedy(width, n_max)
+        self._learn_cost((self._clock() - start) * 1e3 / max(1, len(draft)))
         return draft
+
+    def _has_room(self, n_more: int) -> bool:
+        self._fits = self._small.fits(n_more)
+        return self._fits
 
     @property
     def is_cheap(self) -> bool:
@@ -174,33 +142,28 @@ class ModelDrafter:
         rate: expected tokens per millisecond without asking.
         """
         self._drafted = []
-        context, sampler = self._context, self._sampler
-        if context is None or sampler is None or not sampler.greedy:
+        if not self._has_begun or self._small.is_sampling:
             return None
         expected = seen.probs.tolist()[: _n_likely(seen)]
-        tokens = np.concatenate([context.prompt, emitted])
-        if len(tokens) + n_max >= self._model.info.n_ctx:
-            self._fits = False
+        if not self._has_room(len(emitted) + n_max):
             return None
-        n_unread = len(tokens) - max(self._n_known, len(context.prompt))
-        cost_ms = self._judging_ms(1 + max(0, n_unread) + len(expected))
+        cost_ms = self._judging_ms(1 + self._small.n_behind(emitted) + len(expected))
         n_own, own_rate = self.plan(n_max)
         own_ms = self._curve.pass_ms(1 + n_own) + n_own * self._token_ms()
         costs, own_gain = self._curve.first(n_max + 1), (own_rate - rate) * own_ms
         if cost_ms > worth_of_asking(expected, costs, rate, own_gain):
             return None
-        rows = self._decode(self._catch_up(tokens), prefix(seen, len(expected)))
-        chain = seen.tokens.tolist()[: len(expected)]
-        margins = [margin(rows.row(i), token) for i, token in enumerate(chain)]
-        self._judged = list(zip(chain, expected, margins, strict=True))
+        chain = seen.tokens[: len(expected)]
+        margins = self._small.opinions(emitted, chain, self.interrupted)
+        self._judged = list(zip(chain.tolist(), expected, margins, strict=True))
         pooled = [self._pool.accepted(p, m) for _, p, m in self._judged]
         # Where what was judged is liked, so may be what comes after it.
         pooled += seen.probs.tolist()[len(pooled) :]
         width, pooled_rate = best_width(pooled, self._curve)
-        if margins[0] < 0:
-            own = self._confidence.accepted(_probability(rows.row(0), rows.argmax(0)))
+        if margins[0] < 0 and (word := self._small.next()) is not None:
+            own = self._confidence.accepted(word[1])
             if best_width([own], self._curve)[1] > pooled_rate:
-                return self._greedy(NO_TOKENS, emitted.tolist(), 1, n_max, rows.row(0).copy())
+                return self._greedy(1, n_max, word)
         judged = prefix(seen, width)
         probs = np.array(pooled[:width], np.float32)
         return Draft(judged.tokens, judged.parents, probs, judged.sources)
@@ -212,30 +175,23 @@ class ModelDrafter:
         pass_ms = self._own_curve.pass_ms(n_tokens) + self._more_ms
         return pass_ms + self._reading_ms() / _REPAID_IN
 
-    def is_of_use(self, prompt: Tokens) -> bool:
+    def is_of_use(self, context: Context) -> bool:
         """Whether it would be asked for anything, had it read the prompt."""
-        if not self._has_room_for(len(prompt)):
+        self.begin(context)
+        if not self._fits:
             return False
         return self.is_cheap or self._plan(_MOST_JUDGED, self._rate, self._token_ms())[0] > 0
-
-    def _has_room_for(self, n_tokens: int) -> bool:
-        return n_tokens + _MOST_JUDGED < self._model.info.n_ctx
 
     @property
     def n_cached(self) -> int:
         """Tokens in its cache."""
-        return self._model.n_cached
+        return self._small.n_cached
 
-    def read_ahead(self, prompt: Tokens, cancelled: Callable[[], bool]) -> None:
+    def read_ahead(self, context: Context, cancelled: Callable[[], bool]) -> None:
         """Have a prompt in the cache before anybody drafts from it. What is read when `cancelled`
         turns true is kept. Raises: CancelledError."""
-        self._read = NO_TOKENS
-        self._model.prefill(prompt, cancelled)
-        rest = prompt[self._model.n_cached : -1]
-        if len(rest):
-            self._model.decode(rest, NO_DRAFT)
-            self._model.keep([])
-        self._read = prompt
+        self.begin(context)
+        self._small.read(cancelled)
         self._n_rest, self._next_rest = 0, _REST  # what it would cost to begin is known anew
 
     def _may_try(self) -> bool:
@@ -250,7 +206,7 @@ class ModelDrafter:
 
     def _reading_ms(self) -> float:
         """Milliseconds to read what the cache lacks of the prompt."""
-        n_new = 0 if self._context is None else len(self._context.prompt) - self._n_known
+        n_new = self._small.n_unread
         if n_new <= 1 or self._own_curve is None:
             return 0.0
         return self._own_curve.pass_ms(n_new)
@@ -274,7 +230,7 @@ class ModelDrafter:
         self, n_max: int, usual: float, token_ms: float, begin_ms: float = 0.0
     ) -> tuple[int, float]:
         width, rate = best_width([usual] * n_max, self._curve, token_ms, begin_ms)
-        if self._sampler is None or not self._sampler.greedy or n_max <= 0:
+        if self._small.is_sampling or n_max <= 0:
             return width, rate
         # Only greedy drafts may be dropped once they are known.
         plain, costs = 1 / self._curve.pass_ms(1), self._curve.first(n_max + 1)
@@ -295,18 +251,10 @@ class ModelDrafter:
             if i < len(self._drafted):
                 self._confidence.learn(self._drafted[i], i < n)
 
-    def _greedy(
-        self,
-        tail: Tokens,
-        history: list[int],
-        width: int,
-        n_max: int,
-        first: Logits | None = None,
-    ) -> Draft:
+    def _greedy(self, width: int, n_max: int, first: tuple[int, float] | None = None) -> Draft:
         """Goes on for as long as one more token, likely as the last ones were, is expected to bring
         more tokens per millisecond than the best of what is there; until one is doubtful, `width`
-        tokens are drafted at least. first: logits after `tail`, where they are known."""
-        assert self._sampler is not None
+        tokens are drafted at least. first: the first token, where it is known."""
         cost, token_ms = self._curve.first(n_max + 1).tolist(), self._token_ms()
         drafted: list[int] = []
         probs: list[float] = []
@@ -318,56 +266,24 @@ class ModelDrafter:
             enough = max(e / (ms + spent) for e, ms in zip(expected, cost, strict=False))
             if more <= enough and (k > width or path < _DOUBTFUL * self._rate):
                 break
-            logits = self._pass(tail) if first is None or k > 1 else first
-            token = self._sampler.sample(_Row(logits), 0, history)
-            own = _probability(logits, token)
+            word = first if first is not None and k == 1 else self._small.next()
+            if word is None:
+                break
+            token, own = word
             if k == 1 and first is None:
                 self._confidence.began(own)
             prob = self._confidence.accepted(own)
             drafted.append(token)
             probs.append(prob)
             self._drafted.append(own)
-            history.append(token)
             path *= prob
             expected.append(expected[-1] + path)
-            if token in self._model.info.eog:
-                break
-            tail = np.array([token], np.int32)
         return Draft.chain(drafted, Source.DRAFT_MODEL, np.array(probs, np.float32))
 
-    def _sampled(self, tail: Tokens, history: list[int], width: int) -> Draft:
-        assert self._sampler is not None
-        drafted: list[int] = []
-        laws: list[Logits] = []
-        for _ in range(width):
-            law = self._sampler.distribution(self._pass(tail), history).astype(np.float32)
-            token = propose(law, self._sampler, len(history))
-            drafted.append(token)
-            laws.append(law)
-            history.append(token)
-            tail = np.array([token], np.int32)
+    def _sampled(self, width: int) -> Draft:
+        drafted, laws = self._small.draw(width)
         probs = np.full(len(drafted), self._rate, np.float32)
         return Draft.chain(drafted, Source.DRAFT_MODEL, probs, np.stack(laws))
-
-    def _pass(self, tail: Tokens) -> Logits:
-        return self._decode(tail, NO_DRAFT).row(0)
-
-    def _catch_up(self, tokens: Tokens) -> Tokens:
-        """Read these but the last few, which are returned. Raises: CancelledError."""
-        try:
-            self._model.prefill(tokens, self.interrupted)
-        except CancelledError:
-            self._read = tokens[: self._model.n_cached]
-            raise
-        self._read, self._n_known = tokens, len(tokens)
-        return tokens[self._model.n_cached :]
-
-    def _decode(self, tail: Tokens, chain: Draft) -> LogitsRows:
-        start = self._clock()
-        rows = self._model.decode(tail, chain)
-        self._model.keep([])
-        self._on_pass(len(tail) + len(chain), (self._clock() - start) * 1e3)
-        return rows
 
     def _learn_cost(self, token_ms: float) -> None:
         """Catching up with what the target said, and our own work, come on top of the pass."""
@@ -390,39 +306,3 @@ def _n_likely(chain: Draft) -> int:
         if path < _UNLIKELY:
             return n
     return min(len(chain), _MOST_JUDGED)
-
-
-class _Row:
-    """One row of logits as `LogitsRows`."""
-
-    def __init__(self, logits: Logits) -> None:
-        self._logits = logits
-
-    def row(self, i: int) -> Logits:
-        return self._logits
-
-    def argmax(self, i: int) -> int:
-        return int(self._logits.argmax())
-
-
-def _probability(logits: Logits, token: int) -> float:
-    """The softmax of one token."""
-    # Under a penalty the token need not be the likeliest: no overflow then.
-    return float(1.0 / np.exp(np.minimum(logits - logits[token], 80.0)).sum())
-
-
-def check_pair(target: ModelInfo, draft: ModelInfo) -> None:
-    """Raises: ModelError unless `draft` can draft for `target`."""
-    if target.n_vocab != draft.n_vocab:
-        raise ModelError(
-            f"{draft.path}: its vocabulary has {draft.n_vocab} tokens, "
-            f"that of the target {target.name} {target.n_vocab}",
-            "A draft model must share the target's tokenizer; choose another or set "
-            'model.draft = "".',
-        )
-    if target.tokenizer_hash != draft.tokenizer_hash:
-        raise ModelError(
-            f"{draft.path}: its tokens are not those of the target {target.name}",
-            "A draft model must share the target's tokenizer; choose another or set "
-            'model.draft = "".',
-        )

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from codespec.engine.completer import Turns
 from codespec.requests import Paused
-from codespec.types import CancelledError, Tokens
+from codespec.types import CancelledError
+
+Prompt = TypeVar("Prompt", contravariant=True)
 
 
-class Reader(Protocol):
-    """A model that can read a prompt in parts."""
+class Reader(Protocol[Prompt]):
+    """Who can read a prompt in parts."""
 
     @property
     def n_cached(self) -> int: ...
 
-    def read_ahead(self, tokens: Tokens, cancelled: Callable[[], bool], /) -> None:
+    def read_ahead(self, prompt: Prompt, cancelled: Callable[[], bool], /) -> None:
         """Raises: CancelledError when `cancelled` turns true; what was read by then is kept."""
         ...
 
 
 def read_in_turns(
-    target: Reader, prompt: Tokens, cancelled: Callable[[], bool], paused: Paused
+    reader: Reader[Prompt], prompt: Prompt, cancelled: Callable[[], bool], paused: Paused
 ) -> Turns[None]:
     """What was read is in the cache, or among the states put aside: between two turns nothing else
     is kept of it, and where that was forgotten, reading ends, as it would get nowhere."""
@@ -31,14 +33,14 @@ def read_in_turns(
     def interrupted() -> bool:
         nonlocal n_start
         if n_start < 0:
-            n_start = target.n_cached
-        return cancelled() or paused(target.n_cached != n_start)
+            n_start = reader.n_cached
+        return cancelled() or paused(reader.n_cached != n_start)
 
     while True:
         try:
-            return target.read_ahead(prompt, interrupted)
+            return reader.read_ahead(prompt, interrupted)
         except CancelledError:
-            if cancelled() or target.n_cached <= n_read:
+            if cancelled() or reader.n_cached <= n_read:
                 return None
-        n_read, n_start = target.n_cached, -1
+        n_read, n_start = reader.n_cached, -1
         yield

@@ -46,6 +46,7 @@ class Drafting:
         self._settings = settings
         self._models = models
         self._target = target
+        self._tokenizer = tokenizer
         info = target.context.info
         self._worth = Worth(target.pace.curve) if settings.drafting.adaptive else None
         self._planners = Planners(
@@ -101,8 +102,10 @@ class Drafting:
 
     def _draft_model(self, path: Path) -> ModelDrafter:
         small = self._models.load(path)
-        model = as_draft(small.model, small.context, self._target.model)
-        return ModelDrafter(model, self._target.pace.curve, small.pace.curve, small.pace.observe)
+        speaking = as_draft(
+            small.model, small.context, self._target.model, self._tokenizer, small.pace.observe
+        )
+        return ModelDrafter(speaking, self._target.pace.curve, small.pace.curve)
 
 
 def check_drafters(names: tuple[str, ...]) -> None:

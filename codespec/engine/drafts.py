@@ -1,4 +1,4 @@
-"""Which draft model serves a workspace: the one distilled for it, or the target's pair."""
+"""Which draft model serves a workspace, and how it speaks the target's tokens."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from codespec.backends.llama import LlamaTarget, LoadedModel, load_model
+from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
 from codespec.drafters.mapped import MappedModel, shared_ids
-from codespec.drafters.model import check_pair
+from codespec.drafters.small import OnPass, SharedVocabulary, SmallModel
+from codespec.drafters.translated import Translated
 from codespec.errors import CodespecError, ModelError
 from codespec.models import drafts
-from codespec.types import Drafter, TargetModel
+from codespec.types import Drafter, ModelInfo, Tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -50,39 +51,58 @@ class WorkspaceDrafts:
         return self._loaded[path]
 
 
-def as_draft(model: LoadedModel, context: LlamaTarget, target: LoadedModel) -> TargetModel:
-    """A loaded draft model in the ids of the target, which its vocabulary equals or is a part of.
+def as_draft(
+    model: LoadedModel,
+    context: LlamaTarget,
+    target: LoadedModel,
+    tokenizer: Tokenizer,
+    on_pass: OnPass = lambda n_tokens, ms: None,
+) -> SmallModel:
+    """A loaded draft model in the tokens of the target, which `tokenizer` makes: its vocabulary
+    equals the target's, is a part of it, or is another one.
 
-    Raises: ModelError unless it can draft for the target.
+    Raises: ModelError where it was made for another target.
     """
     ids = _mapping(model, target)
-    return context if ids is None else MappedModel(context, ids, target.info)
+    if ids is not None:
+        return SharedVocabulary(MappedModel(context, ids, target.info), on_pass)
+    if shares_tokens(model.info, target.info):
+        return SharedVocabulary(context, on_pass)
+    return Translated(context, LlamaTokenizer(model), tokenizer, on_pass)
 
 
-def check_draft(target: Path, draft: Path) -> None:
-    """Raises: ModelError unless one file can draft for the other. Cost: both vocabularies."""
+def shares_tokens(draft: ModelInfo, target: ModelInfo) -> bool:
+    """Whether the same text has the same ids."""
+    same = draft.tokenizer_hash == target.tokenizer_hash
+    return same and draft.n_vocab == target.n_vocab
+
+
+def check_draft(target: Path, draft: Path) -> bool:
+    """Whether their tokens are the same. Raises: ModelError unless one file can draft for the
+    other. Cost: both vocabularies."""
     loaded = [load_model(path, vocab_only=True) for path in (target, draft)]
     try:
         _mapping(loaded[1], loaded[0])
+        return shares_tokens(loaded[1].info, loaded[0].info)
     finally:
         for model in loaded:
             model.close()
 
 
 def _mapping(model: LoadedModel, target: LoadedModel) -> npt.NDArray[np.int32] | None:
-    """The target's ids of a reduced vocabulary; None where both vocabularies are one.
+    """The target's ids of a reduced vocabulary; None where the vocabulary is whole.
 
-    Raises: ModelError where they are neither.
+    Raises: ModelError where it is a part of another one.
     """
     made_for = model.metadata(drafts.DRAFT_FOR_KEY)
-    if made_for != target.info.tokenizer_hash or made_for == model.info.tokenizer_hash:
-        check_pair(target.info, model.info)
+    if not made_for or made_for == model.info.tokenizer_hash:
         return None
     texts = model.token_texts()
-    ids = shared_ids(target.token_texts(), texts) if texts[-1] == drafts.UNKNOWN else None
+    is_part = made_for == target.info.tokenizer_hash and texts[-1] == drafts.UNKNOWN
+    ids = shared_ids(target.token_texts(), texts) if is_part else None
     if ids is None:
         raise ModelError(
             f"{model.path}: its vocabulary is no part of that of {target.info.name}",
-            "Distil it again: codespec distill.",
+            "It was distilled for another target; distil it again: codespec distill.",
         )
     return ids

@@ -365,8 +365,8 @@ class LocalEngine:
             chain.begin(context)
             yield from read_in_turns(self._target, context.prompt, cancelled, paused)
             for drafter in chain.drafters:
-                if isinstance(drafter, ModelDrafter) and drafter.is_of_use(context.prompt):
-                    yield from read_in_turns(drafter, context.prompt, cancelled, paused)
+                if isinstance(drafter, ModelDrafter) and drafter.is_of_use(context):
+                    yield from read_in_turns(drafter, context, cancelled, paused)
 
     def idle(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
         """Do one piece of work that is due but that no request waits for: a pass at most. True

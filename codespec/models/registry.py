@@ -29,10 +29,10 @@ def target_path(settings: ModelSettings) -> Path:
 
 
 def draft_path(settings: ModelSettings) -> Path | None:
-    """The draft model's file, or None. "auto" pairs the bundled target with the bundled draft.
+    """The draft model's file, or None. "auto" is the bundled one, whatever the target.
 
     Raises: ConfigError.
     """
     if settings.draft == "auto":
-        return None if settings.target else bundled(BUNDLED_DRAFT)
+        return bundled(BUNDLED_DRAFT)
     return expanded(settings.draft) if settings.draft else None

@@ -14,7 +14,7 @@ from codespec.backends.checkpoints import Checkpoints
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.model import ModelDrafter
 from codespec.requests import CompletionRequest
-from codespec.types import SamplingParams
+from codespec.types import Context, SamplingParams
 from tests.drafters import draft_much
 
 FILES = ("argparse.py", "tarfile.py", "json/decoder.py", "statistics.py")
@@ -279,7 +279,7 @@ def test_reading_ahead_can_be_cancelled_and_forgotten(engine):
 def test_the_draft_model_reads_ahead_where_it_will_be_asked(engine, is_dear):
     place = next(places(1))
     (model,) = (d for d in engine.chain("").drafters if isinstance(d, ModelDrafter))
-    model.read_ahead(np.array([1, 1], np.int32), lambda: False)
+    model.read_ahead(Context(np.array([1, 1], np.int32)), lambda: False)
     pass_ms = 1000.0 if is_dear else 1e-3
     engine.curve.become(CostCurve({1: pass_ms, 2: 2 * pass_ms, 33: 33 * pass_ms}))
     assert list(engine.prefetching(place)) == []

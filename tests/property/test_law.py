@@ -14,12 +14,11 @@ import pytest
 from codespec.backends.fake import FakeTarget, hashed_logits
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
-from codespec.drafters.model import ModelDrafter
 from codespec.engine.completer import Completer, Limits
 from codespec.sampling import Sampler
 from codespec.types import Context, Draft, SamplingParams
 from codespec.verify import propose
-from tests.drafters import ScriptedDrafter, tree
+from tests.drafters import ScriptedDrafter, drafter_over, tree
 
 N_VOCAB = 4
 N_TOKENS = 3
@@ -98,7 +97,7 @@ def model_drafter(seed, sampling):
     def logits(context):
         return (0.5 * TARGET(context) + 0.5 * other(context)).astype(np.float32)
 
-    return ModelDrafter(FakeTarget(logits, N_VOCAB, eog=frozenset()), CostCurve({1: 1, 9: 1.01}))
+    return drafter_over(FakeTarget(logits, N_VOCAB, eog=frozenset()), CostCurve({1: 1, 9: 1.01}))
 
 
 SAMPLING = {"temperature": 0.9}
@@ -144,7 +143,7 @@ def test_rejection_accepts_often_when_the_laws_agree():
     """With q equal to p every token is accepted."""
 
     def drafter(seed, sampling):
-        return ModelDrafter(FakeTarget(TARGET, N_VOCAB, eog=frozenset()), FLAT)
+        return drafter_over(FakeTarget(TARGET, N_VOCAB, eog=frozenset()), FLAT)
 
     sampling = SamplingParams(temperature=1.0, seed=5, any_seed=True)
     target = FakeTarget(TARGET, N_VOCAB, eog=frozenset())

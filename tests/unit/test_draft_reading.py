@@ -7,11 +7,10 @@ import numpy as np
 from codespec.backends.fake import FakeTarget, hashed_logits
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
-from codespec.drafters.model import ModelDrafter
 from codespec.engine.completer import Completer, Limits
 from codespec.sampling import Sampler
 from codespec.types import CancelledError, Context, SamplingParams
-from tests.drafters import ScriptedDrafter
+from tests.drafters import ScriptedDrafter, drafter_over
 
 CHEAP = CostCurve({1: 1.0, 17: 1.1})
 
@@ -29,7 +28,7 @@ class SlowReader(FakeTarget):
 def test_a_request_that_is_cancelled_does_not_wait_for_a_draft_model_to_read():
     prompt = np.arange(500, dtype=np.int32) % 20
     small = SlowReader(hashed_logits(20), 20, eog=frozenset())
-    drafter = ModelDrafter(small, CHEAP)
+    drafter = drafter_over(small, CHEAP)
     target = FakeTarget(hashed_logits(20), 20, eog=frozenset())
     completer = Completer(target, DraftChain([drafter], 20))
 
@@ -60,9 +59,9 @@ def test_a_member_that_only_says_it_was_cancelled_is_left_out_like_any_that_fail
 def test_a_draft_model_of_a_shorter_context_is_left_alone_where_it_has_no_room():
     prompt = np.arange(500, dtype=np.int32) % 20
     small = FakeTarget(hashed_logits(20), 20, eog=frozenset(), n_ctx=400)
-    drafter = ModelDrafter(small, CHEAP)
-    assert drafter.is_of_use(prompt[:300])
-    assert not drafter.is_of_use(prompt)
+    drafter = drafter_over(small, CHEAP)
+    assert drafter.is_of_use(Context(prompt[:300]))
+    assert not drafter.is_of_use(Context(prompt))
     for n, is_due in ((500, False), (300, True)):
         drafter.begin(Context(prompt[:n]))
         assert drafter.is_due() == is_due

@@ -15,7 +15,7 @@ from codespec.drafters.lookup import LookupDrafter
 from codespec.drafters.model import ModelDrafter
 from codespec.native import margin
 from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, SamplingParams, Source, Verdict
-from tests.drafters import ScriptedDrafter
+from tests.drafters import ScriptedDrafter, drafter_over
 
 CURVE = CostCurve({1: 1.0, 2: 1.2, 9: 2.6})
 CHEAP = CostCurve({1: 0.01, 9: 0.02})
@@ -80,7 +80,7 @@ def test_only_drafts_that_may_be_dropped_count_on_that():
     plans: list[int] = []
     for temperature in (0.0, 1.0):
         model = FakeTarget(hashed_logits(N_VOCAB), N_VOCAB)
-        drafter = ModelDrafter(model, CostCurve({1: 1.0, 2: 1.6, 3: 2.4}))
+        drafter = drafter_over(model, CostCurve({1: 1.0, 2: 1.6, 3: 2.4}))
         sampling = SamplingParams(temperature=temperature, any_seed=True)
         drafter.begin(Context(PROMPT, sampling=sampling))
         plans.append(drafter.plan(2)[0])
@@ -118,7 +118,7 @@ def says(n: int) -> list[int]:
 
 def judge(own_curve: CostCurve | None = CHEAP, **sampling) -> ModelDrafter:
     small = FakeTarget(hashed_logits(N_VOCAB, 8.0), N_VOCAB, eog=frozenset())
-    drafter = ModelDrafter(small, CURVE, own_curve)
+    drafter = drafter_over(small, CURVE, own_curve)
     drafter.begin(Context(PROMPT, sampling=SamplingParams(**sampling)))
     return drafter
 
@@ -180,7 +180,7 @@ def test_who_is_not_asked(drafter):
 
 def test_a_prompt_that_takes_long_to_read_is_not_read_for_an_opinion():
     small = FakeTarget(hashed_logits(N_VOCAB, 8.0), N_VOCAB, eog=frozenset())
-    drafter = ModelDrafter(small, CURVE, CostCurve({1: 0.01, 2: 0.02}))
+    drafter = drafter_over(small, CURVE, CostCurve({1: 0.01, 2: 0.02}))
     for n_prompt, is_read in ((5, True), (3000, False)):
         drafter.begin(Context(np.arange(n_prompt, dtype=np.int32) % N_VOCAB))
         assert (drafter.judge(NO_TOKENS, seen([1, 2, 3]), 1.0, 8) is not None) == is_read

@@ -8,10 +8,12 @@ import pytest
 from codespec.backends.fake import FakeTarget, hashed_logits
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.mapped import MappedModel, shared_ids
-from codespec.drafters.model import ModelDrafter, check_pair
+from codespec.drafters.model import ModelDrafter
 from codespec.engine.completer import Completer, Limits
+from codespec.engine.drafts import shares_tokens
 from codespec.sampling import Sampler
 from codespec.types import NO_DRAFT, Context, SamplingParams, Trace
+from tests.drafters import drafter_over
 
 N_VOCAB = 30
 KNOWN = np.array([1, 4, 5, 9, 12, 20, 21, 22, 28], np.int32)
@@ -37,7 +39,7 @@ def complete(sampling: SamplingParams, *drafters: ModelDrafter) -> tuple[list[in
 
 def test_greedy_output_is_the_plain_one() -> None:
     plain, _ = complete(SamplingParams())
-    drafted, trace = complete(SamplingParams(), ModelDrafter(mapped()))
+    drafted, trace = complete(SamplingParams(), drafter_over(mapped()))
     assert drafted == plain
     assert trace.n_drafted > 0
 
@@ -46,7 +48,7 @@ def test_sampled_drafts_are_wellformed_and_verified() -> None:
     """Rejection sampling needs the true distribution, over the target's whole vocabulary."""
     seen = 0
     for seed in range(20):
-        _, trace = complete(SamplingParams(1.0, seed=seed, any_seed=True), ModelDrafter(mapped()))
+        _, trace = complete(SamplingParams(1.0, seed=seed, any_seed=True), drafter_over(mapped()))
         seen += trace.n_accepted
     assert seen > 0
 
@@ -72,12 +74,12 @@ def test_a_pair_of_equal_laws_accepts_everything_known() -> None:
         return np.append(table(context), np.float32(-9)).astype(np.float32)
 
     model = MappedModel(FakeTarget(logits, N_VOCAB + 1), ids, target().info)
-    _, trace = complete(SamplingParams(), ModelDrafter(model))
+    _, trace = complete(SamplingParams(), drafter_over(model))
     assert trace.n_accepted == trace.n_drafted > 0
 
 
 def test_it_passes_for_a_model_of_the_targets_tokenizer() -> None:
-    check_pair(target().info, mapped().info)
+    assert shares_tokens(mapped().info, target().info)
     with pytest.raises(ValueError, match="every token"):
         MappedModel(target(), KNOWN, target().info)
 

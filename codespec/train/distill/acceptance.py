@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from codespec.backends.llama import LlamaTarget, LoadedModel, load_model
+from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
 from codespec.config import Settings
 from codespec.context.build import Window, build_context
 from codespec.context.healing import HealingMask, vocabulary_of
@@ -18,6 +18,7 @@ from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.measure import measure
 from codespec.drafters.model import ModelDrafter
+from codespec.drafters.small import OnPass, SmallModel
 from codespec.engine.completer import Completer, Limits
 from codespec.engine.drafts import as_draft
 from codespec.index import text
@@ -27,7 +28,6 @@ from codespec.sampling import Sampler
 from codespec.train.distill.workspace import Place
 from codespec.types import (
     NO_DRAFT,
-    NO_TOKENS,
     Context,
     Draft,
     Drafter,
@@ -50,25 +50,18 @@ class FixedDrafter:
 
     name = "fixed"
 
-    def __init__(self, model: TargetModel) -> None:
-        self._model = model
-        self._prompt = NO_TOKENS
+    def __init__(self, small: SmallModel) -> None:
+        self._small = small
 
     def begin(self, context: Context) -> None:
-        self._prompt = context.prompt
+        self._small.begin(context)
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
-        tokens = np.concatenate([self._prompt, emitted])
-        if len(tokens) + N_DRAFT >= self._model.info.n_ctx:
+        if not self._small.fits(len(emitted) + N_DRAFT):
             return NO_DRAFT
-        self._model.prefill(tokens, lambda: False)
-        tail = tokens[self._model.n_cached :]
-        drafted: list[int] = []
-        for _ in range(min(N_DRAFT, n_max)):
-            drafted.append(self._model.decode(tail, NO_DRAFT).argmax(0))
-            self._model.keep([])
-            tail = np.array(drafted[-1:], np.int32)
-        return Draft.chain(drafted, Source.DRAFT_MODEL)
+        self._small.catch_up(emitted, lambda: False)
+        words = [self._small.next() for _ in range(min(N_DRAFT, n_max))]
+        return Draft.chain([word[0] for word in words if word is not None], Source.DRAFT_MODEL)
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         pass
@@ -76,10 +69,13 @@ class FixedDrafter:
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A draft model and the cost of its passes."""
+    """A draft model, in the target's tokens, and the cost of its passes."""
 
-    model: TargetModel
+    speaking: Callable[[OnPass], SmallModel]
     curve: CostCurve
+
+    def small(self) -> SmallModel:
+        return self.speaking(lambda n_tokens, ms: None)
 
 
 class Contest:
@@ -115,8 +111,8 @@ class Contest:
         """In the order given. Plain decoding and all contestants take turns at each place, so that
         a busy machine slows all alike. on_place: told how many of how many are done.
         """
-        fixed = [FixedDrafter(c.model) for c in contestants]
-        served = [ModelDrafter(c.model, self._curve, c.curve) for c in contestants]
+        fixed = [FixedDrafter(c.small()) for c in contestants]
+        served = [ModelDrafter(c.small(), self._curve, c.curve) for c in contestants]
         plain_s, plain_tokens = 0.0, 0
         drafted, accepted = np.zeros(len(contestants)), np.zeros(len(contestants))
         seconds, tokens = np.zeros(len(contestants)), np.zeros(len(contestants))
@@ -181,4 +177,11 @@ def contestants(
         opened(files[0], settings, n_threads) as (loaded, context),
         contestants(files[1:], target, settings, n_threads) as others,
     ):
-        yield [Contestant(as_draft(loaded, context, target), measure(context)), *others]
+        tokenizer = LlamaTokenizer(target)
+
+        def speaking(on_pass: OnPass) -> SmallModel:
+            return as_draft(loaded, context, target, tokenizer, on_pass)
+
+        contestant = Contestant(speaking, measure(context))
+        contestant.small()  # one that cannot draft is refused before any place is asked
+        yield [contestant, *others]

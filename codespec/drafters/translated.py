@@ -1,0 +1,195 @@
+"""A draft model with a tokenizer of its own: what it writes becomes tokens of the target.
+
+Any small code model so drafts for any target. Its prompt is made from the document's text, and
+the text that it goes on with is tokenised as the target's. A token counts when the word that it is
+in is over, as until then it may become another.
+
+Source: string-level exact match (Timor et al. 2025, Accelerating LLM inference with lossless
+speculative decoding algorithms for heterogeneous vocabularies).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from codespec.context.build import Window, n_in_line, window_start
+from codespec.context.fim import assemble
+from codespec.drafters.small import OnPass, Passes, probability
+from codespec.index.live import TokenizedText
+from codespec.index.pieces import PieceCache
+from codespec.index.text import safe_cuts
+from codespec.native import common_prefix, margin
+from codespec.types import (
+    NO_DRAFT,
+    NO_TOKENS,
+    Context,
+    Draft,
+    Logits,
+    TargetModel,
+    Tokenizer,
+    Tokens,
+)
+
+WINDOW = Window(512, 128)
+"""Tokens of the document that it reads: a small model guesses no better from twice as many."""
+
+# Passes for one token of the target, at most.
+_MOST_PASSES = 8
+# What may still grow. Tokens do not go across the borders of these, as tokenizers split text.
+_LAST_WORD = re.compile(rb"(?:[^\r\n\w\x80-\xff]?[\w\x80-\xff]+| ?[^\w\s\x80-\xff]+[\r\n]*|\s+)$")
+
+
+class Translated:
+    """`SmallModel` over a model of any vocabulary. Penalties, masks and samples are left to
+    verification: its drafts are the likeliest text.
+
+    tokenizer: its own. target: that of the target.
+    """
+
+    is_sampling = False
+
+    def __init__(
+        self,
+        model: TargetModel,
+        tokenizer: Tokenizer,
+        target: Tokenizer,
+        on_pass: OnPass = lambda n_tokens, ms: None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._passes = Passes(model, on_pass, clock)
+        self._info = model.info
+        self._max_draft = model.max_draft
+        self._tokenizer = tokenizer
+        self._target = target
+        cuts = safe_cuts(tokenizer)
+        cache = PieceCache(tokenizer, cuts)
+        self._left, self._right = TokenizedText(cache, cuts), TokenizedText(cache, cuts)
+        self._before = self._healed = b""  # text before the cursor, and what is held back of it
+        self._prompt = NO_TOKENS  # its own
+        self._n_known = self._n_said = 0  # of the prompt, and of what was emitted
+        self._behind: Tokens | None = NO_TOKENS  # emitted, to be read before the next word
+        self._tail = NO_TOKENS
+        # Text that is no part of a word yet, and its own tokens in it: where they begin, how
+        # likely they were.
+        self._ahead = b""
+        self._likely: list[tuple[int, float]] = []
+        self._is_over = False
+
+    @property
+    def n_cached(self) -> int:
+        return self._passes.model.n_cached
+
+    @property
+    def n_unread(self) -> int:
+        return len(self._prompt) - self._n_known
+
+    def begin(self, context: Context) -> None:
+        start = window_start(len(context.left), WINDOW.n_prefix)
+        self._before = self._target.decode(context.left[start:])
+        self._healed = context.healed
+        after = self._target.decode(context.right[: WINDOW.n_suffix])
+        self._right.update(after.decode("utf-8", "ignore"))
+        self._prompt = self._tokens(self._before)
+        self._n_known = self._passes.n_known(self._prompt)
+        self._n_said = 0
+        self._behind = NO_TOKENS
+
+    def fits(self, n_more: int) -> bool:
+        # A token of the target may take some of its own.
+        return len(self._prompt) + 2 * n_more + _MOST_PASSES < self._info.n_ctx
+
+    def n_behind(self, emitted: Tokens) -> int:
+        return max(0, len(emitted) - self._n_said)
+
+    def read(self, interrupted: Callable[[], bool]) -> None:
+        self._passes.read_all(self._prompt, interrupted)
+
+    def catch_up(self, emitted: Tokens, interrupted: Callable[[], bool]) -> None:
+        said = self._target.decode(emitted)
+        # What was held back comes first, whatever the model thinks.
+        self._is_over = not self._healed.startswith(said[: len(self._healed)])
+        self._ahead = b"" if self._is_over else self._healed[len(said) :]
+        self._likely = []
+        own = self._tokens(self._before + said + self._ahead)
+        self._tail = self._passes.read(own, interrupted)
+        self._n_known, self._n_said = len(self._prompt), len(emitted)
+        self._behind = None
+
+    def next(self) -> tuple[int, float] | None:
+        if self._behind is not None:
+            self.catch_up(self._behind, lambda: False)
+        for _ in range(_MOST_PASSES):
+            words = self._target.encode(self._ahead)
+            n = len(self._target.piece(int(words[0]))) if len(words) else 0
+            if n and (self._is_over or n <= self._n_certain):
+                return self._taken(int(words[0]), n)
+            if self._is_over:
+                break
+            self._write()
+        return None
+
+    @property
+    def _n_certain(self) -> int:
+        """Bytes ahead that are in words that are over."""
+        last = _LAST_WORD.search(self._ahead)
+        return last.start() if last else 0
+
+    def draw(self, n: int) -> tuple[list[int], list[Logits]]:
+        raise NotImplementedError("its laws are none of the target's tokens")
+
+    def opinions(
+        self, emitted: Tokens, chain: Tokens, interrupted: Callable[[], bool]
+    ) -> list[float]:
+        text = self._before + self._target.decode(emitted)
+        known = self._tokens(text)
+        ends = np.cumsum([len(self._target.piece(t)) for t in chain.tolist()])
+        whole = self._tokens(text + self._target.decode(chain))
+        # Its own tokens may lie across the place where the chain begins.
+        n_same = common_prefix(known, whole)
+        tail = self._passes.read(whole[:n_same], interrupted) if n_same else NO_TOKENS
+        self._n_known, self._n_said, self._behind = len(self._prompt), len(emitted), emitted
+        opinions = [-math.inf] * len(chain)
+        judged = whole[n_same : n_same + self._max_draft]
+        if not len(tail) or not len(judged):
+            return opinions
+        rows = self._passes.decode(tail, Draft.chain(judged))
+        at = -sum(len(self._tokenizer.piece(t)) for t in known[n_same:].tolist())
+        for i, token in enumerate(judged.tolist()):
+            k = int(np.searchsorted(ends, max(at, 0), "right"))
+            if k < len(opinions):
+                found = margin(rows.row(i), token)
+                opinions[k] = found if opinions[k] == -math.inf else min(opinions[k], found)
+            at += len(self._tokenizer.piece(token))
+        return opinions
+
+    def _tokens(self, before: bytes) -> Tokens:
+        """The prompt, and what was said after it. A character that is not whole yet is left out."""
+        self._left.update(before.decode("utf-8", "ignore"))
+        left, right = self._left.tokens, self._right.tokens[: WINDOW.n_suffix]
+        left = left[window_start(len(left), WINDOW.n_prefix) :]
+        n_line = n_in_line(left, self._tokenizer)
+        return assemble(self._info, left, right, n_in_line=n_line)[0]
+
+    def _write(self) -> None:
+        """One more token of its own."""
+        logits = self._passes.decode(self._tail, NO_DRAFT).row(0)
+        token = int(logits.argmax())
+        piece = self._tokenizer.piece(token)
+        if token in self._info.eog or not piece:
+            self._is_over = True
+            return
+        self._likely.append((len(self._ahead), probability(logits, token)))
+        self._ahead += piece
+        self._tail = np.array([token], np.int32)
+
+    def _taken(self, word: int, n: int) -> tuple[int, float]:
+        """(word, how likely what begins in its `n` bytes was), no longer ahead."""
+        likely = math.prod(p for at, p in self._likely if at < n)
+        self._ahead = self._ahead[n:]
+        self._likely = [(at - n, p) for at, p in self._likely if at >= n]
+        return word, likely

@@ -1,0 +1,115 @@
+"""The bundled draft model drafts for targets of other tokenizers, and changes nothing but time."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import msgspec
+import pytest
+import torch
+
+from codespec.backends.llama import load_model
+from codespec.drafters.cost import CostCurve
+from codespec.drafters.model import ModelDrafter
+from codespec.engine.completer import in_one_turn
+from codespec.engine.drafts import shares_tokens
+from codespec.engine.local import LocalEngine
+from codespec.models.registry import BUNDLED_TARGET, bundled
+from codespec.requests import CompletionRequest
+from codespec.train import export, tokenizer
+from codespec.train.model import Llama, ModelConfig
+from codespec.types import SamplingParams
+from tests import training
+from tests.model.test_greedy_equality import positions
+
+
+def renamed(tmp_path):
+    """The bundled target under another vocabulary, which splits text in nearly the same way."""
+    path = tmp_path / "renamed.gguf"
+    content = bundled(BUNDLED_TARGET).read_bytes()
+    path.write_bytes(content.replace("Ġreturn".encode(), "Ġretirn".encode()))
+    return path
+
+
+def unlike(tmp_path):
+    """A target that knows nothing, with words of its own."""
+    words = tokenizer.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
+    torch.manual_seed(0)
+    path = tmp_path / "unlike.gguf"
+    shape = ModelConfig(training.N_VOCAB, 32, 1, 2, 1, 16, 64, 1024)
+    export.write_gguf(path, Llama(shape).eval(), words, "f32", "unlike")
+    return path
+
+
+@pytest.fixture(params=[renamed, unlike], ids=lambda make: make.__name__)
+def engine(request, tmp_path, model_options):
+    target = request.param(tmp_path)
+    model = msgspec.structs.replace(model_options.model, target=str(target))
+    drafting = msgspec.structs.replace(model_options.drafting, adaptive=False)
+    engine = LocalEngine(msgspec.structs.replace(model_options, model=model, drafting=drafting))
+    yield engine, request.param is renamed
+    engine.close()
+
+
+def complete(engine, request, *drafters):
+    """As if the target were a thousand times as dear."""
+    engine.curve.become(CostCurve({1: 1000.0, 33: 1100.0}))
+    return engine.generate(dataclasses.replace(request, drafters=drafters))
+
+
+def asked(n):
+    for prefix, suffix, path in itertools.islice(positions(), n):
+        yield CompletionRequest(prefix, suffix, path=path, max_tokens=20, verbatim=True)
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        SamplingParams(),
+        SamplingParams(temperature=0.7, seed=3),
+        SamplingParams(repetition_penalty=1.2),
+        SamplingParams(grammar='root ::= "x = [" [0-9, ]+ "]\\n"'),
+    ],
+    ids=["greedy", "seeded", "penalties", "grammar"],
+)
+def test_the_text_is_the_targets_own(engine, sampling):
+    engine, is_like = engine
+    (model,) = (d for d in engine.chain("").drafters if isinstance(d, ModelDrafter))
+    n_drafted = n_accepted = 0
+    for request in asked(12):
+        request = dataclasses.replace(request, sampling=sampling)
+        plain = complete(engine, request)
+        in_one_turn(engine.prefetching(request))
+        drafted = complete(engine, request, "model")
+        alike = complete(engine, request, "lookup", "model")
+        if engine.target.is_exact:
+            assert drafted.tokens == alike.tokens == plain.tokens
+        stats = drafted.trace.by_source.get("draft-model")
+        n_drafted += stats.n_drafted if stats else 0
+        n_accepted += stats.n_accepted if stats else 0
+    assert model.n_cached > 0
+    assert n_drafted > 100
+    if is_like and not sampling.grammar:
+        assert n_accepted > n_drafted / 4
+
+
+def test_half_typed_words_are_gone_on_with(engine):
+    engine, is_like = engine
+    prefix = "class Shape:\n    def area(self):\n        return self.width\n\n    def size(self):\n"
+    request = CompletionRequest(prefix + "        ret", "\n", path="a.py", max_tokens=8)
+    made = complete(engine, request, "model")
+    assert made.context.healed
+    assert made.tokens == complete(engine, request).tokens
+    if is_like:
+        assert made.trace.n_accepted > 0
+
+
+def test_vocabularies_are_told_apart(tmp_path):
+    infos = []
+    for path in (bundled(BUNDLED_TARGET), renamed(tmp_path), unlike(tmp_path)):
+        loaded = load_model(path, vocab_only=True)
+        infos.append(loaded.info)
+        loaded.close()
+    for a, b in itertools.product(infos, infos):
+        assert shares_tokens(a, b) == (a is b)
