@@ -22,6 +22,7 @@ from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import Neighbour
+from codespec.drafters.model import ModelDrafter
 from codespec.engine.completer import Completer, Limits
 from codespec.index.live import LiveDocument
 from codespec.index.reader import Dead
@@ -54,6 +55,7 @@ from .reference import (
     SuffixTrieTree,
     automaton_of,
 )
+from .replay_draft import DraftModel
 
 MIN_TOKENS, MAX_TOKENS = 16, 400
 
@@ -218,6 +220,8 @@ CONFIGS = (
     "codespec-edits",
     "ideal",
 )
+WITH_DRAFT = "codespec-draft"
+"""Lookups and a draft model."""
 MAX_LEAVES = 8
 """What llama.cpp's contexts take; trees of the reference have as many as they like."""
 MAX_TREE = 64
@@ -246,7 +250,9 @@ class Session:
 
 
 class Replay:
-    """Replays the last commits of a history under every configuration."""
+    """Replays the last commits of a history under every configuration, and one more with a draft
+    model, where one is given; its prompts are in its cache, as the target's are.
+    """
 
     def __init__(
         self,
@@ -256,6 +262,7 @@ class Replay:
         glob: str = "*.py",
         width: int = 16,
         configs: Sequence[str] = CONFIGS,
+        draft: DraftModel | None = None,
     ) -> None:
         self._history = History(root, glob)
         self._tokenizer = tokenizer
@@ -265,8 +272,14 @@ class Replay:
         self._trees = Trees(self._history, tokenizer)
         self._target = TextTarget(tokenizer.n_vocab, 64)
         kinds = token_kinds(tokenizer)
+        self._draft = draft
+        self._drafter: ModelDrafter | None = None
+        if draft is not None:
+            self._drafter = draft.drafter(tokenizer, curve)
+            configs = *configs, WITH_DRAFT
         # Each configuration learns from its own drafts, from the shipped prior on.
-        self._planners = {name: Planners(kinds) for name in ("codespec", "codespec-edits")}
+        ours = "codespec", "codespec-edits", WITH_DRAFT
+        self._planners = {name: Planners(kinds) for name in configs if name in ours}
         self.calibrations = {name: Calibration() for name in self._planners}
         self._session = Session()
         self._document = LiveDocument(tokenizer, self._cuts)
@@ -307,11 +320,16 @@ class Replay:
             limits = Limits(len(truth), max_width=24 if name == "ideal" else self._width)
             trace = Trace()
             sampler = Sampler(SamplingParams())
+            if name == WITH_DRAFT and self._drafter is not None and self._draft is not None:
+                self._drafter.read_ahead(context, lambda: False)
+                self._draft.spent_ms = 0.0
             emitted, _ = Completer(self._target, chain, time.perf_counter).run(
                 context, sampler, limits, trace=trace
             )
             assert emitted == truth.tolist(), "verification emitted something else"
             result.add(trace, chain.widths, self._curve)
+            if name == WITH_DRAFT and self._draft is not None:
+                result.cost += self._draft.spent_ms
 
     def _chain(self, name: str, truth: Tokens, tree: Tree) -> Tally:
         n_vocab = self._tokenizer.n_vocab
@@ -337,7 +355,10 @@ class Replay:
             max_leaves=MAX_LEAVES,
         )
         lookup.calibration = self.calibrations[name]
-        return Tally([lookup], n_vocab, MAX_LEAVES, self._curve)
+        members: list[Drafter] = [lookup]
+        if name == WITH_DRAFT and self._drafter is not None:
+            members.append(self._drafter)
+        return Tally(members, n_vocab, MAX_LEAVES, self._curve)
 
     def _index(self) -> dict[str, object]:
         """Its size, tokens included."""

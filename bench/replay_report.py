@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import Settings
 from codespec.drafters.cost import CostCurve
 from codespec.errors import InputError
-from codespec.models.registry import target_path
 
 from .history import History
 from .replay import Replay
+from .replay_draft import DraftModel
 from .replay_model import ModelReplay
 
 SHIPPED = Path(__file__).with_name("curves.json")
@@ -58,19 +59,24 @@ def load_curve(name: str) -> CostCurve:
 
 def run(
     repo: Path,
-    settings: Settings,
+    vocabulary: Path,
     n_commits: int,
     glob: str,
     curve: str,
     width: int,
     until: str = "HEAD",
+    draft: Path | None = None,
 ) -> list[dict[str, Any]]:
-    """One row per configuration. Raises: InputError, ModelError."""
-    tokenizer = LlamaTokenizer(load_model(target_path(settings.model), vocab_only=True))
-    replay = Replay(repo, tokenizer, load_curve(curve), glob, width)
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("replaying", total=None)
-        replay.run(n_commits, lambda i, n: bar.update(task, completed=i, total=n), until)
+    """One row per configuration, in the tokens of the file `vocabulary`; one more with a draft
+    model. Raises: InputError, ModelError.
+    """
+    tokenizer = LlamaTokenizer(load_model(vocabulary, vocab_only=True))
+    with ExitStack() as stack:
+        model = stack.enter_context(closing(DraftModel(draft))) if draft is not None else None
+        replay = Replay(repo, tokenizer, load_curve(curve), glob, width, draft=model)
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("replaying", total=None)
+            replay.run(n_commits, lambda i, n: bar.update(task, completed=i, total=n), until)
     if not replay.n_hunks:
         raise History(repo, glob).nothing()
     return [{**row, "curve": curve, "n_hunks": replay.n_hunks} for row in replay.rows()]

@@ -25,7 +25,7 @@ from codespec.config import load_settings
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import measure
 from codespec.errors import CodespecError, InputError
-from codespec.models.registry import target_path
+from codespec.models.registry import draft_path, target_path
 from codespec.types import NO_DRAFT, Draft, TargetModel
 
 from .. import results
@@ -113,13 +113,21 @@ class Plan:
         return rows
 
     def _replay(self, repository: str, curve: str) -> list[Row]:
-        """The true text as target, with a curve measured before."""
+        """The true text as target, with a curve measured before; also with the bundled draft
+        model, at what its passes cost here."""
         if curve not in self.curves:
             raise InputError(f"{curve} has no curve yet", f'Do this first: --only "curve {curve}".')
         file = self.folder / f"{curve}.curve.json"
         save(self.curves[curve], file)
+        model = load_settings().model
         rows = replay(
-            self.clone(repository), load_settings(), self.n_commits, "*.py", str(file), 16
+            self.clone(repository),
+            target_path(model),
+            self.n_commits,
+            "*.py",
+            str(file),
+            16,
+            draft=draft_path(model),
         )
         return [{**row, "curve": curve, "repository": repository} for row in rows]
 

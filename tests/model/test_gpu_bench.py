@@ -352,8 +352,9 @@ def test_a_run_goes_on_from_its_results_alone(
     replayed: list[dict[int, float]] = []
 
     def replay(
-        _repo: Path, _settings: object, _n: int, _glob: str, curve: str, _width: int
+        _repo: Path, _told: Path, _n: int, _glob: str, curve: str, _width: int, draft: Path
     ) -> list[results.Row]:
+        assert draft.is_file()
         replayed.append(dict(load_curve(curve).points))
         return [{"config": "plain"}]
 

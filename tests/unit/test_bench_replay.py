@@ -13,6 +13,7 @@ from codespec.backends.fake import ByteTokenizer
 from codespec.config import load_settings
 from codespec.drafters.cost import CostCurve
 from codespec.errors import InputError
+from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.types import NO_TOKENS, Context
 from codespec_bench.history import History
 from codespec_bench.reference import (
@@ -24,7 +25,14 @@ from codespec_bench.reference import (
     automaton_of,
 )
 from codespec_bench.replay import CONFIGS, Replay
-from codespec_bench.replay_report import load_curve, print_model_rows, print_rows, run_model
+from codespec_bench.replay_draft import DraftModel
+from codespec_bench.replay_report import (
+    load_curve,
+    print_model_rows,
+    print_rows,
+    run,
+    run_model,
+)
 
 TOKENIZER = ByteTokenizer()
 SHARED = """def shared(first, second):
@@ -182,6 +190,37 @@ def test_the_command_prints_a_line_per_configuration(repository):
     for row in rows:
         keys = {"curve", "n_tokens", "mat", "drafted_per_pass", "speedup", "share_of_ideal"}
         assert keys <= set(row)
+
+
+def test_passes_of_a_draft_model_are_part_of_the_cost(repository):
+    model = DraftModel(bundled(BUNDLED_DRAFT))
+    replay = Replay(repository, TOKENIZER, CostCurve({1: 50.0, 17: 60.0}), draft=model)
+    replay.run(9)
+    drafted, result = replay.rows()[-1], replay.results["codespec-draft"]
+    assert drafted["by_source"]["draft-model"][1] > 0
+    assert model.spent_ms > 0
+    passes = sum(50.0 + 0.625 * d for t in result.traces for d in t.pass_depth)
+    assert result.cost > passes + model.spent_ms  # of the last hunk alone
+    model.close()
+
+
+def test_a_draft_model_of_other_tokens_drafts_beside_lookups(repository, capsys):
+    curve, vocabulary = "cpu-600m-q8-ours", bundled(BUNDLED_TARGET)
+    alone, drafted = (
+        {row["config"]: row for row in run(repository, vocabulary, 50, "*.py", curve, 16, draft=d)}
+        for d in (None, bundled(BUNDLED_DRAFT))
+    )
+    assert list(drafted) == [*alone, "codespec-draft"]
+    assert {name: drafted[name] for name in alone} == {
+        name: row | {"draft_us_per_pass": drafted[name]["draft_us_per_pass"]}
+        for name, row in alone.items()
+    }
+    row = drafted["codespec-draft"]
+    assert row["n_tokens"] == alone["plain"]["n_tokens"]
+    n_accepted, n_drafted = row["by_source"]["draft-model"]
+    assert 0 <= n_accepted <= n_drafted != 0
+    print_rows(list(drafted.values()))
+    assert "codespec-draft" in capsys.readouterr().out
 
 
 def test_a_real_model_completes_the_edits(repository):

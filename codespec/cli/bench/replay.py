@@ -9,6 +9,7 @@ import click
 from codespec.cli import model_options, model_settings
 from codespec.cli.bench.results import deliver, result_options
 from codespec.config import load_settings
+from codespec.models.registry import draft_path, target_path
 
 
 @click.command()
@@ -32,6 +33,12 @@ from codespec.config import load_settings
     "--width", default=16, show_default=True, type=click.IntRange(1),
     help="Most drafted tokens a pass.",
 )  # fmt: skip
+@click.option(
+    "--vocabulary",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="GGUF in whose tokens the true text is told (default: the target of the settings); its "
+    "weights need not be in it.",
+)
 @model_options
 @result_options
 def command(
@@ -41,6 +48,7 @@ def command(
     paths: str,
     curve: str,
     width: int,
+    vocabulary: Path | None,
     model: str | None,
     draft_model: str | None,
     as_json: bool,
@@ -53,11 +61,12 @@ def command(
     drafted tokens costs what the curve says for k + 1. Beside codespec: prompt lookup, a fixed
     draft of 8, the published suffix-trie rules for chains and for trees, and the ideal width for
     that trie's candidates. codespec-edits also has what the session holds: lines that were
-    replaced, and what was written earlier in the same commit. It also says how right codespec's
-    probabilities were.
+    replaced, and what was written earlier in the same commit. codespec-draft, with --draft-model
+    "auto" or FILE, also asks that model, at what its passes cost here on one thread. It also says
+    how right codespec's probabilities were.
 
     With --model FILE that model completes each edit itself, with and without
-    drafting, on the wall clock; --curve and --width do not count then.
+    drafting, on the wall clock; --curve, --width and --vocabulary do not count then.
     """
     from codespec_bench import replay_report  # pyright: ignore[reportMissingImports]
 
@@ -66,6 +75,8 @@ def command(
         rows = replay_report.run_model(repo, settings, commits, paths, until)
         deliver("replay-model", rows, as_json, output, replay_report.print_model_rows, [repo])
         return
-    settings = load_settings(model_settings(None, draft_model))
-    rows = replay_report.run(repo, settings, commits, paths, curve, width, until)
+    chosen = load_settings(model_settings(None, draft_model)).model
+    draft = draft_path(chosen) if draft_model is not None else None
+    told = vocabulary or target_path(chosen)
+    rows = replay_report.run(repo, told, commits, paths, curve, width, until, draft)
     deliver("replay", rows, as_json, output, replay_report.print_rows, [repo])
