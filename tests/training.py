@@ -6,10 +6,12 @@ import dataclasses
 import random
 from pathlib import Path
 
+import gguf
 from tokenizers import Tokenizer
 
-from codespec.train import corpus, sources, tokenizer
-from codespec.train.model import ModelConfig
+from codespec.models.drafts import DRAFT_FOR_KEY
+from codespec.train import corpus, export, sources, tokenizer
+from codespec.train.model import Llama, ModelConfig
 from codespec.train.recipe import Phase, Recipe
 
 N_VOCAB = 320
@@ -71,6 +73,17 @@ def small_corpus(folder: Path) -> corpus.Corpus:
 
 def small_tokenizer(data: corpus.Corpus) -> Tokenizer:
     return tokenizer.train(tokenizer.sample(data), N_VOCAB)
+
+
+def part_of_another(path: Path) -> None:
+    """Writes a draft model whose tokens are a part of those of some other target."""
+    words = tokenizer.train([source_text(i) for i in range(20)], N_VOCAB)
+
+    def add(writer: gguf.GGUFWriter) -> None:
+        writer.add_string(DRAFT_FOR_KEY, "0" * 64)
+        export.add_tokenizer(writer, words, N_VOCAB)
+
+    export.write_model(path, Llama(TINY).eval(), "f32", "part", add)
 
 
 def recipe(name: str, n_embd: int) -> Recipe:

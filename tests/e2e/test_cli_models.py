@@ -8,7 +8,6 @@ import os
 import sys
 from pathlib import Path
 
-import gguf
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
@@ -287,12 +286,7 @@ def test_a_pair_that_does_not_match_is_refused_before_it_is_written(
     export.write_gguf(other, Llama(training.TINY).eval(), words, "f32", "other")
     config.write_text("[completion]\nmax_tokens = 12\n")
     part = tmp_path / "part.gguf"
-
-    def of_another(writer: gguf.GGUFWriter) -> None:
-        writer.add_string(drafts.DRAFT_FOR_KEY, "0" * 64)
-        export.add_tokenizer(writer, words, training.N_VOCAB)
-
-    export.write_model(part, Llama(training.TINY).eval(), "f32", "part", of_another)
+    training.part_of_another(part)
     ok("add", other)
     ok("add", part)
     for args in (["--draft", "part"], ["other", "--draft", "part"]):
