@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from codespec.context.build import Window, n_in_line, window_start
-from codespec.context.fim import assemble
+from codespec.context.fim import assemble, n_markers
 from codespec.drafters.small import OnPass, Passes, probability
 from codespec.index.live import TokenizedText
 from codespec.index.pieces import PieceCache
@@ -36,10 +36,11 @@ from codespec.types import (
 )
 
 WINDOW = Window(512, 128)
-"""Tokens of the document that it reads: a small model guesses no better from twice as many."""
+"""Most tokens of the document that it reads: a small model guesses no better from twice as many.
+What was emitted is part of it."""
 
-# Passes for one token of the target, at most.
-_MOST_PASSES = 8
+# Its own tokens of a draft, at most, and of those for one token of the target.
+_MOST_AHEAD, _MOST_PASSES = 128, 8
 # What may still grow. Tokens do not go across the borders of these, as tokenizers split text.
 _LAST_WORD = re.compile(rb"(?:[^\r\n\w\x80-\xff]?[\w\x80-\xff]+| ?[^\w\s\x80-\xff]+[\r\n]*|\s+)$")
 
@@ -63,7 +64,9 @@ class Translated:
     ) -> None:
         self._passes = Passes(model, on_pass, clock)
         self._info = model.info
-        self._max_draft = model.max_draft
+        self._max_draft = min(model.max_draft, _MOST_AHEAD)
+        n_ctx = model.info.n_ctx - n_markers(model.info)
+        self._window = WINDOW.fitted(n_ctx, _MOST_AHEAD)
         self._tokenizer = tokenizer
         self._target = target
         cuts = safe_cuts(tokenizer)
@@ -89,10 +92,10 @@ class Translated:
         return len(self._prompt) - self._n_known
 
     def begin(self, context: Context) -> None:
-        start = window_start(len(context.left), WINDOW.n_prefix)
+        start = window_start(len(context.left), self._window.n_prefix)
         self._before = self._target.decode(context.left[start:])
         self._healed = context.healed
-        after = self._target.decode(context.right[: WINDOW.n_suffix])
+        after = self._target.decode(context.right[: self._window.n_suffix])
         self._right.update(after.decode("utf-8", "ignore"))
         self._prompt = self._tokens(self._before)
         self._n_known = self._passes.n_known(self._prompt)
@@ -100,8 +103,7 @@ class Translated:
         self._behind = NO_TOKENS
 
     def fits(self, n_more: int) -> bool:
-        # A token of the target may take some of its own.
-        return len(self._prompt) + 2 * n_more + _MOST_PASSES < self._info.n_ctx
+        return self._info.n_ctx > 2 * _MOST_AHEAD  # it never reads more than its window
 
     def n_behind(self, emitted: Tokens) -> int:
         return max(0, len(emitted) - self._n_said)
@@ -123,7 +125,7 @@ class Translated:
     def next(self) -> tuple[int, float] | None:
         if self._behind is not None:
             self.catch_up(self._behind, lambda: False)
-        for _ in range(_MOST_PASSES):
+        for _ in range(1 + _MOST_PASSES):
             words = self._target.encode(self._ahead)
             n = len(self._target.piece(int(words[0]))) if len(words) else 0
             if n and (self._is_over or n <= self._n_certain):
@@ -170,8 +172,8 @@ class Translated:
     def _tokens(self, before: bytes) -> Tokens:
         """The prompt, and what was said after it. A character that is not whole yet is left out."""
         self._left.update(before.decode("utf-8", "ignore"))
-        left, right = self._left.tokens, self._right.tokens[: WINDOW.n_suffix]
-        left = left[window_start(len(left), WINDOW.n_prefix) :]
+        left, right = self._left.tokens, self._right.tokens[: self._window.n_suffix]
+        left = left[window_start(len(left), self._window.n_prefix) :]
         n_line = n_in_line(left, self._tokenizer)
         return assemble(self._info, left, right, n_in_line=n_line)[0]
 

@@ -199,6 +199,21 @@ def test_its_prompt_is_of_its_own_tokens_and_bounded():
         small.read(lambda: True)
 
 
+def test_outputs_longer_than_its_window_and_a_short_context_of_its_own():
+    text = "a = 1\n" * 400
+    for n_ctx, fits in ((300, True), (200, False)):
+        model = writer(BYTES, "a = 1\na = 1\n")
+        model.info = replace(model.info, n_ctx=n_ctx)
+        small = Translated(model, BYTES, WORDS)
+        small.begin(at_cursor("x = 0\n" * 100, text))
+        assert small.fits(4000) == fits
+        if fits:
+            emitted = WORDS.encode(text)
+            assert said(small, emitted, 3) == [b"a", b" ", b"="]
+            assert len(small.opinions(emitted, WORDS.encode("a = 1\n"), never)) == 6
+            assert small.n_cached < n_ctx
+
+
 def test_a_character_in_several_tokens_is_read_when_it_is_whole():
     text = "\nname = 'é' + 'ü'\n"
     small = Translated(writer(BYTES, text), BYTES, BYTES)
