@@ -4,37 +4,28 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
+from codespec.backends.llama import gbnf
 from codespec.backends.llama.loader import LoadedModel, forget_causes, last_cause, lib
 from codespec.errors import InputError
-
-_MAX_DEPTH = 256
-"""llama.cpp reads brackets by recursion, and its stack ends with some ten thousand."""
-# What may hold brackets that are none of the grammar's own: texts, characters, tokens, comments.
-_NO_BRACKETS = re.compile(r'(?s)"(?:\\.|[^"\\])*"?|\[(?:\\.|[^\]\\])*\]?|<[^>]*>?|#[^\r\n]*')
 
 
 class GrammarMask:
     """`sampling.LazyMask` of one request. The grammar's rule `root` describes the whole output.
 
-    Raises: InputError for text that is no grammar, or one nested too deep.
+    Raises: InputError for text that is no grammar, or one that llama.cpp would not get done with.
     """
 
     def __init__(self, model: LoadedModel, grammar: str) -> None:
+        self._sampler = None
         self._model = model  # keeps the vocabulary alive
         self._eog = model.info.eog
-        if depth(grammar) > _MAX_DEPTH:
-            raise InputError(
-                f"the GBNF grammar's brackets are nested more than {_MAX_DEPTH} deep",
-                "Make rules of the inner ones.",
-            )
+        gbnf.check(grammar)
         forget_causes()
         with _unheard():
             self._sampler = lib.llama_sampler_init_grammar(model.vocab, grammar.encode(), b"root")
@@ -118,9 +109,3 @@ def _unheard() -> Generator[None]:
     finally:
         os.dup2(heard, 2)
         os.close(heard)
-
-
-def depth(grammar: str) -> int:
-    """How many of its brackets are around one another at most."""
-    brackets = re.sub(r"[^()]", "", _NO_BRACKETS.sub("", grammar))
-    return max(accumulate(1 if c == "(" else -1 for c in brackets), default=0)
