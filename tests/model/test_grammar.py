@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from codespec.backends.llama import GrammarMask, load_model, loader
+from codespec.backends.llama import GrammarMask, LlamaTokenizer, load_model, loader
 from codespec.errors import InputError
 from codespec.models.registry import BUNDLED_TARGET, bundled
 from codespec.requests import CompletionRequest
@@ -64,6 +64,21 @@ def test_what_is_listed_is_what_is_permitted():
         np.testing.assert_array_equal(mask.allowed(emitted[:1]), first)
         # What the grammar forbids ends it, and not the process.
         assert set(mask.allowed([5000, 5001]).tolist()) == set(model.info.eog)
+    finally:
+        model.close()
+
+
+@pytest.mark.parametrize("second", ["<[%d]>", "!<[7]>"])
+def test_a_token_that_is_allowed_but_not_taken_ends_the_text_and_not_the_process(second):
+    model = load_model(bundled(BUNDLED_TARGET), vocab_only=True)
+    try:
+        [token] = LlamaTokenizer(model).encode("re")
+        grammar = f'root ::= "r" {second.replace("%d", str(token))} "x"'
+        mask = GrammarMask(model, grammar)
+        assert mask.permits([], token)
+        assert set(mask.allowed([token]).tolist()) == set(model.info.eog)
+        [begin] = LlamaTokenizer(model).encode("r")
+        assert token in mask.allowed([begin])
     finally:
         model.close()
 

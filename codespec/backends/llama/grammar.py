@@ -11,7 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.backends.llama import gbnf
-from codespec.backends.llama.loader import LoadedModel, forget_causes, last_cause, lib
+from codespec.backends.llama.loader import (
+    LoadedModel,
+    forget_causes,
+    last_cause,
+    lib,
+    sampler_accepts,
+)
 from codespec.errors import InputError
 
 
@@ -70,11 +76,12 @@ class GrammarMask:
             lib.llama_sampler_reset(self._sampler)
             self._read, self._is_over = [], False
         for token in emitted[len(self._read) :]:
-            # llama.cpp ends the process when told of a token that its grammar does not allow.
-            if not self._is_over and not self._allows(token):
-                self._is_over = True
-            if not self._is_over:
-                lib.llama_sampler_accept(self._sampler, token)
+            # llama.cpp ends the process when told of the end where its grammar does not allow it.
+            # A token that it allows may be none that it takes: one of several characters, where the
+            # grammar has some of them and then a token, not characters.
+            self._is_over = self._is_over or not (
+                self._allows(token) and sampler_accepts(self._sampler, token)
+            )
             self._read.append(token)
 
     def _allows(self, token: int) -> bool:

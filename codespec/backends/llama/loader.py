@@ -17,7 +17,7 @@ from codespec.backends.llama.kernels import llama_cpp
 from codespec.backends.llama.memory import check_fits, size_of
 from codespec.context.fim import FAMILIES
 from codespec.errors import ModelError
-from codespec.native import LlamaContext
+from codespec.native import LlamaContext, accepts
 from codespec.types import FimOrder, FimTokens, ModelInfo
 
 # llama_cpp is ctypes and has no useful types; the Any stays inside this package.
@@ -41,22 +41,31 @@ get_logits = _with_addresses("llama_get_logits")
 tokenize = _with_addresses("llama_tokenize")
 
 
+def _address(thing: Any) -> int:
+    return ctypes.cast(thing, ctypes.c_void_p).value or 0
+
+
 def context_calls(context: Any, memory: Any, batch: Any, n_vocab: int) -> LlamaContext:
     """For native code: what a context is called with. All of them must outlive it."""
-
-    def address(thing: Any) -> int:
-        return ctypes.cast(thing, ctypes.c_void_p).value or 0
-
     functions = lib.llama_cpp._lib
     return LlamaContext(
-        address(functions["llama_decode"]),
-        address(functions["llama_get_logits"]),
-        address(functions["llama_memory_seq_rm"]),
-        address(context),
-        address(memory),
+        _address(functions["llama_decode"]),
+        _address(functions["llama_get_logits"]),
+        _address(functions["llama_memory_seq_rm"]),
+        _address(context),
+        _address(memory),
         ctypes.addressof(batch),
         n_vocab,
     )
+
+
+_ACCEPT = _address(lib.llama_cpp._lib["llama_sampler_accept"])
+
+
+def sampler_accepts(sampler: Any, token: int) -> bool:
+    """Tell a sampler of a token; False where it does not take it, and is good for nothing more
+    until it is reset."""
+    return accepts(_ACCEPT, _address(sampler), token)
 
 
 _last_lines: deque[str] = deque(maxlen=30)
