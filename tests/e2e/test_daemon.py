@@ -309,13 +309,17 @@ def test_daemons_of_other_settings_are_found_and_ended(home: Home, tmp_path: Pat
     restarted = cli("restart", "--no-wait").stdout
     assert "1 of other settings or versions: codespec daemon status --all, restart" in restarted
     ready = control.start(home.settings)
-    both = [json.loads(line) for line in cli("status", "--all", "--json").stdout.splitlines()]
-    found = {report["pid"]: report["state"] for report in both}
-    assert found == {failed.pid: "failed", ready.pid: "ready"}
+    both = json.loads(cli("status", "--all", "--json").stdout)["daemons"]
+    assert {report["pid"]: report["state"] for report in both} == {
+        failed.pid: "failed",
+        ready.pid: "ready",
+    }
     assert cli("stop", "--all").stdout == "stopped 2 of them\n"
     for pid in (failed.pid, ready.pid, ready.worker_pid):
         wait_until_gone(pid)
     assert control.running() == []
+    none = cli("status", "--all", "--json")
+    assert (none.returncode, json.loads(none.stdout)) == (3, {"daemons": []})
 
 
 def test_a_restart_ends_those_of_other_settings_if_told_to(home: Home, tmp_path: Path) -> None:
