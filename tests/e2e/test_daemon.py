@@ -270,6 +270,10 @@ def test_the_model_can_be_switched(home: Home, tmp_path: Path) -> None:
             files = {"target": str(copy), "draft": "", wrong: str(tmp_path / "missing.gguf")}
             with pytest.raises(ModelError, match=r"missing\.gguf"):
                 control.switch_model(settings, **files)
+            text = tmp_path / "text.gguf"
+            text.write_text("not a model")
+            with pytest.raises(ModelError, match=r"text\.gguf: not a GGUF file"):
+                control.switch_model(settings, **{**files, wrong: str(text)})
         assert engine.complete(REQUEST).text == expected
         damaged = tmp_path / "damaged.gguf"
         damaged.write_bytes(b"GGUF")
