@@ -98,7 +98,6 @@ def stop_all(transport: Transport | None = None) -> int:
 def _stop(address: Address) -> bool:
     if is_free(address.lock):
         return False
-    is_refused = False
     try:
         connection = try_connect(address, _STOP_S)
         if connection is not None:
@@ -106,17 +105,23 @@ def _stop(address: Address) -> bool:
                 connection.ask(wire.Shutdown(id=connection.new_id()))
     except OSError:
         pass
-    except CodespecError:  # of another version, perhaps
-        is_refused = True
-    if not is_refused and _wait_gone(address):
+    except CodespecError:  # of another version, perhaps, which tells its clients that it ends, too
+        _signal(address, signal.SIGTERM)
+    if _wait_gone(address):
         return True
-    pid = holder(address.lock)
-    if pid is not None:
-        with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+    pid = _signal(address, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
     if not _wait_gone(address):
         raise DaemonError(f"the daemon (process {pid}) does not end", "End the process by hand.")
     return True
+
+
+def _signal(address: Address, number: signal.Signals) -> int | None:
+    """Returns: whom it was sent to."""
+    pid = holder(address.lock)
+    if pid is not None:
+        with contextlib.suppress(OSError):
+            os.kill(pid, number)
+    return pid
 
 
 def _asked(address: Address) -> wire.StatusReport | None:

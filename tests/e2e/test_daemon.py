@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -21,7 +22,9 @@ import pytest
 from codespec.config import DaemonSettings, Settings, load_settings
 from codespec.daemon import client, control
 from codespec.daemon.address import address_of
+from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.client import DaemonEngine
+from codespec.daemon.wire import StateChanged
 from codespec.engine.local import LocalEngine
 from codespec.errors import DaemonError, ModelError
 from codespec.models.registry import target_path
@@ -341,6 +344,23 @@ def test_a_daemon_of_another_version_is_ended(home: Home, monkeypatch: pytest.Mo
     assert (str(address), answer) == (report.address, None)
     assert control.stop_all() == 1
     wait_until_gone(report.worker_pid)
+
+
+def test_an_editor_of_another_version_does_not_start_again_what_was_ended(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        states: asyncio.Queue[StateChanged] = asyncio.Queue()
+        editor = AsyncClient(home.settings, states.put_nowait)
+        editor.connect()
+        while (await states.get()).state != "ready":
+            pass
+        monkeypatch.setattr(client, "__version__", "0.0.1")
+        assert await asyncio.to_thread(control.stop_all) == 1
+        assert (await states.get()).state == "stopping"
+        await editor.close()
+
+    asyncio.run(asyncio.wait_for(run(), TIMEOUT_S))
 
 
 def test_over_tcp_with_a_key(home: Home) -> None:
