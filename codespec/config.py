@@ -308,7 +308,9 @@ def _read_list(value: str) -> list[str]:
 def config_path(env: Mapping[str, str] | None = None) -> Path:
     """The user's settings file; need not exist."""
     override = (os.environ if env is None else env).get("CODESPEC_CONFIG")
-    return Path(override) if override else platformdirs.user_config_path("codespec") / "config.toml"
+    if override:
+        return Path(os.path.expanduser(override))
+    return platformdirs.user_config_path("codespec") / "config.toml"
 
 
 def cache_dir() -> Path:
