@@ -308,7 +308,9 @@ def _read_list(value: str) -> list[str]:
 def config_path(env: Mapping[str, str] | None = None) -> Path:
     """The user's settings file; need not exist."""
     override = (os.environ if env is None else env).get("CODESPEC_CONFIG")
-    return Path(override) if override else platformdirs.user_config_path("codespec") / "config.toml"
+    if override:
+        return Path(os.path.expanduser(override))
+    return platformdirs.user_config_path("codespec") / "config.toml"
 
 
 def cache_dir() -> Path:
@@ -326,13 +328,10 @@ def runtime_dir() -> Path:
     Raises: ConfigError as `cache_dir`.
     """
     path = _override("CODESPEC_RUNTIME_DIR")
-    if path is not None:
-        pass
-    elif sys.platform == "linux" and not os.environ.get("XDG_RUNTIME_DIR"):
-        # No login session made one; the usual substitute, below /tmp, is anybody's to squat.
-        path = cache_dir() / "run"
-    else:
-        path = platformdirs.user_runtime_path("codespec")
+    if path is None:
+        # Where no login session made one, the usual substitute, below /tmp, is anybody's to squat.
+        is_made = sys.platform != "linux" or os.environ.get("XDG_RUNTIME_DIR")
+        path = platformdirs.user_runtime_path("codespec") if is_made else cache_dir() / "run"
     return _writable(path, "CODESPEC_RUNTIME_DIR", 0o700)
 
 

@@ -2,7 +2,7 @@
 engine that does what the text before the cursor says. Run as a script by the supervisor.
 
     scripted_worker.py LOAD [FILE]     how loading goes: ok, refuse, die, crash (in native code),
-                                       garbage, wait (for FILE)
+                                       assert (llama.cpp fails to), garbage, wait (for FILE)
 """
 
 from __future__ import annotations
@@ -114,6 +114,10 @@ def load(
     if how == "crash":
         print("why it crashed", file=sys.stderr, flush=True)
         os.abort()
+    if how == "assert":
+        from llama_cpp import _ggml
+
+        _ggml.libggml.ggml_abort(b"loader.cpp", 7, b"%s", b"why it failed")
     if how == "wait":
         on_loading(0.4)
         while not Path(sys.argv[2]).exists():

@@ -77,10 +77,12 @@ def stop(of_all: bool, as_json: bool) -> None:
 @_all_option
 @_json_option
 def status(of_all: bool, as_json: bool) -> None:
-    """What it runs, and how it fares. Exit code 3 where it does not run."""
+    """What it runs, and how it fares. Exit code 3 where it does not run, with --all where none
+    does."""
     if of_all:
-        _show_all(control.running(), as_json)
-        return
+        found = control.running()
+        _show_all(found, as_json)
+        click.get_current_context().exit(0 if found else 3)
     report = control.status(load_settings())
     if report is not None:
         _show(report, as_json)
@@ -183,14 +185,18 @@ def http(host: str, port: int, key_file: Path | None, workspaces: tuple[str, ...
 
 
 def _show_all(found: list[tuple[Address, StatusReport | None]], as_json: bool) -> None:
-    """One JSON object a line, or a paragraph each."""
-    if not found and not as_json:
+    if as_json:
+        rows = [
+            {"state": "unknown", "address": str(address)}
+            if report is None
+            else msgspec.to_builtins(report)
+            for address, report in found
+        ]
+        print_json({"daemons": rows})
+        return
+    if not found:
         click.echo("none is running")
     for i, (address, report) in enumerate(found):
-        if as_json:
-            unanswered = {"state": "unknown", "address": str(address)}
-            print_json(unanswered if report is None else msgspec.to_builtins(report))
-            continue
         if i:
             click.echo()
         if report is None:

@@ -124,6 +124,10 @@ def listen(host: str, port: int, access: Access) -> socket.socket:
         # asyncio sends at once (TCP_NODELAY) only where a socket says that it is TCP; otherwise an
         # answer's body waits for the acknowledgement of its head, 40 ms.
         return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, listener.detach())
+    except UnicodeError:  # parts that are empty or too long
+        raise ConfigError(
+            f"{host}: no host has such a name", "Choose another: --host HOST"
+        ) from None
     except OSError as e:
         # What asyncio and socket add to it is the address again.
         why = os.strerror(e.errno) if e.errno and e.errno > 0 else e.strerror

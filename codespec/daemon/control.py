@@ -23,8 +23,8 @@ from codespec.daemon.address import (
 from codespec.daemon.client import Connection, connect_or_start, try_connect
 from codespec.daemon.lock import holder, is_free
 from codespec.daemon.logs import last_lines
-from codespec.errors import CodespecError, DaemonError, ModelError
-from codespec.models.registry import draft_path, target_path
+from codespec.errors import CodespecError, DaemonError
+from codespec.models.registry import check_file, draft_path, target_path
 
 _STOP_S = 5.0
 _READY_S = 300.0
@@ -98,7 +98,6 @@ def stop_all(transport: Transport | None = None) -> int:
 def _stop(address: Address) -> bool:
     if is_free(address.lock):
         return False
-    is_refused = False
     try:
         connection = try_connect(address, _STOP_S)
         if connection is not None:
@@ -106,17 +105,23 @@ def _stop(address: Address) -> bool:
                 connection.ask(wire.Shutdown(id=connection.new_id()))
     except OSError:
         pass
-    except CodespecError:  # of another version, perhaps
-        is_refused = True
-    if not is_refused and _wait_gone(address):
+    except CodespecError:  # of another version, perhaps, which tells its clients that it ends, too
+        _signal(address, signal.SIGTERM)
+    if _wait_gone(address):
         return True
-    pid = holder(address.lock)
-    if pid is not None:
-        with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+    pid = _signal(address, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
     if not _wait_gone(address):
         raise DaemonError(f"the daemon (process {pid}) does not end", "End the process by hand.")
     return True
+
+
+def _signal(address: Address, number: signal.Signals) -> int | None:
+    """Returns: whom it was sent to."""
+    pid = holder(address.lock)
+    if pid is not None:
+        with contextlib.suppress(OSError):
+            os.kill(pid, number)
+    return pid
 
 
 def _asked(address: Address) -> wire.StatusReport | None:
@@ -148,14 +153,14 @@ def switch_model(
     again; what settings files say stays. Starts the daemon where there is none.
 
     Returns: the report once the model is loaded, or will not be (state "failed").
-    Raises: DaemonError, ConfigError, ModelError for a file that is not there, before the one in
-        use is given up.
+    Raises: DaemonError, ConfigError, ModelError for a file that cannot be a model, before the
+        one in use is given up.
     """
     model = msgspec.structs.replace(settings.model, target=target, draft=draft)
     other = resolved(msgspec.structs.replace(settings, model=model))
     for path in (target_path(model), draft_path(model)):
-        if path is not None and not path.is_file():
-            raise ModelError(f"{path}: no such model file", "Give a .gguf file.")
+        if path is not None:
+            check_file(path)
     with connect_or_start(address_of(settings, transport), settings) as connection:
         connection.ask(wire.Configure(id=connection.new_id(), settings=other))
         return _settled(connection) if wait_ready else _status(connection)

@@ -11,7 +11,7 @@ from codespec.errors import DaemonError
 if sys.platform == "win32":  # pragma: no cover
     import msvcrt
 
-    def _lock(fd: int) -> None:
+    def _lock(fd: int, *, shared: bool = False) -> None:
         # A byte far behind the content: Windows lets nobody read what is locked.
         os.lseek(fd, 1 << 20, os.SEEK_SET)
         msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
@@ -19,8 +19,8 @@ if sys.platform == "win32":  # pragma: no cover
 else:
     import fcntl
 
-    def _lock(fd: int) -> None:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    def _lock(fd: int, *, shared: bool = False) -> None:
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
 
 
 class FileLock:
@@ -31,8 +31,8 @@ class FileLock:
         self._path = path
         self._fd: int | None = None
 
-    def acquire(self) -> bool:
-        """Take the lock if it is free; never waits.
+    def acquire(self, *, shared: bool = False) -> bool:
+        """Take the lock if it is free; never waits. shared: others may share it.
 
         Raises: DaemonError when the file cannot be opened.
         """
@@ -44,7 +44,7 @@ class FileLock:
                 "Set CODESPEC_RUNTIME_DIR to a folder you can write to.",
             ) from None
         try:
-            _lock(fd)
+            _lock(fd, shared=shared)
         except OSError:
             os.close(fd)
             return False
@@ -67,7 +67,7 @@ class FileLock:
 def is_free(path: Path) -> bool:
     """Whether nobody holds the lock. Raises: DaemonError, as `FileLock.acquire`."""
     lock = FileLock(path)
-    free = lock.acquire()
+    free = lock.acquire(shared=True)  # whoever looks at the same moment is no holder
     lock.release()
     return free
 

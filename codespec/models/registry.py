@@ -36,3 +36,22 @@ def draft_path(settings: ModelSettings) -> Path | None:
     if settings.draft == "auto":
         return bundled(BUNDLED_DRAFT)
     return expanded(settings.draft) if settings.draft else None
+
+
+def check_file(path: Path) -> None:
+    """Whether it may be a model: cheap, and llama.cpp's own messages for these cases do not help
+    anybody. Raises: ModelError."""
+    try:
+        with path.open("rb") as f:
+            magic = f.read(4)
+    except FileNotFoundError:
+        raise ModelError(
+            f"{path}: no such model file",
+            "Give an existing .gguf file; back to the bundled pair: "
+            "codespec models default bundled --draft auto",
+        ) from None
+    except OSError as e:
+        raise ModelError(f"{path}: {e.strerror}", "Give a readable .gguf file.") from None
+    if magic != b"GGUF":
+        what = "an empty file" if not magic else "not a GGUF file"
+        raise ModelError(f"{path}: {what}", "codespec reads GGUF models; convert or download one.")

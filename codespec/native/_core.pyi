@@ -684,3 +684,8 @@ class LlamaContext:
         """Greedily on from the committed token `last`, while the cache holds the `n_cached` before
         it; in the end it holds all but the last one emitted. Releases the GIL in passes. See
         `engine.stretch.StretchingTarget`. Raises: ValueError."""
+
+def accepts(accept: int, sampler: int, token: int) -> bool:
+    """Whether a sampler of llama.cpp takes in a token: whether its function llama_sampler_accept,
+    given by its address, as the sampler is, ends otherwise than with an exception. Nothing here is
+    checked. Raises: ValueError for an address that is 0."""

@@ -1,5 +1,7 @@
-// Passes in a row.
+// Passes in a row, and other calls of llama.cpp's functions.
 #include <nanobind/stl/vector.h>
+
+#include <exception>
 
 #include "bindings.h"
 #include "stretch.h"
@@ -68,6 +70,19 @@ Stretch stretch(const LlamaContext& self, const PyDrafting* py, Token last, std:
                         last, n_cached);
 }
 
+// Whether it came to its end. An exception would end the process in ctypes, which cannot pass it
+// on.
+bool accepts(std::uintptr_t accept, std::uintptr_t sampler, Token token) {
+  const auto call = pointer<void (*)(void*, Token)>(accept);
+  void* const taker = pointer<void*>(sampler);
+  try {
+    call(taker, token);
+  } catch (const std::exception&) {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void bind_stretch(nb::module_& m) {
@@ -90,6 +105,7 @@ void bind_stretch(nb::module_& m) {
            "batch"_a, "n_vocab"_a)
       .def("stretch", &stretch, "drafting"_a.none(), "last"_a, "n_cached"_a, "ends"_a.noconvert(),
            "n_tokens"_a, "n_passes"_a, "n_draft"_a, "ms"_a);
+  m.def("accepts", &accepts, "accept"_a, "sampler"_a, "token"_a);
 }
 
 }  // namespace codespec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -21,7 +22,9 @@ import pytest
 from codespec.config import DaemonSettings, Settings, load_settings
 from codespec.daemon import client, control
 from codespec.daemon.address import address_of
+from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.client import DaemonEngine
+from codespec.daemon.wire import StateChanged
 from codespec.engine.local import LocalEngine
 from codespec.errors import DaemonError, ModelError
 from codespec.models.registry import target_path
@@ -270,6 +273,10 @@ def test_the_model_can_be_switched(home: Home, tmp_path: Path) -> None:
             files = {"target": str(copy), "draft": "", wrong: str(tmp_path / "missing.gguf")}
             with pytest.raises(ModelError, match=r"missing\.gguf"):
                 control.switch_model(settings, **files)
+            text = tmp_path / "text.gguf"
+            text.write_text("not a model")
+            with pytest.raises(ModelError, match=r"text\.gguf: not a GGUF file"):
+                control.switch_model(settings, **{**files, wrong: str(text)})
         assert engine.complete(REQUEST).text == expected
         damaged = tmp_path / "damaged.gguf"
         damaged.write_bytes(b"GGUF")
@@ -309,13 +316,17 @@ def test_daemons_of_other_settings_are_found_and_ended(home: Home, tmp_path: Pat
     restarted = cli("restart", "--no-wait").stdout
     assert "1 of other settings or versions: codespec daemon status --all, restart" in restarted
     ready = control.start(home.settings)
-    both = [json.loads(line) for line in cli("status", "--all", "--json").stdout.splitlines()]
-    found = {report["pid"]: report["state"] for report in both}
-    assert found == {failed.pid: "failed", ready.pid: "ready"}
+    both = json.loads(cli("status", "--all", "--json").stdout)["daemons"]
+    assert {report["pid"]: report["state"] for report in both} == {
+        failed.pid: "failed",
+        ready.pid: "ready",
+    }
     assert cli("stop", "--all").stdout == "stopped 2 of them\n"
     for pid in (failed.pid, ready.pid, ready.worker_pid):
         wait_until_gone(pid)
     assert control.running() == []
+    none = cli("status", "--all", "--json")
+    assert (none.returncode, json.loads(none.stdout)) == (3, {"daemons": []})
 
 
 def test_a_restart_ends_those_of_other_settings_if_told_to(home: Home, tmp_path: Path) -> None:
@@ -333,6 +344,23 @@ def test_a_daemon_of_another_version_is_ended(home: Home, monkeypatch: pytest.Mo
     assert (str(address), answer) == (report.address, None)
     assert control.stop_all() == 1
     wait_until_gone(report.worker_pid)
+
+
+def test_an_editor_of_another_version_does_not_start_again_what_was_ended(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        states: asyncio.Queue[StateChanged] = asyncio.Queue()
+        editor = AsyncClient(home.settings, states.put_nowait)
+        editor.connect()
+        while (await states.get()).state != "ready":
+            pass
+        monkeypatch.setattr(client, "__version__", "0.0.1")
+        assert await asyncio.to_thread(control.stop_all) == 1
+        assert (await states.get()).state == "stopping"
+        await editor.close()
+
+    asyncio.run(asyncio.wait_for(run(), TIMEOUT_S))
 
 
 def test_over_tcp_with_a_key(home: Home) -> None:

@@ -273,7 +273,7 @@ def test_sampling_is_as_asked(front) -> None:
     refusal(front.ask("/infill", {"prompt": "is it?", "grammar": "yes"}), 400, "GBNF grammar")
 
 
-def test_a_grammars_brackets_are_not_too_deep_for_its_reader(front, home) -> None:
+def test_a_grammar_is_not_too_much_for_its_reader(front, home) -> None:
     def nested(depth: int, after: str = "") -> dict[str, object]:
         opened = "(" * depth
         return {"prompt": "is it?", "grammar": f'root ::= {opened}"yes"{f"){after}" * depth}'}
@@ -281,6 +281,9 @@ def test_a_grammars_brackets_are_not_too_deep_for_its_reader(front, home) -> Non
     assert front.text(**nested(100)) == front.text(**nested(100, "{1}")) == "yes"
     for body in (nested(20_000), nested(16_000, "?")):
         refusal(front.ask("/v1/completions", body), 400, "GBNF grammar", "deep")
+    steps = "".join(f"a{i} ::= a{i + 1} | a{i + 1}\n" for i in range(60))
+    body = {"prompt": "is it?", "grammar": f'root ::= a0\n{steps}a60 ::= "yes"'}
+    refusal(front.ask("/v1/completions", body), 400, "GBNF grammar", "ways")
     assert control.status(home.settings).n_respawns == 0
 
 

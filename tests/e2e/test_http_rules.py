@@ -132,6 +132,7 @@ def test_with_keys_one_of_them_is_needed(home) -> None:
     [
         (["--host", "0.0.0.0"], "a key is needed"),
         (["--host", "::"], "a key is needed"),
+        (["--host", ".local"], ".local: no host has such a name"),
         (["--key-file", "none"], f"the keys in none: {os.strerror(errno.ENOENT)}\n"),
         (["--key-file", "short"], "16 characters"),
         (["--port", "taken"], f": {os.strerror(errno.EADDRINUSE)}\n"),

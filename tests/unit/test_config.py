@@ -108,6 +108,13 @@ def test_a_named_file_must_exist(tmp_path):
         load_settings(env={"CODESPEC_CONFIG": str(tmp_path / "none.toml")})
 
 
+def test_the_config_file_may_be_named_from_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine.toml").write_text("[completion]\nmax_tokens = 7\n")
+    settings = load_settings(env={"CODESPEC_CONFIG": "~/mine.toml"})
+    assert settings.completion.max_tokens == 7
+
+
 def test_folders_follow_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "a" / "b"))
     assert config.cache_dir() == tmp_path / "a" / "b"

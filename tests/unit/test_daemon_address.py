@@ -22,7 +22,7 @@ from codespec.daemon.address import (
     same_key,
     write_port_file,
 )
-from codespec.daemon.lock import FileLock, holder
+from codespec.daemon.lock import FileLock, holder, is_free
 from codespec.errors import ConfigError, DaemonError
 
 
@@ -176,6 +176,23 @@ def test_a_lock_has_one_holder(tmp_path: Path) -> None:
     first.release()
     assert second.acquire()
     second.release()
+
+
+def test_two_who_look_at_a_lock_do_not_take_each_other_for_its_holder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lock"
+    release = FileLock.release
+    seen: list[bool] = []
+
+    def look_before(lock: FileLock) -> None:
+        monkeypatch.setattr(FileLock, "release", release)
+        seen.append(is_free(path))
+        lock.release()
+
+    monkeypatch.setattr(FileLock, "release", look_before)
+    seen.append(is_free(path))
+    assert seen == [True, True]
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,12 @@ async def test_a_model_that_cannot_be_loaded_fails_with_reason_and_next_step() -
 
 @pytest.mark.parametrize(
     ("how", "words"),
-    [("die", "last words"), ("crash", "last words: why it crashed"), ("garbage", "garbage")],
+    [
+        ("die", "last words"),
+        ("crash", "last words: why it crashed"),
+        ("assert", "last words: loader.cpp:7: why it failed"),
+        ("garbage", "garbage"),
+    ],
 )
 async def test_a_worker_that_keeps_dying_while_loading_is_given_up(how: str, words: str) -> None:
     async with supervised(how) as harness:

@@ -4,37 +4,34 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
-from codespec.backends.llama.loader import LoadedModel, forget_causes, last_cause, lib
+from codespec.backends.llama import gbnf
+from codespec.backends.llama.loader import (
+    LoadedModel,
+    forget_causes,
+    last_cause,
+    lib,
+    sampler_accepts,
+)
 from codespec.errors import InputError
-
-_MAX_DEPTH = 256
-"""llama.cpp reads brackets by recursion, and its stack ends with some ten thousand."""
-# What may hold brackets that are none of the grammar's own: texts, characters, tokens, comments.
-_NO_BRACKETS = re.compile(r'(?s)"(?:\\.|[^"\\])*"?|\[(?:\\.|[^\]\\])*\]?|<[^>]*>?|#[^\r\n]*')
 
 
 class GrammarMask:
     """`sampling.LazyMask` of one request. The grammar's rule `root` describes the whole output.
 
-    Raises: InputError for text that is no grammar, or one nested too deep.
+    Raises: InputError for text that is no grammar, or one that llama.cpp would not get done with.
     """
 
     def __init__(self, model: LoadedModel, grammar: str) -> None:
+        self._sampler = None
         self._model = model  # keeps the vocabulary alive
         self._eog = model.info.eog
-        if depth(grammar) > _MAX_DEPTH:
-            raise InputError(
-                f"the GBNF grammar's brackets are nested more than {_MAX_DEPTH} deep",
-                "Make rules of the inner ones.",
-            )
+        gbnf.check(grammar)
         forget_causes()
         with _unheard():
             self._sampler = lib.llama_sampler_init_grammar(model.vocab, grammar.encode(), b"root")
@@ -79,11 +76,12 @@ class GrammarMask:
             lib.llama_sampler_reset(self._sampler)
             self._read, self._is_over = [], False
         for token in emitted[len(self._read) :]:
-            # llama.cpp ends the process when told of a token that its grammar does not allow.
-            if not self._is_over and not self._allows(token):
-                self._is_over = True
-            if not self._is_over:
-                lib.llama_sampler_accept(self._sampler, token)
+            # llama.cpp ends the process when told of the end where its grammar does not allow it.
+            # A token that it allows may be none that it takes: one of several characters, where the
+            # grammar has some of them and then a token, not characters.
+            self._is_over = self._is_over or not (
+                self._allows(token) and sampler_accepts(self._sampler, token)
+            )
             self._read.append(token)
 
     def _allows(self, token: int) -> bool:
@@ -118,9 +116,3 @@ def _unheard() -> Generator[None]:
     finally:
         os.dup2(heard, 2)
         os.close(heard)
-
-
-def depth(grammar: str) -> int:
-    """How many of its brackets are around one another at most."""
-    brackets = re.sub(r"[^()]", "", _NO_BRACKETS.sub("", grammar))
-    return max(accumulate(1 if c == "(" else -1 for c in brackets), default=0)

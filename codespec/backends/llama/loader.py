@@ -17,7 +17,8 @@ from codespec.backends.llama.kernels import llama_cpp
 from codespec.backends.llama.memory import check_fits, size_of
 from codespec.context.fim import FAMILIES
 from codespec.errors import ModelError
-from codespec.native import LlamaContext
+from codespec.models.registry import check_file
+from codespec.native import LlamaContext, accepts
 from codespec.types import FimOrder, FimTokens, ModelInfo
 
 # llama_cpp is ctypes and has no useful types; the Any stays inside this package.
@@ -41,22 +42,31 @@ get_logits = _with_addresses("llama_get_logits")
 tokenize = _with_addresses("llama_tokenize")
 
 
+def _address(thing: Any) -> int:
+    return ctypes.cast(thing, ctypes.c_void_p).value or 0
+
+
 def context_calls(context: Any, memory: Any, batch: Any, n_vocab: int) -> LlamaContext:
     """For native code: what a context is called with. All of them must outlive it."""
-
-    def address(thing: Any) -> int:
-        return ctypes.cast(thing, ctypes.c_void_p).value or 0
-
     functions = lib.llama_cpp._lib
     return LlamaContext(
-        address(functions["llama_decode"]),
-        address(functions["llama_get_logits"]),
-        address(functions["llama_memory_seq_rm"]),
-        address(context),
-        address(memory),
+        _address(functions["llama_decode"]),
+        _address(functions["llama_get_logits"]),
+        _address(functions["llama_memory_seq_rm"]),
+        _address(context),
+        _address(memory),
         ctypes.addressof(batch),
         n_vocab,
     )
+
+
+_ACCEPT = _address(lib.llama_cpp._lib["llama_sampler_accept"])
+
+
+def sampler_accepts(sampler: Any, token: int) -> bool:
+    """Tell a sampler of a token; False where it does not take it, and is good for nothing more
+    until it is reset."""
+    return accepts(_ACCEPT, _address(sampler), token)
 
 
 _last_lines: deque[str] = deque(maxlen=30)
@@ -211,7 +221,7 @@ def load_model(
     Raises: ModelError when the file is missing, no GGUF, damaged, not supported, or too large for
         the memory that is free.
     """
-    _check_file(path)
+    check_file(path)
     params = lib.llama_model_default_params()
     backend = gpu_backend()
     params.n_gpu_layers = (999 if n_gpu_layers < 0 else n_gpu_layers) if backend != "cpu" else 0
@@ -239,24 +249,6 @@ def load_model(
             "The file may be incomplete or of a newer format: download it again, or try another.",
         )
     return LoadedModel(handle, path, backend, share)
-
-
-def _check_file(path: Path) -> None:
-    """Cheap checks first: llama.cpp's own messages for these cases do not help anybody."""
-    try:
-        with path.open("rb") as f:
-            magic = f.read(4)
-    except FileNotFoundError:
-        raise ModelError(
-            f"{path}: no such model file",
-            "Give an existing .gguf file; back to the bundled pair: "
-            "codespec models default bundled --draft auto",
-        ) from None
-    except OSError as e:
-        raise ModelError(f"{path}: {e.strerror}", "Give a readable .gguf file.") from None
-    if magic != b"GGUF":
-        what = "an empty file" if not magic else "not a GGUF file"
-        raise ModelError(f"{path}: {what}", "codespec reads GGUF models; convert or download one.")
 
 
 def forget_causes() -> None:

@@ -17,11 +17,11 @@ import msgspec
 import psutil
 
 from codespec.config import Settings, data_dir
-from codespec.errors import CodespecError, InputError, ModelError
+from codespec.errors import CodespecError, InputError
 from codespec.index.scan import as_text
 from codespec.models import drafts
 from codespec.models.drafts import DraftRecord
-from codespec.models.registry import target_path
+from codespec.models.registry import check_file, target_path
 from codespec.train.distill.plan import Plan, Reporter, Stage, StoppedError, write_json
 
 STARTING_S = 60.0
@@ -49,8 +49,7 @@ class Job:
         self._settings = settings
         self._workspace = workspace
         self._target_path = target_path(settings.model)
-        if not self._target_path.is_file():
-            raise ModelError(f"{self._target_path}: no such model file", "Give a .gguf file.")
+        check_file(self._target_path)
         self.folder = drafts.folder(drafts.fingerprint(self._target_path), str(workspace))
         self.work = self.folder / "job"
 
