@@ -7,11 +7,15 @@ the name it is held against, times the pattern's length, and the lines and wildc
 counted: where they are more than anybody writes, everything is ignored. Patterns without any are
 looked up.
 
+As for git, names are bytes: `?` is one of them, not a letter that takes two. Here they are strings
+with a character a byte.
+
 Source: gitignore(5), and the rules of git's wildmatch for `**` and bracket expressions.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,7 +34,7 @@ _CLASSES = {
     "lower": "a-z",
     "print": " -~",
     "punct": "!-/:-@\\[-`{-~",
-    "space": "\\s",
+    "space": " \\t\\n\\r",
     "upper": "A-Z",
     "xdigit": "0-9A-Fa-f",
 }
@@ -96,6 +100,7 @@ class RuleSet:
 
     def decide(self, path: Sequence[str], is_dir: bool) -> Rule | None:
         """The last rule that matches this path itself (not its parents), or None."""
+        path = [name if name.isascii() else _in_bytes(name) for name in path]
         last = -1
         for key in (path[-1], tuple(path)):
             for i in self._plain.get(key, ()):
@@ -132,10 +137,14 @@ def _parse(lines: Iterable[str]) -> Iterator[Rule]:
             yield _everything("more wildcards than are read")
             return
         try:
-            name, parts = _compile(pattern, n)
-        except _NeverMatchesError:
+            name, parts = _compile(_in_bytes(pattern), n)
+        except (_NeverMatchesError, UnicodeEncodeError):  # the latter: what no file is called
             continue
         yield Rule(text, text.startswith("!"), dir_only, name, parts)
+
+
+def _in_bytes(text: str) -> str:
+    return os.fsencode(text).decode("latin-1")
 
 
 def _everything(why: str) -> Rule:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from codespec.index.ignore import IgnoreRules
 from tests.index_support import git, isolate
 
-plain = ["a", "b", "ab", "x", ".c", "-", "#", "!", " ", "*", "?", "*.c"]
+plain = ["a", "b", "ab", "x", ".c", "-", "#", "!", " ", "*", "?", "*.c", "\u00e9"]
 escapes_and_brackets = ["\\a", "\\ ", "\\", "[ab]", "[!a]", "[^b]", "[a-c]", "[c-a]", "[]a]", "[a"]
 atoms = st.sampled_from([*plain, *escapes_and_brackets, "[[:alpha:]]"])
 components = st.lists(atoms, min_size=1, max_size=3).map("".join) | st.just("**")
@@ -29,7 +29,7 @@ patterns = st.builds(
 patterns = patterns.filter(lambda p: "\\/" not in p and not _inner_stars(p))
 files = st.lists(patterns, max_size=4).map("\n".join)
 
-NAMES = ["a", "b", "ab", "x", "a.c", "b.c", "abc", "aab", ".c", "a-b", "-"]
+NAMES = ["a", "b", "ab", "x", "a.c", "b.c", "abc", "aab", ".c", "a-b", "-", "\u00e9", "a\u00e9"]
 
 
 def _inner_stars(pattern: str) -> bool:
