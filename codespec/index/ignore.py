@@ -13,7 +13,6 @@ switch off the last only:
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import stat
@@ -25,6 +24,8 @@ from codespec.index.gitignore import RuleSet
 from codespec.index.restrictions import RESTRICTIONS_FILE, parse_restrictions
 
 MAX_IGNORE_FILE_BYTES = 1 << 20
+MAX_SETTINGS_FILES = 32
+"""Of git, included ones among them."""
 MAX_DEPTH = 100
 """Folders below the workspace root; what lies deeper is not looked at."""
 
@@ -116,6 +117,12 @@ _SECRET_CONTENT = tuple(
     )
 )
 
+# Of git's settings: [section] or [section "of a name"], which is another; a value, up to a comment;
+# what of it is not meant.
+_SECTION = re.compile(r"""\s*\[\s*([-.\w]+(?:\s*"(?:[^"\\]|\\.)*")?)\s*\]""")
+_VALUE = re.compile(r"""\s*((?:"(?:[^"\\]|\\.)*"|\\.|[^"\\#;])+)""")
+_QUOTES = re.compile(r'\\(.)|"')
+
 
 def secret_name(name: str) -> bool:
     """Whether a file of this name is expected to hold secrets."""
@@ -173,23 +180,15 @@ class IgnoreRules:
     Make a new one when such files may have changed; it costs a few file reads. Not thread-safe.
     """
 
-    def __init__(
-        self,
-        root: str | os.PathLike[str],
-        global_excludes: Path | None = None,
-        exclude: Sequence[str] = (),
-    ) -> None:
-        """
-        global_excludes: the user's own git ignore file; None: where git keeps it by default.
-        exclude: patterns of the user's settings, relative to the root.
-        """
+    def __init__(self, root: str | os.PathLike[str], exclude: Sequence[str] = ()) -> None:
+        """exclude: patterns of the user's settings, relative to the root."""
         self.root = os.path.realpath(root)
         top = repository_above(self.root)
         self._above = Path(self.root).relative_to(top).parts
         self._chains: dict[tuple[str, ...], _Chain] = {}
         chain: _Chain = ((),) * len(_FAMILIES)
-        user = _global_excludes() if global_excludes is None else global_excludes
-        chain = _add(chain, _GIT, _read_rules(str(user)), 0, str(user))
+        *_, user = user_files()
+        chain = _add(chain, _GIT, _read_rules(user), 0, user)
         firm = (_IgnoreFile(RuleSet(exclude), len(self._above), "the settings"),)
         limits = _Limits(firm=firm)
         for depth in range(len(self._above) + 1):
@@ -363,14 +362,35 @@ def _info_exclude(folder: str) -> str:
     return os.path.join(git, "info", "exclude")
 
 
-def _global_excludes() -> Path:
-    """git's default place; core.excludesFile, where set, is read from the user's git settings."""
+def user_files() -> list[str]:
+    """Files that decide what the user has git ignore everywhere: git's settings, last the ignore
+    file, which is at git's default place where they do not name one."""
     home = Path.home()
     base = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
-    for file in (home / ".gitconfig", base / "config"):  # the first comes first in git, too
-        config = _read_regular(str(file)) or b""
-        found = re.findall(rb"(?im)^\s*excludesfile\s*=\s*(.+?)\s*$", config)
-        if found:
-            with contextlib.suppress(RuntimeError):  # the home of nobody
-                return Path(os.fsdecode(found[-1].strip(b'"'))).expanduser()
-    return base / "ignore"
+    asked: list[str] = []
+    # The first comes first in git, too.
+    found = [_excludes_in(str(file), asked) for file in (home / ".gitconfig", base / "config")]
+    return [*asked, next(filter(None, found), str(base / "ignore"))]
+
+
+def _excludes_in(file: str, asked: list[str]) -> str:
+    """core.excludesFile of a file of git's settings and of those that it includes on no condition;
+    "" where it is not set. asked: gets each of these files."""
+    asked.append(file)
+    found = section = ""
+    data = _read_regular(file) if len(asked) <= MAX_SETTINGS_FILES else None
+    for line in os.fsdecode(data or b"").split("\n"):
+        head = _SECTION.match(line)
+        if head is not None:
+            section = head[1].lower()
+        key, _, value = line[head.end() if head else 0 :].partition("=")
+        said = _VALUE.match(value)
+        if said is None:
+            continue
+        path = os.path.expanduser(_QUOTES.sub(r"\1", said[1].rstrip()))
+        path = os.path.join(os.path.dirname(file), path)
+        if (section, key.strip().lower()) == ("core", "excludesfile"):
+            found = path
+        elif (section, key.strip().lower()) == ("include", "path"):
+            found = _excludes_in(path, asked) or found
+    return found

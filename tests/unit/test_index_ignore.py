@@ -170,6 +170,37 @@ def test_the_users_global_file(root: Path, configured: str) -> None:
     assert IgnoreRules(root).why_excluded("x.bak")
 
 
+@pytest.mark.parametrize(
+    ("settings", "is_meant"),
+    [
+        ("[core]\n\texcludesFile = ~/excludes ; why\n", True),
+        ("[core] excludesfile=~/excludes # why\n[user]\n\tname = a\n", True),
+        ('[Core]\nexcludesFile = "~/ex"cludes', True),
+        ("[core]\nexcludesFile = ~/other\nexcludesFile = ~/excludes\n", True),
+        ("[include]\n\tpath = more\n[core]\n\tpager = less\n", True),
+        ("[include]\npath = more\n[core]\nexcludesFile = ~/other\n", False),
+        ('[core "a"]\nexcludesFile = ~/excludes\n', False),
+        ("[other]\nexcludesFile = ~/excludes\n", False),
+        ("[core]\n# excludesFile = ~/excludes\n", False),
+    ],
+)
+def test_which_file_that_is_by_gits_settings(root: Path, settings: str, is_meant: bool) -> None:
+    home = Path(os.environ["HOME"])
+    (home / ".gitconfig").write_text(settings)
+    (home / "more").write_text("[core]\nexcludesFile = ~/excludes\n")
+    (home / "excludes").write_text("*.bak\n")
+    assert bool(IgnoreRules(root).why_excluded("x.bak")) is is_meant
+    git(root, "init", "-q")
+    assert bool(git(root, "check-ignore", "--no-index", "x.bak")) is is_meant
+
+
+def test_settings_that_git_refuses_exclude_nothing(root: Path) -> None:
+    settings = Path(os.environ["HOME"], ".gitconfig")
+    for text in ("[include]\npath = ~/.gitconfig\npath = ~/.gitconfig\n", "[core]\nexcludesFile\n"):
+        settings.write_text(text)
+        assert IgnoreRules(root).why_excluded("x.bak") == ""
+
+
 def test_outside_and_links(root: Path) -> None:
     outside = root.parent / "outside"
     outside.mkdir()
