@@ -292,7 +292,7 @@ class IgnoreRules:
 
     def _extend(self, chain: _Chain, folder: str, depth: int) -> _Chain:
         label = os.path.relpath(folder, self.root)
-        exclude = _info_exclude(folder)
+        exclude = info_exclude(folder)
         if exclude:
             chain = _add(chain, _GIT, _read_rules(exclude), depth, ".git/info/exclude")
         for i, name in enumerate(_FAMILIES):
@@ -347,7 +347,7 @@ def repository_above(root: str) -> str:
         folder = parent
 
 
-def _info_exclude(folder: str) -> str:
+def info_exclude(folder: str) -> str:
     """Path of the repository's info/exclude when `folder` is the top of a repository."""
     git = os.path.join(folder, ".git")
     if os.path.isdir(git):
