@@ -236,8 +236,7 @@ class Keeper:
             except BuildCancelledError:
                 return
             except OSError as e:
-                print(f"cannot update the index: {e.strerror}", file=sys.stderr)
-                self._stop.wait(_TROUBLE_S)
+                self._wait_out(e)
                 return
             if "" in part:
                 wait = max(_MIN_RESCAN_S, report.seconds / _RESCAN_SHARE)
@@ -262,6 +261,13 @@ class Keeper:
             self._pending.add("")
         except IndexBusyError:
             pass
+        except OSError as e:
+            self._wait_out(e)
+
+    def _wait_out(self, error: OSError) -> None:
+        """A full disk, most likely."""
+        print(f"cannot update the index: {error.strerror}", file=sys.stderr)
+        self._stop.wait(_TROUBLE_S)
 
     def _unverified(self) -> bool:
         names = {p.stem for p in self.store.folder.glob("*.seg")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import threading
@@ -201,6 +202,29 @@ def test_quiet_moments_find_and_mend_damage(workspace: Workspace, keeper: Keeper
     assert workspace.draft("def alpha_").startswith("one")
     keeper.handle(set())
     assert workspace.index().paths == ("a.py",)
+
+
+def test_a_full_disk_does_not_end_the_watcher(
+    workspace: Workspace, keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither with a change, nor with damage that a quiet moment finds."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("codespec.index.watch._TROUBLE_S", 0.0)
+    workspace.write("a.py", ALPHA * 50)
+    keeper.run([set()])
+    segment = next(keeper.store.folder.glob("*.seg"))
+    segment.write_bytes(segment.read_bytes()[:-1] + b"!")
+    for paths in (set[str](), {"a.py"}):
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "write_manifest", full)
+            keeper.handle(paths)
+    keeper.handle(set())
+    keeper.handle(set())
+    assert check.find_damage(workspace.store) == []
+    assert workspace.draft("def alpha_").startswith("one")
 
 
 def test_a_reader_that_finds_damage_has_it_mended(workspace: Workspace, keeper: Keeper) -> None:
