@@ -282,14 +282,14 @@ class Keeper:
 def elected(store: Store, stop: threading.Event) -> Generator[bool, None, None]:
     """Wait until no other process watches this workspace for the same tokenizer; False when
     `stop` was set meanwhile. A watcher that dies is followed within a second."""
-    lock = filelock.FileLock(store.make_folder() / "watch.lock", mode=0o600)
+    lock = filelock.FileLock(store.folder / "watch.lock", mode=0o600)
     held = False
     while not held and not stop.is_set():
-        try:
+        store.make_folder()
+        # Somebody else watches, or the folder was deleted meanwhile.
+        with contextlib.suppress(filelock.Timeout, FileNotFoundError):
             lock.acquire(timeout=_ELECTION_S, poll_interval=_ELECTION_S / 2)
             held = True
-        except filelock.Timeout:
-            continue
     try:
         yield held
     finally:

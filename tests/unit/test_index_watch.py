@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shutil
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -287,3 +289,22 @@ def test_one_of_many_watchers_is_elected_and_followed(workspace: Workspace) -> N
         with elected(Store(store.root, store.tokenizer_hash), stop) as is_ours:
             assert not is_ours
     assert os.path.exists(store.folder / "watch.lock")
+
+
+def test_who_waits_to_watch_does_without_the_folder(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of the index may be deleted at any moment."""
+    store, sleep = workspace.store, time.sleep
+
+    def meanwhile(seconds: float) -> None:
+        shutil.rmtree(store.folder.parent, ignore_errors=True)
+        sleep(seconds)
+
+    with elected(store, threading.Event()):
+        monkeypatch.setattr(time, "sleep", meanwhile)
+        with elected(Store(store.root, store.tokenizer_hash), threading.Event()) as is_ours:
+            assert is_ours
+    workspace.write("a.py", ALPHA)
+    workspace.build()
+    assert workspace.index().paths == ("a.py",)
