@@ -255,7 +255,6 @@ class Replay:
         curve: CostCurve,
         glob: str = "*.py",
         width: int = 16,
-        configs: Sequence[str] = CONFIGS,
     ) -> None:
         self._history = History(root, glob)
         self._tokenizer = tokenizer
@@ -270,7 +269,7 @@ class Replay:
         self.calibrations = {name: Calibration() for name in self._planners}
         self._session = Session()
         self._document = LiveDocument(tokenizer, self._cuts)
-        self.results = {name: Result(name) for name in configs}
+        self.results = {name: Result(name) for name in CONFIGS}
         self.n_hunks = 0
 
     def run(
