@@ -17,17 +17,11 @@ from codespec.index import check, update
 from codespec.index.store import Store
 from codespec.index.update import apply_changes, withdraw
 from codespec.index.watch import MAX_EVENTS, Hints, Keeper, elected, relevant
-from tests.index_support import SETTINGS, Workspace, isolate
+from tests.index_support import SETTINGS, Workspace
 
 ALPHA = "def alpha_one(value):\n    return value + alpha_constant\n"
 BETA = "def beta_two(value):\n    return value * beta_constant\n"
 SECRET = "token = ghp_" + "x" * 36 + "\n"
-
-
-@pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    isolate(monkeypatch, tmp_path)
-    return Workspace(tmp_path / "w")
 
 
 class Clock:
