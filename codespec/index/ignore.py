@@ -15,17 +15,21 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from codespec.index.gitfiles import (
+    MAX_BYTES,
+    ignores_case,
+    info_exclude,
+    read_regular,
+    repository_above,
+    user_files,
+)
 from codespec.index.gitignore import RuleSet
 from codespec.index.restrictions import RESTRICTIONS_FILE, parse_restrictions
 
-MAX_IGNORE_FILE_BYTES = 1 << 20
-MAX_SETTINGS_FILES = 32
-"""Of git, included ones among them."""
 MAX_DEPTH = 100
 """Folders below the workspace root; what lies deeper is not looked at."""
 
@@ -117,12 +121,6 @@ _SECRET_CONTENT = tuple(
     )
 )
 
-# Of git's settings: [section] or [section "of a name"], which is another; a value, up to a comment;
-# what of it is not meant.
-_SECTION = re.compile(r"""\s*\[\s*([-.\w]+(?:\s*"(?:[^"\\]|\\.)*")?)\s*\]""")
-_VALUE = re.compile(r"""\s*((?:"(?:[^"\\]|\\.)*"|\\.|[^"\\#;])+)""")
-_QUOTES = re.compile(r'\\(.)|"')
-
 
 def secret_name(name: str) -> bool:
     """Whether a file of this name is expected to hold secrets."""
@@ -156,7 +154,7 @@ class _Limits:
 
     def below(self, folder: str, depth: int) -> _Limits:
         """Those in a folder within; all that was asked for above it holds there, too."""
-        data = _read_regular(os.path.join(folder, RESTRICTIONS_FILE), follow=False)
+        data = read_regular(os.path.join(folder, RESTRICTIONS_FILE), follow=False)
         if data is None:
             return self
         found = parse_restrictions(data)
@@ -185,10 +183,11 @@ class IgnoreRules:
         self.root = os.path.realpath(root)
         top = repository_above(self.root)
         self._above = Path(self.root).relative_to(top).parts
+        self._ignore_case = ignores_case(top)
         self._chains: dict[tuple[str, ...], _Chain] = {}
         chain: _Chain = ((),) * len(_FAMILIES)
         *_, user = user_files()
-        chain = _add(chain, _GIT, _read_rules(user), 0, user)
+        chain = _add(chain, _GIT, self._read_rules(user), 0, user)
         firm = (_IgnoreFile(RuleSet(exclude), len(self._above), "the settings"),)
         limits = _Limits(firm=firm)
         for depth in range(len(self._above) + 1):
@@ -294,12 +293,20 @@ class IgnoreRules:
         label = os.path.relpath(folder, self.root)
         exclude = info_exclude(folder)
         if exclude:
-            chain = _add(chain, _GIT, _read_rules(exclude), depth, ".git/info/exclude")
+            chain = _add(chain, _GIT, self._read_rules(exclude), depth, ".git/info/exclude")
         for i, name in enumerate(_FAMILIES):
             # As git: a link in a work tree must not make us read files elsewhere.
-            rules = _read_rules(os.path.join(folder, name), follow=False)
+            rules = self._read_rules(os.path.join(folder, name), follow=False)
             chain = _add(chain, i, rules, depth, os.path.normpath(os.path.join(label, name)))
         return chain
+
+    def _read_rules(self, path: str, follow: bool = True) -> RuleSet | None:
+        """None for a file that is not there."""
+        data = read_regular(path, follow)
+        if data is None:
+            return None
+        is_whole = len(data) < MAX_BYTES
+        return RuleSet(os.fsdecode(data).split("\n"), is_whole, self._ignore_case)
 
 
 def _add(chain: _Chain, family: int, rules: RuleSet | None, depth: int, label: str) -> _Chain:
@@ -307,90 +314,3 @@ def _add(chain: _Chain, family: int, rules: RuleSet | None, depth: int, label: s
         return chain
     files = (*chain[family], _IgnoreFile(rules, depth, label))
     return (*chain[:family], files, *chain[family + 1 :])
-
-
-def _read_rules(path: str, follow: bool = True) -> RuleSet | None:
-    """None for a file that is not there."""
-    data = _read_regular(path, follow)
-    if data is None:
-        return None
-    return RuleSet(os.fsdecode(data).split("\n"), len(data) < MAX_IGNORE_FILE_BYTES)
-
-
-def _read_regular(path: str, follow: bool = True) -> bytes | None:
-    """A repository may hold a pipe or a device under the name of an ignore file: never wait."""
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
-    try:
-        fd = os.open(path, flags if follow else flags | getattr(os, "O_NOFOLLOW", 0))
-    except (OSError, ValueError):
-        return None
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return None
-        with os.fdopen(os.dup(fd), "rb") as f:
-            return f.read(MAX_IGNORE_FILE_BYTES)
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
-
-
-def repository_above(root: str) -> str:
-    """The folder of the enclosing git repository, or the root itself."""
-    folder = root
-    while True:
-        if os.path.lexists(os.path.join(folder, ".git")):
-            return folder
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return root
-        folder = parent
-
-
-def info_exclude(folder: str) -> str:
-    """Path of the repository's info/exclude when `folder` is the top of a repository."""
-    git = os.path.join(folder, ".git")
-    if os.path.isdir(git):
-        return os.path.join(git, "info", "exclude")
-    data = _read_regular(git)  # a linked work tree: "gitdir: <repository>/.git/worktrees/<name>"
-    if data is None or not data.startswith(b"gitdir:"):
-        return ""
-    git = os.path.join(folder, os.fsdecode(data[len(b"gitdir:") :].strip()))
-    common = _read_regular(os.path.join(git, "commondir"))
-    if common is not None:
-        git = os.path.join(git, os.fsdecode(common.strip()))
-    return os.path.join(git, "info", "exclude")
-
-
-def user_files() -> list[str]:
-    """Files that decide what the user has git ignore everywhere: git's settings, last the ignore
-    file, which is at git's default place where they do not name one."""
-    home = Path.home()
-    base = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
-    asked: list[str] = []
-    # The first comes first in git, too.
-    found = [_excludes_in(str(file), asked) for file in (home / ".gitconfig", base / "config")]
-    return [*asked, next(filter(None, found), str(base / "ignore"))]
-
-
-def _excludes_in(file: str, asked: list[str]) -> str:
-    """core.excludesFile of a file of git's settings and of those that it includes on no condition;
-    "" where it is not set. asked: gets each of these files."""
-    asked.append(file)
-    found = section = ""
-    data = _read_regular(file) if len(asked) <= MAX_SETTINGS_FILES else None
-    for line in os.fsdecode(data or b"").split("\n"):
-        head = _SECTION.match(line)
-        if head is not None:
-            section = head[1].lower()
-        key, _, value = line[head.end() if head else 0 :].partition("=")
-        said = _VALUE.match(value)
-        if said is None:
-            continue
-        path = os.path.expanduser(_QUOTES.sub(r"\1", said[1].rstrip()))
-        path = os.path.join(os.path.dirname(file), path)
-        if (section, key.strip().lower()) == ("core", "excludesfile"):
-            found = path
-        elif (section, key.strip().lower()) == ("include", "path"):
-            found = _excludes_in(path, asked) or found
-    return found

@@ -7,15 +7,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codespec.index.ignore import (
-    IGNORE_FILES,
-    SECRET_FOLDERS,
-    IgnoreRules,
-    info_exclude,
-    repository_above,
-    secret_name,
-    user_files,
-)
+from codespec.index.gitfiles import info_exclude, repository_above, user_files
+from codespec.index.ignore import IGNORE_FILES, SECRET_FOLDERS, IgnoreRules, secret_name
 
 MAX_PATHS = 256
 MAX_FOLDERS = 1024
