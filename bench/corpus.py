@@ -109,10 +109,10 @@ def read_corpus(
     return Corpus(tokens, starts[starts < len(tokens)], tuple(held_out), longest)
 
 
-def renamed(corpus: Corpus, n_tokens: int, seed: int = 1) -> tuple[Tokens, npt.NDArray[np.int64]]:
+def renamed(corpus: Corpus, n_tokens: int) -> tuple[Tokens, npt.NDArray[np.int64]]:
     """(tokens, starts) of `n_tokens` in all: the corpus, then copies in which a tenth of the ids
     is permuted, as if identifiers had been renamed."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     n_vocab = int(corpus.tokens.max()) + 1
     out = np.empty(n_tokens, np.int32)
     starts: list[npt.NDArray[np.int64]] = []

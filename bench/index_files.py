@@ -31,6 +31,7 @@ DRAFT = 16
 SOURCE_BYTES = 24_000_000
 SWITCHED_FILES = 500
 EDITED_LINES = 2000
+N_EDITS = 50
 _MARK = b"# on the other branch this line is new\n"
 _MARK_EVERY = 40  # lines
 
@@ -138,7 +139,7 @@ def _switch(paths: Sequence[Path]) -> int:
     return n
 
 
-def measure_edits(tokenizer: Tokenizer, text: str, n_edits: int = 50) -> Result:
+def measure_edits(tokenizer: Tokenizer, text: str) -> Result:
     """A line somewhere in a document of 2,000 lines changes while the cursor is at its end: time
     until tokens, automaton and syntax tree are those of the new text, and the new line is drafted
     from its first tokens."""
@@ -149,7 +150,7 @@ def measure_edits(tokenizer: Tokenizer, text: str, n_edits: int = 50) -> Result:
     rng = np.random.default_rng(0)
     taken: list[float] = []
     taken_tree: list[float] = []
-    for i in range(n_edits):
+    for i in range(N_EDITS):
         at = int(rng.choice(written))
         indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
         # Ends in a word: tokenizers join a bracket with the end of its line.

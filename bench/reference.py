@@ -20,6 +20,7 @@ from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Tokens, 
 MIN_PRODUCT = 0.1
 MAX_TOKENS = 16
 IDEAL_TOKENS = 24
+FIXED_TOKENS = 8
 
 
 class Sources:
@@ -203,13 +204,9 @@ class Fixed(_Reference):
 
     name = "fixed"
 
-    def __init__(self, sources: Sources, width: int = 8) -> None:
-        super().__init__(sources)
-        self._width = width
-
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         text = np.concatenate([self._context.left[-MAX_DEPTH:], emitted])[-MAX_DEPTH:]
-        found = self._sources.drafts(np.ascontiguousarray(text), emitted, min(n_max, self._width))
+        found = self._sources.drafts(np.ascontiguousarray(text), emitted, min(n_max, FIXED_TOKENS))
         source, best = max(found, key=lambda f: f[1].match_length)
         return Draft.chain(best.tokens, source) if len(best) else NO_DRAFT
 

@@ -261,7 +261,6 @@ class Replay:
         curve: CostCurve,
         glob: str = "*.py",
         width: int = 16,
-        configs: Sequence[str] = CONFIGS,
         draft: DraftModel | None = None,
     ) -> None:
         self._history = History(root, glob)
@@ -274,9 +273,10 @@ class Replay:
         kinds = token_kinds(tokenizer)
         self._draft = draft
         self._drafter: ModelDrafter | None = None
+        configs = CONFIGS
         if draft is not None:
             self._drafter = draft.drafter(tokenizer, curve)
-            configs = *configs, WITH_DRAFT
+            configs = *CONFIGS, WITH_DRAFT
         # Each configuration learns from its own drafts, from the shipped prior on.
         ours = "codespec", "codespec-edits", WITH_DRAFT
         self._planners = {name: Planners(kinds) for name in configs if name in ours}

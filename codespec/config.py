@@ -206,17 +206,12 @@ def load_settings(
     return msgspec.convert(merged, Settings, strict=False)
 
 
-def origins(
-    options: Mapping[str, Any] | None = None,
-    *,
-    env: Mapping[str, str] | None = None,
-    config_file: Path | None = None,
-) -> dict[tuple[str, str], str]:
+def origins(options: Mapping[str, Any] | None = None) -> dict[tuple[str, str], str]:
     """(section, key) -> where its value comes from, for every setting that has no default value.
 
     Raises: ConfigError as `load_settings`.
     """
-    found = _resolve(options, env, config_file)
+    found = _resolve(options, None, None)
     return {key: origin for key, (_, origin) in found.items()}
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from codespec.config import Settings
-from codespec.daemon.address import Transport, address_of
+from codespec.daemon.address import address_of
 from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.wire import StateChanged
 from codespec.errors import CodespecError
@@ -66,7 +66,6 @@ class Session:
         settings: Settings,
         on_state: Callable[[StateChanged], None],
         lines_of: Callable[[str, int, int], str],
-        transport: Transport | None = None,
         on_generated: Callable[[Completion], None] = lambda _: None,
     ) -> None:
         """`lines_of(uri, first, last)`: text of an open document, "" if it is not. `on_generated`:
@@ -74,10 +73,9 @@ class Session:
         self.settings = settings
         self._on_state = on_state
         self._on_generated = on_generated
-        self._transport: Transport | None = transport
         self._state = StateChanged(state="starting")
         self._model = ""
-        self._client = AsyncClient(settings, self._state_changed, transport)
+        self._client = AsyncClient(settings, self._state_changed)
         self._rules = OpenFileRules(settings.index.exclude)
         self._suggestions = Suggestions()
         self._documents: dict[str, _Document] = {}
@@ -109,7 +107,7 @@ class Session:
         self._suggestions.clear()
         if leads_elsewhere:
             self._end(self._client)
-            self._client = AsyncClient(settings, self._state_changed, self._transport)
+            self._client = AsyncClient(settings, self._state_changed)
             self._client.connect()
         if settings.stats != before.stats:
             self._end(self._offers)
@@ -117,9 +115,9 @@ class Session:
             self._offers.start()
 
     def _leads_elsewhere(self, settings: Settings) -> bool:
-        address = address_of(settings, self._transport)
+        address = address_of(settings)
         try:
-            return address != address_of(self.settings, self._transport)
+            return address != address_of(self.settings)
         except CodespecError:  # those of the start, which lead nowhere
             return True
 

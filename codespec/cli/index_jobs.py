@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 
 import click
@@ -113,13 +113,12 @@ def build(path: Path, settings: Settings, quiet: bool) -> BuildReport:
 class ProgressLines:
     """For programs that start us: a line now and then while a build takes long, and at its end."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._told_s: float | None = None
         self._has_told = False
 
     def __call__(self, p: BuildProgress) -> None:
-        now = self._clock()
+        now = time.monotonic()
         if p.phase == "scan":
             self._told_s = now
         elif p.phase == "done":

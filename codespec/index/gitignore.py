@@ -7,11 +7,15 @@ the name it is held against, times the pattern's length, and the lines and wildc
 counted: where they are more than anybody writes, everything is ignored. Patterns without any are
 looked up.
 
+As for git, names are bytes: `?` is one of them, not a letter that takes two. Here they are strings
+with a character a byte.
+
 Source: gitignore(5), and the rules of git's wildmatch for `**` and bracket expressions.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,7 +34,7 @@ _CLASSES = {
     "lower": "a-z",
     "print": " -~",
     "punct": "!-/:-@\\[-`{-~",
-    "space": "\\s",
+    "space": " \\t\\n\\r",
     "upper": "A-Z",
     "xdigit": "0-9A-Fa-f",
 }
@@ -75,10 +79,13 @@ class Rule:
 class RuleSet:
     """The rules of one ignore file, for paths below the folder that holds it."""
 
-    def __init__(self, lines: Iterable[str], is_whole: bool = True) -> None:
+    def __init__(
+        self, lines: Iterable[str], is_whole: bool = True, ignore_case: bool = False
+    ) -> None:
         """is_whole: whether these are all lines of the file; what others say is not known, so all
-        is ignored where they are not."""
-        rules = _parse(lines)
+        is ignored where they are not. ignore_case: as git's core.ignoreCase."""
+        self._ignore_case = ignore_case
+        rules = _parse(lines, ignore_case)
         self._rules = tuple(rules) if is_whole else (_everything("a file longer than is read"),)
         self._plain: dict[str | tuple[str, ...], list[int]] = {}
         wild: list[int] = []
@@ -87,7 +94,7 @@ class RuleSet:
         names = [r.name for r in self._rules if isinstance(r.name, re.Pattern)]
         # Most names match no rule at all: one look at all of them together settles it.
         any_name = "|".join(dict.fromkeys(f"(?:{name.pattern})" for name in names))
-        self._any_name = re.compile(any_name, re.DOTALL) if names else None
+        self._any_name = re.compile(any_name, _flags(ignore_case)) if names else None
         self._wild = tuple(wild)
         self._with_parts = tuple(i for i in wild if self._rules[i].name is None)
 
@@ -96,6 +103,9 @@ class RuleSet:
 
     def decide(self, path: Sequence[str], is_dir: bool) -> Rule | None:
         """The last rule that matches this path itself (not its parents), or None."""
+        path = [name if name.isascii() else _in_bytes(name) for name in path]
+        if self._ignore_case:
+            path = [_lower(name) for name in path]
         last = -1
         for key in (path[-1], tuple(path)):
             for i in self._plain.get(key, ()):
@@ -110,7 +120,7 @@ class RuleSet:
         return self._rules[last] if last >= 0 else None
 
 
-def _parse(lines: Iterable[str]) -> Iterator[Rule]:
+def _parse(lines: Iterable[str], ignore_case: bool) -> Iterator[Rule]:
     n_wildcards = 0
     for n, raw in enumerate(lines):
         if n >= MAX_PATTERNS:
@@ -132,10 +142,23 @@ def _parse(lines: Iterable[str]) -> Iterator[Rule]:
             yield _everything("more wildcards than are read")
             return
         try:
-            name, parts = _compile(pattern, n)
-        except _NeverMatchesError:
+            name, parts = _compile(_in_bytes(pattern), n, ignore_case)
+        except (_NeverMatchesError, UnicodeEncodeError):  # the latter: what no file is called
             continue
         yield Rule(text, text.startswith("!"), dir_only, name, parts)
+
+
+def _in_bytes(text: str) -> str:
+    return os.fsencode(text).decode("latin-1")
+
+
+def _lower(text: str) -> str:
+    """The letters of ASCII alone."""
+    return text.encode("latin-1").lower().decode("latin-1")
+
+
+def _flags(ignore_case: bool) -> re.RegexFlag:
+    return re.DOTALL | re.IGNORECASE | re.ASCII if ignore_case else re.DOTALL
 
 
 def _everything(why: str) -> Rule:
@@ -153,17 +176,20 @@ def _strip_spaces(line: str) -> str:
     return line[:end]
 
 
-def _compile(pattern: str, n: int) -> tuple[_Part | None, tuple[_Part | None, ...]]:
+def _compile(
+    pattern: str, n: int, ignore_case: bool
+) -> tuple[_Part | None, tuple[_Part | None, ...]]:
+    def part(piece: str, group: str) -> _Part:
+        if _SPECIAL.search(piece):
+            return re.compile(_glob(piece, group), _flags(ignore_case))
+        return _lower(piece) if ignore_case else piece
+
     if "/" not in pattern:
-        return _part(pattern, f"r{n}_"), ()
+        return part(pattern, f"r{n}_"), ()
     pieces = _split(pattern.removeprefix("/"))
     if "" in pieces:
         raise _NeverMatchesError
-    return None, tuple(None if len(p) > 1 and not p.strip("*") else _part(p, "g") for p in pieces)
-
-
-def _part(pattern: str, group: str) -> _Part:
-    return re.compile(_glob(pattern, group), re.DOTALL) if _SPECIAL.search(pattern) else pattern
+    return None, tuple(None if len(p) > 1 and not p.strip("*") else part(p, "g") for p in pieces)
 
 
 def _fits(part: _Part, name: str) -> bool:

@@ -13,18 +13,23 @@ switch off the last only:
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from codespec.index.gitfiles import (
+    MAX_BYTES,
+    ignores_case,
+    info_exclude,
+    read_regular,
+    repository_above,
+    user_files,
+)
 from codespec.index.gitignore import RuleSet
 from codespec.index.restrictions import RESTRICTIONS_FILE, parse_restrictions
 
-MAX_IGNORE_FILE_BYTES = 1 << 20
 MAX_DEPTH = 100
 """Folders below the workspace root; what lies deeper is not looked at."""
 
@@ -149,7 +154,7 @@ class _Limits:
 
     def below(self, folder: str, depth: int) -> _Limits:
         """Those in a folder within; all that was asked for above it holds there, too."""
-        data = _read_regular(os.path.join(folder, RESTRICTIONS_FILE), follow=False)
+        data = read_regular(os.path.join(folder, RESTRICTIONS_FILE), follow=False)
         if data is None:
             return self
         found = parse_restrictions(data)
@@ -173,23 +178,16 @@ class IgnoreRules:
     Make a new one when such files may have changed; it costs a few file reads. Not thread-safe.
     """
 
-    def __init__(
-        self,
-        root: str | os.PathLike[str],
-        global_excludes: Path | None = None,
-        exclude: Sequence[str] = (),
-    ) -> None:
-        """
-        global_excludes: the user's own git ignore file; None: where git keeps it by default.
-        exclude: patterns of the user's settings, relative to the root.
-        """
+    def __init__(self, root: str | os.PathLike[str], exclude: Sequence[str] = ()) -> None:
+        """exclude: patterns of the user's settings, relative to the root."""
         self.root = os.path.realpath(root)
         top = repository_above(self.root)
         self._above = Path(self.root).relative_to(top).parts
+        self._ignore_case = ignores_case(top)
         self._chains: dict[tuple[str, ...], _Chain] = {}
         chain: _Chain = ((),) * len(_FAMILIES)
-        user = _global_excludes() if global_excludes is None else global_excludes
-        chain = _add(chain, _GIT, _read_rules(str(user)), 0, str(user))
+        *_, user = user_files()
+        chain = _add(chain, _GIT, self._read_rules(user), 0, user)
         firm = (_IgnoreFile(RuleSet(exclude), len(self._above), "the settings"),)
         limits = _Limits(firm=firm)
         for depth in range(len(self._above) + 1):
@@ -293,14 +291,22 @@ class IgnoreRules:
 
     def _extend(self, chain: _Chain, folder: str, depth: int) -> _Chain:
         label = os.path.relpath(folder, self.root)
-        exclude = _info_exclude(folder)
+        exclude = info_exclude(folder)
         if exclude:
-            chain = _add(chain, _GIT, _read_rules(exclude), depth, ".git/info/exclude")
+            chain = _add(chain, _GIT, self._read_rules(exclude), depth, ".git/info/exclude")
         for i, name in enumerate(_FAMILIES):
             # As git: a link in a work tree must not make us read files elsewhere.
-            rules = _read_rules(os.path.join(folder, name), follow=False)
+            rules = self._read_rules(os.path.join(folder, name), follow=False)
             chain = _add(chain, i, rules, depth, os.path.normpath(os.path.join(label, name)))
         return chain
+
+    def _read_rules(self, path: str, follow: bool = True) -> RuleSet | None:
+        """None for a file that is not there."""
+        data = read_regular(path, follow)
+        if data is None:
+            return None
+        is_whole = len(data) < MAX_BYTES
+        return RuleSet(os.fsdecode(data).split("\n"), is_whole, self._ignore_case)
 
 
 def _add(chain: _Chain, family: int, rules: RuleSet | None, depth: int, label: str) -> _Chain:
@@ -308,69 +314,3 @@ def _add(chain: _Chain, family: int, rules: RuleSet | None, depth: int, label: s
         return chain
     files = (*chain[family], _IgnoreFile(rules, depth, label))
     return (*chain[:family], files, *chain[family + 1 :])
-
-
-def _read_rules(path: str, follow: bool = True) -> RuleSet | None:
-    """None for a file that is not there."""
-    data = _read_regular(path, follow)
-    if data is None:
-        return None
-    return RuleSet(os.fsdecode(data).split("\n"), len(data) < MAX_IGNORE_FILE_BYTES)
-
-
-def _read_regular(path: str, follow: bool = True) -> bytes | None:
-    """A repository may hold a pipe or a device under the name of an ignore file: never wait."""
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
-    try:
-        fd = os.open(path, flags if follow else flags | getattr(os, "O_NOFOLLOW", 0))
-    except (OSError, ValueError):
-        return None
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return None
-        with os.fdopen(os.dup(fd), "rb") as f:
-            return f.read(MAX_IGNORE_FILE_BYTES)
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
-
-
-def repository_above(root: str) -> str:
-    """The folder of the enclosing git repository, or the root itself."""
-    folder = root
-    while True:
-        if os.path.lexists(os.path.join(folder, ".git")):
-            return folder
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return root
-        folder = parent
-
-
-def _info_exclude(folder: str) -> str:
-    """Path of the repository's info/exclude when `folder` is the top of a repository."""
-    git = os.path.join(folder, ".git")
-    if os.path.isdir(git):
-        return os.path.join(git, "info", "exclude")
-    data = _read_regular(git)  # a linked work tree: "gitdir: <repository>/.git/worktrees/<name>"
-    if data is None or not data.startswith(b"gitdir:"):
-        return ""
-    git = os.path.join(folder, os.fsdecode(data[len(b"gitdir:") :].strip()))
-    common = _read_regular(os.path.join(git, "commondir"))
-    if common is not None:
-        git = os.path.join(git, os.fsdecode(common.strip()))
-    return os.path.join(git, "info", "exclude")
-
-
-def _global_excludes() -> Path:
-    """git's default place; core.excludesFile, where set, is read from the user's git settings."""
-    home = Path.home()
-    base = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
-    for file in (home / ".gitconfig", base / "config"):  # the first comes first in git, too
-        config = _read_regular(str(file)) or b""
-        found = re.findall(rb"(?im)^\s*excludesfile\s*=\s*(.+?)\s*$", config)
-        if found:
-            with contextlib.suppress(RuntimeError):  # the home of nobody
-                return Path(os.fsdecode(found[-1].strip(b'"'))).expanduser()
-    return base / "ignore"

@@ -28,7 +28,6 @@ def run_indexer(
     emit: Callable[[BuildProgress], None],
     *,
     n_parsers: int = 1,
-    cancelled: Callable[[], bool] = lambda: False,
     max_memory_bytes: int = MAX_MEMORY_BYTES,
 ) -> BuildReport:
     """Build or update one index, with `emit` called at most ten times a second and a phase.
@@ -39,9 +38,7 @@ def run_indexer(
     """
     be_modest(max_memory_bytes)
     with Parsers(n_parsers) as parsers:
-        return build_index(
-            root, encoder, settings, throttled(emit), parsers=parsers, cancelled=cancelled
-        )
+        return build_index(root, encoder, settings, throttled(emit), parsers=parsers)
 
 
 def throttled(

@@ -7,18 +7,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codespec.index.ignore import (
-    IGNORE_FILES,
-    SECRET_FOLDERS,
-    IgnoreRules,
-    repository_above,
-    secret_name,
-)
+from codespec.index.gitfiles import info_exclude, repository_above, user_files
+from codespec.index.ignore import IGNORE_FILES, SECRET_FOLDERS, IgnoreRules, secret_name
 
 MAX_PATHS = 256
 MAX_FOLDERS = 1024
 _RULING = (*sorted(IGNORE_FILES), ".git")
-_EXCLUDES = os.path.join(".git", "info", "exclude")
 # A folder changed so lately may change again without its times telling.
 _FRESH_NS = 3_000_000_000
 
@@ -53,6 +47,7 @@ class OpenFileRules:
         self._exclude = exclude
         self._answers: dict[tuple[str, str, str], _Answer] = {}
         self._folders: dict[str, _Folder] = {}
+        self._user_files = user_files()
 
     def why_excluded(
         self, path: str, workspace: str, language_id: str = "", looks: Looks | None = None
@@ -80,7 +75,9 @@ class OpenFileRules:
 
     def _signature(self, folder: str, looks: Looks) -> _Signature:
         """States of all files that could exclude something in this folder, those above it
-        included."""
+        included, and the user's own."""
+        if "" not in looks:
+            looks[""] = tuple((file, _state(file)) for file in self._user_files)
         new: list[str] = []
         while folder not in looks:
             new.append(folder)
@@ -90,7 +87,8 @@ class OpenFileRules:
             folder = parent
         for folder in reversed(new):
             own = tuple((file, _state(file)) for file in self._ruling_files(folder))
-            looks[folder] = looks.get(os.path.dirname(folder), ()) + own
+            above = os.path.dirname(folder)
+            looks[folder] = looks["" if above == folder else above] + own
         return looks[new[0] if new else folder]
 
     def _ruling_files(self, folder: str) -> tuple[str, ...]:
@@ -106,7 +104,9 @@ class OpenFileRules:
             return known.files
         is_fresh = time.time_ns() - max(s.st_mtime_ns, s.st_ctime_ns) < _FRESH_NS
         there = [name for name in _RULING if os.path.lexists(os.path.join(folder, name))]
-        files = tuple(os.path.join(folder, _EXCLUDES if name == ".git" else name) for name in there)
+        files = tuple(
+            info_exclude(folder) if name == ".git" else os.path.join(folder, name) for name in there
+        )
         if len(self._folders) >= MAX_FOLDERS:
             self._folders.clear()
         self._folders[folder] = _Folder(state, is_fresh, files)
@@ -122,6 +122,7 @@ class OpenFileRules:
             root = repository_above(os.path.dirname(real))
         for secret in SECRET_FOLDERS.intersection(real.split(os.sep)):
             return f"in a folder that holds secrets: {secret}"
+        self._user_files = user_files()
         rules = IgnoreRules(root, exclude=self._exclude)
         return rules.why_excluded(path, is_dir=False) or rules.why_disabled(language_id, path)
 

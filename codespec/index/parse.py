@@ -19,7 +19,7 @@ from tree_sitter import Node
 from codespec.index.languages import TEXT, language_of, syntax_tree
 from codespec.index.symbols import Symbol, find_symbols
 
-RULES_VERSION = 4
+RULES_VERSION = 5
 """To be raised with every change of what is selected, or is a secret by its content: indexes are
 then built again."""
 
@@ -55,9 +55,10 @@ _LICENCE = re.compile(
     rb"licen[cs]|copyright|\(c\) (?:19|20)\d\d|spdx-|all rights reserved|warrant(?:y|ies)",
     re.IGNORECASE,
 )
-_QUOTED_OR_NUMBER = re.compile(
-    rb"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|(?<![A-Za-z_])\d[\w.]*", re.DOTALL
-)
+_ESCAPE = re.compile(rb"\\[^A-Za-z_]")
+# Without escapes in it: where a quote finds no other in its line, none after it looks again. With
+# them each would look to the text's end, for hours in a file of nothing else.
+_QUOTED_OR_NUMBER = re.compile(rb"'[^'\n]*'|\"[^\"\n]*\"|(?<![A-Za-z_])\d[\w.]*")
 _LETTERS = bytes(range(65, 91)) + bytes(range(97, 123)) + b"_"
 _NO_LETTERS = bytes(set(range(256)) - set(_LETTERS))
 _BLANKS = b" \t\n"
@@ -156,7 +157,7 @@ def _is_minified(text: bytes) -> bool:
 
 def _is_data(text: bytes) -> bool:
     """Whether text is values rather than code: hardly a letter outside strings and numbers."""
-    bare = _QUOTED_OR_NUMBER.sub(b"", text)
+    bare = _QUOTED_OR_NUMBER.sub(b"", _ESCAPE.sub(b" ", text))
     return len(bare.translate(None, _NO_LETTERS)) * 10 < len(text)
 
 

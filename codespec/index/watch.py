@@ -236,8 +236,7 @@ class Keeper:
             except BuildCancelledError:
                 return
             except OSError as e:
-                print(f"cannot update the index: {e.strerror}", file=sys.stderr)
-                self._stop.wait(_TROUBLE_S)
+                self._wait_out(e)
                 return
             if "" in part:
                 wait = max(_MIN_RESCAN_S, report.seconds / _RESCAN_SHARE)
@@ -262,6 +261,13 @@ class Keeper:
             self._pending.add("")
         except IndexBusyError:
             pass
+        except OSError as e:
+            self._wait_out(e)
+
+    def _wait_out(self, error: OSError) -> None:
+        """A full disk, most likely."""
+        print(f"cannot update the index: {error.strerror}", file=sys.stderr)
+        self._stop.wait(_TROUBLE_S)
 
     def _unverified(self) -> bool:
         names = {p.stem for p in self.store.folder.glob("*.seg")}
@@ -276,14 +282,14 @@ class Keeper:
 def elected(store: Store, stop: threading.Event) -> Generator[bool, None, None]:
     """Wait until no other process watches this workspace for the same tokenizer; False when
     `stop` was set meanwhile. A watcher that dies is followed within a second."""
-    lock = filelock.FileLock(store.make_folder() / "watch.lock", mode=0o600)
+    lock = filelock.FileLock(store.folder / "watch.lock", mode=0o600)
     held = False
     while not held and not stop.is_set():
-        try:
+        store.make_folder()
+        # Somebody else watches, or the folder was deleted meanwhile.
+        with contextlib.suppress(filelock.Timeout, FileNotFoundError):
             lock.acquire(timeout=_ELECTION_S, poll_interval=_ELECTION_S / 2)
             held = True
-        except filelock.Timeout:
-            continue
     try:
         yield held
     finally:

@@ -37,8 +37,10 @@ class Reader {
     const Class first = is(at);
     if (first == kLetter) return run(at, kLetter);
     if (first == kDigit) {
-      const std::size_t most = splitting_ == Splitting::kQwen2 ? 1 : 3;
-      return std::min(run(at, kDigit), at + most);
+      const std::size_t most = at + (splitting_ == Splitting::kQwen2 ? 1 : 3);
+      std::size_t end = at + 1;  // not the whole run for each of its words: it may be half a file
+      while (end < most && is(end) == kDigit) ++end;
+      return end;
     }
     if (first != kNewline && is(at + 1) == kLetter) return run(at + 1, kLetter);
     const std::size_t start = at + (text_[at] == ' ');

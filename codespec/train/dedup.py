@@ -66,8 +66,7 @@ def resemblance(a: Signature, b: Signature) -> float:
 class DuplicateFilter:
     """Says of each file whether it, or something near it, came before. Memory: 2 kB a file."""
 
-    def __init__(self, threshold: float = THRESHOLD) -> None:
-        self._threshold = threshold
+    def __init__(self) -> None:
         self._exact: set[bytes] = set()
         self._buckets: dict[bytes, list[int]] = {}
         self._signatures: list[Signature] = []
@@ -95,7 +94,7 @@ class DuplicateFilter:
 
     def _is_near(self, sig: Signature) -> bool:
         candidates = {index for key in _keys(sig) for index in self._buckets.get(key, ())}
-        return any(resemblance(self._signatures[c], sig) >= self._threshold for c in candidates)
+        return any(resemblance(self._signatures[c], sig) >= THRESHOLD for c in candidates)
 
 
 def _digest(text: str) -> bytes:

@@ -43,7 +43,7 @@ class LineResult:
     stopped_itself: float
 
 
-def held_out_texts(corpus: Corpus, limit: int, seed: int = 0) -> list[str]:
+def held_out_texts(corpus: Corpus, limit: int) -> list[str]:
     """Texts of at most limit held-out Python files, a fixed random choice.
 
     Raises: InputError where there are none.
@@ -55,7 +55,7 @@ def held_out_texts(corpus: Corpus, limit: int, seed: int = 0) -> list[str]:
             "Build it anew with --env of an environment that has one of: "
             f"{', '.join(sorted(HELD_OUT))}.",
         )
-    random.Random(seed).shuffle(documents)
+    random.Random(0).shuffle(documents)
     return [corpus.text(d) for d in documents[:limit]]
 
 
@@ -115,13 +115,13 @@ def greedy(
     return emitted
 
 
-def line_cases(texts: list[str], n: int, seed: int = 0) -> list[tuple[str, str, str]]:
+def line_cases(texts: list[str], n: int) -> list[tuple[str, str, str]]:
     """n cases (prefix, middle, suffix): from inside a line of code to its end.
 
     The middle has at least MIN_MIDDLE characters and begins where a piece of the pre-tokenizer
     does, because that is where serving begins: it takes a token begun before the cursor back.
     """
-    rng = random.Random(seed)
+    rng = random.Random(0)
     cases: list[tuple[str, str, str]] = []
     while len(cases) < n:
         text = rng.choice(texts)

@@ -53,11 +53,10 @@ class Muon(torch.optim.Optimizer):
         lr: float = 0.02,
         momentum: float = 0.95,
         weight_decay: float = 0.01,
-        mapper: Callable[[Callable[[Any], None], Iterable[Any]], Iterable[None]] = map,
     ) -> None:
-        """mapper applies the update to every matrix; a thread pool's map does it on all cores."""
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
-        self.mapper = mapper
+        self.mapper: Callable[[Callable[[Any], None], Iterable[Any]], Iterable[None]] = map
+        """Applies the update to every matrix; a thread pool's map does it on all cores."""
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]

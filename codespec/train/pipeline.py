@@ -24,6 +24,7 @@ from codespec.train.recipe import Recipe
 from codespec.train.sources import Source
 from codespec.train.train import Budget, State, Trainer, load_model
 
+N_AGREEMENT_TOKENS = 512
 LINE_EVERY_S = 30.0  # a log line's interval where no terminal shows the bar
 
 console = Console(stderr=True)
@@ -176,7 +177,7 @@ def measure_pair(target: Path, draft: Path, data: Corpus, n_files: int) -> float
     )
 
 
-def measure_agreement(name: str, data: Corpus, out: Path, n_tokens: int = 512) -> dict[str, object]:
+def measure_agreement(name: str, data: Corpus, out: Path) -> dict[str, object]:
     """torch against llama.cpp on the same held-out tokens, through files of f32 and q8_0 written
     for the purpose.
 
@@ -194,7 +195,7 @@ def measure_agreement(name: str, data: Corpus, out: Path, n_tokens: int = 512) -
         else export.read_gguf(out / f"{name}.gguf")
     )
     joined = "".join(evaluate.held_out_texts(data, 4))
-    chunk = next(evaluate.chunks(words, [joined], min(n_tokens, model.config.n_ctx)))
+    chunk = next(evaluate.chunks(words, [joined], min(N_AGREEMENT_TOKENS, model.config.n_ctx)))
     ids: list[int] = chunk[:-1].tolist()
     result: dict[str, object] = {}
     for quantisation in ("f32", "q8_0"):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from codespec.index.ignore import IgnoreRules
 from tests.index_support import git, isolate
 
-plain = ["a", "b", "ab", "x", ".c", "-", "#", "!", " ", "*", "?", "*.c"]
+plain = ["a", "b", "A", "ab", "x", ".c", "-", "#", "!", " ", "*", "?", "*.c", "\u00e9"]
 escapes_and_brackets = ["\\a", "\\ ", "\\", "[ab]", "[!a]", "[^b]", "[a-c]", "[c-a]", "[]a]", "[a"]
 atoms = st.sampled_from([*plain, *escapes_and_brackets, "[[:alpha:]]"])
 components = st.lists(atoms, min_size=1, max_size=3).map("".join) | st.just("**")
@@ -29,7 +29,22 @@ patterns = st.builds(
 patterns = patterns.filter(lambda p: "\\/" not in p and not _inner_stars(p))
 files = st.lists(patterns, max_size=4).map("\n".join)
 
-NAMES = ["a", "b", "ab", "x", "a.c", "b.c", "abc", "aab", ".c", "a-b", "-"]
+NAMES = [
+    "a",
+    "b",
+    "B",
+    "ab",
+    "x",
+    "a.c",
+    "b.c",
+    "abc",
+    "aab",
+    ".c",
+    "a-b",
+    "-",
+    "\u00e9",
+    "a\u00e9",
+]
 
 
 def _inner_stars(pattern: str) -> bool:
@@ -52,15 +67,17 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(top=files, inner=files, deep=files, exclude=files)
+@given(ignore_case=st.booleans(), top=files, inner=files, deep=files, exclude=files)
 def test_same_answers_as_git(
-    tree: Path, top: str, inner: str, deep: str, exclude: str, tmp_path: Path
+    tree: Path, ignore_case: bool, top: str, inner: str, deep: str, exclude: str, tmp_path: Path
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         isolate(patch, tmp_path)
         for place, rules in (("", top), ("a", inner), ("x/b", deep)):
             (tree / place / ".gitignore").write_text(rules)
         (tree / ".git/info/exclude").write_text(exclude)
+        settings = f"[core]\nrepositoryFormatVersion = 0\nignoreCase = {str(ignore_case).lower()}\n"
+        (tree / ".git/config").write_text(settings)
         paths = sorted(
             os.path.relpath(os.path.join(folder, name), tree)
             for folder, folders, names in os.walk(tree)

@@ -18,18 +18,12 @@ from codespec.index import compact, documents
 from codespec.index.build import BuildCancelledError, BuildProgress
 from codespec.index.parsers import Parsers
 from codespec.index.store import Manifest
-from tests.index_support import Workspace, isolate
+from tests.index_support import Workspace
 
 # Names that occur once: what is drafted after one tells whose text it was.
 ALPHA = "def alpha_one(value):\n    return value + alpha_constant\n"
 BETA = "def beta_two(value):\n    return value * beta_constant\n"
 GAMMA = "class GammaThree:\n    gamma_field = 3\n"
-
-
-@pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    isolate(monkeypatch, tmp_path)
-    return Workspace(tmp_path / "w")
 
 
 def manifest(workspace: Workspace) -> Manifest:

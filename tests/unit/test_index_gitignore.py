@@ -50,6 +50,12 @@ def excluded(lines: list[str], path: str) -> bool:
         ("!x", "x", False),
         ("/", "x", False),
         ("a//b", "a/b", False),
+        ("\u00e9?", "\u00e9a", True),
+        ("/caf??", "caf\u00e9", True),
+        ("caf?", "caf\u00e9", False),
+        ("[!a]", "\u00e9", False),
+        ("[\u00e9]", "\u00e9", False),
+        ("[[:space:]]x", "\u00a0x", False),
     ],
 )
 def test_one_pattern(pattern: str, path: str, expected: bool) -> None:

@@ -7,13 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from codespec.index.ignore import (
-    MAX_DEPTH,
-    MAX_IGNORE_FILE_BYTES,
-    IgnoreRules,
-    secret_in,
-    secret_name,
-)
+from codespec.index.gitfiles import MAX_BYTES
+from codespec.index.ignore import MAX_DEPTH, IgnoreRules, secret_in, secret_name
 from codespec.index.scan import scan
 from tests.index_support import git, isolate
 
@@ -170,6 +165,51 @@ def test_the_users_global_file(root: Path, configured: str) -> None:
     assert IgnoreRules(root).why_excluded("x.bak")
 
 
+@pytest.mark.parametrize(
+    ("settings", "is_meant"),
+    [
+        ("[core]\n\texcludesFile = ~/excludes ; why\n", True),
+        ("[core] excludesfile=~/excludes # why\n[user]\n\tname = a\n", True),
+        ('[Core]\nexcludesFile = "~/ex"cludes', True),
+        ("[core]\nexcludesFile = ~/other\nexcludesFile = ~/excludes\n", True),
+        ("[include]\n\tpath = more\n[core]\n\tpager = less\n", True),
+        ("[include]\npath = more\n[core]\nexcludesFile = ~/other\n", False),
+        ('[core "a"]\nexcludesFile = ~/excludes\n', False),
+        ("[other]\nexcludesFile = ~/excludes\n", False),
+        ("[core]\n# excludesFile = ~/excludes\n", False),
+    ],
+)
+def test_which_file_that_is_by_gits_settings(root: Path, settings: str, is_meant: bool) -> None:
+    home = Path(os.environ["HOME"])
+    (home / ".gitconfig").write_text(settings)
+    (home / "more").write_text("[core]\nexcludesFile = ~/excludes\n")
+    (home / "excludes").write_text("*.bak\n")
+    assert bool(IgnoreRules(root).why_excluded("x.bak")) is is_meant
+    git(root, "init", "-q")
+    assert bool(git(root, "check-ignore", "--no-index", "x.bak")) is is_meant
+
+
+@pytest.mark.parametrize("ignore_case", ["true", "false"])
+def test_capitals_count_where_they_count_for_git(root: Path, ignore_case: str) -> None:
+    """Not on macOS and Windows, as git's settings of the repository say."""
+    git(root, "init", "-q")
+    git(root, "config", "core.ignoreCase", ignore_case)
+    (root / ".gitignore").write_text("Build/\n*.LOG\n!Keep.log\n/d/[A-C]?.py\n\u00c9.py\n")
+    paths = ["build/a.py", "Build/a.py", "a.log", "keep.log", "d/bx.py", "d/BX.py", "\u00e9.py"]
+    rules = IgnoreRules(root)
+    asked = "\0".join(paths).encode()
+    ignored = git(root, "check-ignore", "-z", "--stdin", "--no-index", stdin=asked).decode()
+    assert [p for p in paths if rules.why_excluded(p)] == ignored.split("\0")[:-1]
+    assert bool(rules.why_excluded("build/a.py")) is (ignore_case == "true")
+
+
+def test_settings_that_git_refuses_exclude_nothing(root: Path) -> None:
+    settings = Path(os.environ["HOME"], ".gitconfig")
+    for text in ("[include]\npath = ~/.gitconfig\npath = ~/.gitconfig\n", "[core]\nexcludesFile\n"):
+        settings.write_text(text)
+        assert IgnoreRules(root).why_excluded("x.bak") == ""
+
+
 def test_outside_and_links(root: Path) -> None:
     outside = root.parent / "outside"
     outside.mkdir()
@@ -205,9 +245,9 @@ def test_ignore_files_that_are_no_files(root: Path) -> None:
 
 
 def test_an_ignore_file_longer_than_is_read_excludes_all(root: Path) -> None:
-    (root / ".gitignore").write_text("#" * (MAX_IGNORE_FILE_BYTES - 1))
+    (root / ".gitignore").write_text("#" * (MAX_BYTES - 1))
     assert not IgnoreRules(root).why_excluded("a.py")
-    (root / ".gitignore").write_text("#" * MAX_IGNORE_FILE_BYTES + "\na.py\n")
+    (root / ".gitignore").write_text("#" * MAX_BYTES + "\na.py\n")
     assert "longer" in IgnoreRules(root).why_excluded("b.py")
 
 

@@ -165,6 +165,14 @@ def test_data_files_of_no_language() -> None:
     assert kept("notes.md", "Some words about code.\n" * 3000).startswith("Some words")
 
 
+@pytest.mark.parametrize("quote", ["\\'", '\\"'])
+def test_quotes_without_an_end_are_soon_passed_over(quote: str) -> None:
+    text = (quote * 200 + "\\\n") * 2500  # where each looks to the end, an hour
+    assert why_not("a.txt", text) == "data"
+    words = "It isn't what stands in quotes that counts, but what you're told.\n" * 1000
+    assert kept("a.txt", text[:5000] + "\n" + words) == text[:5000] + "\n" + words
+
+
 def test_empty_and_header_only() -> None:
     assert why_not("a.py", " \n\n") == "empty"
     assert why_not("a.py", HASH) == "nothing but comments and data"

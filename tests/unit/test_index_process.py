@@ -6,14 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from codespec.index.build import BuildProgress
 from codespec.index.indexer import EMIT_INTERVAL_S, throttled
-from tests.index_support import Workspace, isolate
+from tests.index_support import Workspace
 
 if os.name != "posix":
     pytest.skip("kills by signal and limits memory", allow_module_level=True)
@@ -51,12 +50,6 @@ ByteTokenizer = Fragile
 report =""",
     1,
 )
-
-
-@pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    isolate(monkeypatch, tmp_path)
-    return Workspace(tmp_path / "w")
 
 
 def run(workspace: Workspace, script: str = BUILD) -> subprocess.CompletedProcess[bytes]:

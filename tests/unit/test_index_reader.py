@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import numpy as np
-import pytest
 
-from tests.index_support import Workspace, isolate
-
-
-@pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    isolate(monkeypatch, tmp_path)
-    return Workspace(tmp_path / "w")
+from tests.index_support import Workspace
 
 
 def test_nothing_there(workspace: Workspace) -> None:

@@ -17,7 +17,7 @@ from codespec.index.parse import select
 from codespec.index.reader import Definition
 from codespec.index.symbol_file import SymbolFile, pack_symbols
 from codespec.index.symbols import Symbol
-from tests.index_support import Workspace, isolate
+from tests.index_support import Workspace
 
 # Source -> "name kind first-last signature" of each definition in it.
 SOURCES = {
@@ -208,12 +208,6 @@ def test_bounds() -> None:
     assert len(select("a.py", many.encode()).symbols) == symbols.MAX_PER_FILE
     (long,) = select("a.py", ("def f(" + "ä, \n" * 400 + "): pass\n").encode()).symbols
     assert len(long.signature) <= symbols.MAX_SIGNATURE_CHARS
-
-
-@pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    isolate(monkeypatch, tmp_path)
-    return Workspace(tmp_path / "w")
 
 
 def test_definitions_follow_the_files(workspace: Workspace) -> None:

@@ -15,15 +15,9 @@ from codespec.cli import main
 from codespec.config import IndexSettings
 from codespec.index import check, compact, upkeep
 from codespec.index.store import Store
-from tests.index_support import Workspace, isolate
+from tests.index_support import Workspace
 
 ALPHA = "def alpha_one(value):\n    return value + alpha_constant\n"
-
-
-@pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    isolate(monkeypatch, tmp_path)
-    return Workspace(tmp_path / "w")
 
 
 def files(store: Store) -> list[Path]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import shutil
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -14,17 +17,11 @@ from codespec.index import check, update
 from codespec.index.store import Store
 from codespec.index.update import apply_changes, withdraw
 from codespec.index.watch import MAX_EVENTS, Hints, Keeper, elected, relevant
-from tests.index_support import SETTINGS, Workspace, isolate
+from tests.index_support import SETTINGS, Workspace
 
 ALPHA = "def alpha_one(value):\n    return value + alpha_constant\n"
 BETA = "def beta_two(value):\n    return value * beta_constant\n"
 SECRET = "token = ghp_" + "x" * 36 + "\n"
-
-
-@pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    isolate(monkeypatch, tmp_path)
-    return Workspace(tmp_path / "w")
 
 
 class Clock:
@@ -203,6 +200,29 @@ def test_quiet_moments_find_and_mend_damage(workspace: Workspace, keeper: Keeper
     assert workspace.index().paths == ("a.py",)
 
 
+def test_a_full_disk_does_not_end_the_watcher(
+    workspace: Workspace, keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither with a change, nor with damage that a quiet moment finds."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("codespec.index.watch._TROUBLE_S", 0.0)
+    workspace.write("a.py", ALPHA * 50)
+    keeper.run([set()])
+    segment = next(keeper.store.folder.glob("*.seg"))
+    segment.write_bytes(segment.read_bytes()[:-1] + b"!")
+    for paths in (set[str](), {"a.py"}):
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "write_manifest", full)
+            keeper.handle(paths)
+    keeper.handle(set())
+    keeper.handle(set())
+    assert check.find_damage(workspace.store) == []
+    assert workspace.draft("def alpha_").startswith("one")
+
+
 def test_a_reader_that_finds_damage_has_it_mended(workspace: Workspace, keeper: Keeper) -> None:
     """Also where the watcher found the segment sound before."""
     workspace.write("a.py", ALPHA * 50)
@@ -263,3 +283,22 @@ def test_one_of_many_watchers_is_elected_and_followed(workspace: Workspace) -> N
         with elected(Store(store.root, store.tokenizer_hash), stop) as is_ours:
             assert not is_ours
     assert os.path.exists(store.folder / "watch.lock")
+
+
+def test_who_waits_to_watch_does_without_the_folder(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of the index may be deleted at any moment."""
+    store, sleep = workspace.store, time.sleep
+
+    def meanwhile(seconds: float) -> None:
+        shutil.rmtree(store.folder.parent, ignore_errors=True)
+        sleep(seconds)
+
+    with elected(store, threading.Event()):
+        monkeypatch.setattr(time, "sleep", meanwhile)
+        with elected(Store(store.root, store.tokenizer_hash), threading.Event()) as is_ours:
+            assert is_ours
+    workspace.write("a.py", ALPHA)
+    workspace.build()
+    assert workspace.index().paths == ("a.py",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -73,3 +74,13 @@ def test_hostile_texts_cost_no_more_than_others() -> None:
         text = unit * (MAX_PIECE * 4 // len(unit))
         assert len(encoder.encode(text.encode())) == len(text.encode())
     assert len(encoder.encode(b"")) == 0
+
+
+@pytest.mark.parametrize("expression", [QWEN2, LLAMA3])
+def test_each_word_of_a_run_of_digits_costs_the_same(expression: str) -> None:
+    encoder = WordEncoder(SplitTokenizer(expression))
+    n = 3 << 18  # as a file may hold; looked through for each of them, it takes a minute
+    start = time.process_time()
+    tokens = encoder.encode(b"1" * n)
+    assert len(tokens) == (n if expression == QWEN2 else n // 3)
+    assert time.process_time() - start < 10

@@ -18,7 +18,7 @@ from codespec.index.openfiles import OpenFileRules
 from codespec.index.text import safe_cuts
 from codespec.requests import CompletionRequest
 from codespec.types import Context, Source
-from tests.index_support import KEY, KEY_LINES, isolate
+from tests.index_support import KEY, KEY_LINES, git, isolate
 
 TOKENIZER = ByteTokenizer()
 BODY = "def first(a):\n    return old_name(a)\n\n\ndef second(b):\n    return 2\n"
@@ -314,6 +314,30 @@ def test_rules_for_open_files(home: Path) -> None:
     (outside / ".gitignore").write_text("out/\n")
     assert "ignored" in why(str(outside / "out" / "a.py"))
     assert why(str(outside / "a.py")) == ""
+
+
+def test_what_git_ignores_by_files_elsewhere_is_heeded_from_then_on(home: Path) -> None:
+    git(home, "init", "-q")
+    git(home, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-mx")
+    git(home, "worktree", "add", "-q", str(home.parent / "other"))
+    rules = OpenFileRules()
+    paths = {str(folder / name) for folder in (home, home.parent / "other") for name in "abc"}
+
+    def ignored() -> set[str]:
+        return {p for p in paths if rules.why_excluded(p, os.path.dirname(p))}
+
+    expected: set[str] = set()
+    assert ignored() == expected
+    mine = Path(os.environ["HOME"])
+    (mine / "mine").write_text("b\n")
+    for file, text, name in (
+        (home / ".git/info/exclude", "a\n", "a"),
+        (mine / ".gitconfig", "[core]\nexcludesFile = ~/mine\n", "b"),
+        (mine / "mine", "b\nc\n", "c"),
+    ):
+        file.write_text(text)
+        expected |= {p for p in paths if p.endswith(f"/{name}")}
+        assert ignored() == expected
 
 
 def test_a_folder_is_looked_through_again_when_something_came_or_went(
