@@ -165,7 +165,9 @@ def opened(
     """A model and a context of it, of N_CTX tokens where it has so many. Raises: ModelError."""
     with closing(load_model(path, n_gpu_layers=settings.model.n_gpu_layers)) as loaded:
         n_ctx = min(N_CTX, loaded.info.n_ctx or N_CTX)
-        with closing(LlamaTarget(loaded, n_ctx=n_ctx, n_threads=n_threads)) as context:
+        kv_type = settings.model.kv_type
+        target = LlamaTarget(loaded, n_ctx=n_ctx, n_threads=n_threads, kv_type=kv_type)
+        with closing(target) as context:
             yield loaded, context
 
 
