@@ -135,6 +135,7 @@ class DraftChain:
         self._took_ms: float | None = None  # to ask for the last draft; None: nobody was asked
         self._active: list[Drafter] = []
         self._proposed: dict[int, Draft] = {}
+        self._knowing: list[ExtendingDrafter] = []  # asked already before this pass
         self._alone: Drafter | None = None  # stood in for by native code
 
     def begin(self, context: Context, interrupted: Callable[[], bool] = lambda: False) -> None:
@@ -205,7 +206,7 @@ class DraftChain:
             self._leave_out(self._alone)
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
-        self._proposed = {}
+        self._proposed, self._knowing = {}, []
         self._took_ms = None
         if n_max <= 0 or not self._active:
             return NO_DRAFT
@@ -257,9 +258,7 @@ class DraftChain:
         """The draft by what the member says about what others would draft; None without a word."""
         if not _is_judging(drafter) or best.q is not None or not drafter.is_cheap:
             return None
-        for other in tuple(self._active):
-            if not _is_extending(other):
-                continue
+        for other in tuple(self._knowing):
             seen = self._checked(other, other.candidates, n_max)
             if len(seen):
                 args = emitted, seen, self._rate(best), n_max
@@ -271,6 +270,8 @@ class DraftChain:
 
     def _better(self, drafter: Drafter, best: Draft, emitted: Tokens, n_max: int) -> Draft:
         draft = self._checked(drafter, drafter.propose, emitted, n_max)
+        if _is_extending(drafter) and drafter in self._active:
+            self._knowing.append(drafter)
         if not len(draft):
             return best
         self._proposed[id(drafter)] = draft
@@ -278,10 +279,9 @@ class DraftChain:
             # Drawn already: to prefer another draft now would bias the law.
             return draft
         if _is_costly(drafter) and draft.is_chain:
-            for other in list(self._active):
-                if _is_extending(other):
-                    extended = self._checked(other, other.extend, emitted, draft, n_max)
-                    best = max(best, extended, key=self._rate)
+            for other in tuple(self._knowing):
+                extended = self._checked(other, other.extend, emitted, draft, n_max)
+                best = max(best, extended, key=self._rate)
         draft = self._cut(drafter, draft)
         return max(best, draft, key=self._rate) if len(best) else draft
 
@@ -325,6 +325,7 @@ class DraftChain:
         log.warning("the drafter %s failed and is left out of this request", drafter.name)
         if drafter in self._active:
             self._active.remove(drafter)
+        self._knowing = [other for other in self._knowing if other is not drafter]
 
 
 def _is_costly(drafter: Drafter) -> TypeGuard[CostlyDrafter]:
