@@ -104,6 +104,10 @@ class ReadingDrafter(Drafter, Protocol):
 
     interrupted: Callable[[], bool]
 
+    def has_room(self, n_tokens: int) -> bool:
+        """Whether it can read so many. If not, it is left alone for the rest of a request."""
+        ...
+
 
 class DraftChain:
     """`Drafter` over its members.
@@ -221,7 +225,7 @@ class DraftChain:
     def _ask(self, emitted: Tokens, n_max: int) -> Draft:
         best = NO_DRAFT
         for drafter in tuple(self._active):
-            if not self._is_ready(drafter, emitted):
+            if not self._is_ready(drafter, emitted, n_max):
                 continue
             judged = self._judged(drafter, best, emitted, n_max)
             if judged is not None:
@@ -230,9 +234,14 @@ class DraftChain:
                 best = self._better(drafter, best, emitted, n_max)
         return best
 
-    def _is_ready(self, drafter: Drafter, emitted: Tokens) -> bool:
+    def _is_ready(self, drafter: Drafter, emitted: Tokens, n_max: int) -> bool:
         """Whether to ask it, which begins now if it has not."""
+        assert self._context is not None
         if _is_costly(drafter) and not self._guarded(drafter, drafter.is_due):
+            return False
+        n_tokens = len(self._context.prompt) + len(emitted) + n_max
+        if _is_reading(drafter) and not self._guarded(drafter, drafter.has_room, n_tokens):
+            self._active = [other for other in self._active if other is not drafter]
             return False
         if drafter in self._waiting:
             self._begin(drafter, emitted)

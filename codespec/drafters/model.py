@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.drafters.calibrate import n_followed
-from codespec.drafters.chain import MOST_PASSES
 from codespec.drafters.cost import FLAT, CostCurve, best_width
 from codespec.drafters.judge import Confidence, Pool, worth_of_asking
 from codespec.errors import ModelError
@@ -98,7 +97,6 @@ class ModelDrafter:
         self._n_idle = 0
         self._n_rest, self._next_rest = 0, _REST
         self._context: Context | None = None
-        self._fits = True  # whether its context, which may be shorter than the target's, has room
         self._sampler: Sampler | None = None
         self._drafted: list[float] = []  # own probabilities of the last greedy draft
         self._pool = Pool()
@@ -114,7 +112,6 @@ class ModelDrafter:
     def begin(self, context: Context) -> None:
         self._context = context
         self._n_known = common_prefix(self._read, context.prompt)
-        self._fits = self._has_room_for(len(context.prompt))
         # Samples are accepted more often, with min(p, q) of each token in place of p of one, but
         # the text depends on them.
         sampling = context.sampling
@@ -134,7 +131,7 @@ class ModelDrafter:
     @property
     def n_rest(self) -> int:
         """Passes to come before which it is not due."""
-        return self._n_rest if self._fits else MOST_PASSES
+        return self._n_rest
 
     def rested(self, n_passes: int) -> None:
         """So many of them have passed."""
@@ -150,8 +147,7 @@ class ModelDrafter:
             return NO_DRAFT
         width = max(width, 1)
         tokens = np.concatenate([self._context.prompt, emitted])
-        if len(tokens) + n_max >= self._model.info.n_ctx:
-            self._fits = False
+        if not self.has_room(len(tokens) + n_max):
             return NO_DRAFT
         tail = self._catch_up(tokens)
         start = self._clock()
@@ -179,8 +175,7 @@ class ModelDrafter:
             return None
         expected = seen.probs.tolist()[: _n_likely(seen)]
         tokens = np.concatenate([context.prompt, emitted])
-        if len(tokens) + n_max >= self._model.info.n_ctx:
-            self._fits = False
+        if not self.has_room(len(tokens) + n_max):
             return None
         n_unread = len(tokens) - max(self._n_known, len(context.prompt))
         cost_ms = self._judging_ms(1 + max(0, n_unread) + len(expected))
@@ -214,12 +209,13 @@ class ModelDrafter:
 
     def is_of_use(self, prompt: Tokens) -> bool:
         """Whether it would be asked for anything, had it read the prompt."""
-        if not self._has_room_for(len(prompt)):
+        if not self.has_room(len(prompt) + _MOST_JUDGED):
             return False
         return self.is_cheap or self._plan(_MOST_JUDGED, self._rate, self._token_ms())[0] > 0
 
-    def _has_room_for(self, n_tokens: int) -> bool:
-        return n_tokens + _MOST_JUDGED < self._model.info.n_ctx
+    def has_room(self, n_tokens: int) -> bool:
+        """Whether its context, which may be shorter than the target's, holds so many."""
+        return n_tokens < self._model.info.n_ctx
 
     @property
     def n_cached(self) -> int:
