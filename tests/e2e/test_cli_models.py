@@ -303,6 +303,22 @@ def test_settings_that_cannot_be_written_are_said_to_be(
     assert f"See that {config_path()} can be written" in refused.output
 
 
+def test_a_cache_that_a_model_cannot_have_is_refused_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values in q8_0 come by 32, and this model's heads have 16."""
+    words = tokenizer.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
+    tiny = tmp_path / "tiny.gguf"
+    export.write_gguf(tiny, Llama(training.TINY).eval(), words, "f32", "tiny")
+    ok("show", tiny)
+    monkeypatch.setenv("CODESPEC_MODEL_KV_TYPE", "q8_0")
+    refused = run("show", tiny)
+    assert refused.exit_code == 1
+    assert "q8_0 with block size 32 does not divide" in refused.output
+    assert 'model.kv_type = "f16"' in refused.output
+    assert "no memory" not in refused.output
+
+
 def test_a_pair_that_does_not_match_is_refused_before_it_is_written(
     model: Path, config: Path, tmp_path: Path
 ) -> None:
