@@ -19,7 +19,7 @@ from codespec import sampling
 from codespec.sampling import Sampler
 from codespec.types import Draft, Logits, LogitsRows, Probs, Source, Verdict
 
-_INT32, _INT8 = np.dtype(np.int32), np.dtype(np.int8)
+_INT32, _INT8, _FLOAT32 = np.dtype(np.int32), np.dtype(np.int8), np.dtype(np.float32)
 _SOURCES = frozenset(map(int, Source))
 
 
@@ -115,14 +115,19 @@ def propose(q: Logits | Probs, sampler: Sampler, position: int) -> int:
 
 def wellformed(draft: Draft, n_vocab: int, n_max: int) -> bool:
     """Whether a draft can be handed to a target at all. Drafters are not trusted: arrays of other
-    lengths, ids outside the vocabulary, parents that do not precede their children, and sources
-    that are none are refused here, once, so that nobody who is handed the draft has to care."""
+    lengths and kinds, ids outside the vocabulary, parents that do not precede their children, and
+    sources and probabilities that are none are refused here, once, so that nobody who is handed the
+    draft has to care."""
     k = len(draft.tokens)
     if not (len(draft.parents) == len(draft.probs) == len(draft.sources) == k <= n_max):
         return False
     if k == 0:
         return True
     if draft.tokens.dtype != _INT32 or draft.parents.dtype != _INT32:
+        return False
+    if not draft.tokens.flags.c_contiguous:
+        return False
+    if draft.probs.dtype != _FLOAT32 or not all(0 <= p <= 1 for p in draft.probs.tolist()):
         return False
     if draft.sources.dtype != _INT8 or not _SOURCES.issuperset(draft.sources.tolist()):
         return False

@@ -43,7 +43,8 @@ def describe(path: Path, settings: Settings, *, measure: bool) -> dict[str, Any]
         }
         if measure:
             n_threads = settings.model.n_threads
-            with closing(LlamaTarget(model, n_ctx=n_ctx, n_threads=n_threads)) as target:
+            target = LlamaTarget(model, n_ctx=n_ctx, n_threads=n_threads, kv_type=kv_type)
+            with closing(target):
                 facts["tok_per_s"] = round(1e3 / measure_curve(target).points[1], 1)
         return facts
 

@@ -53,8 +53,9 @@ def build_context(
     if len(shown) > (info.n_ctx - n_output) // 2:
         snippets, shown = (), NO_TOKENS
     window = window.fitted(info.n_ctx - n_markers(info) - len(shown), n_output)
-    # A grammar describes what is written after the cursor and nothing before it.
-    heals = not request.sampling.grammar
+    # A grammar describes what is written after the cursor and nothing before it. Something is left
+    # to read, also for models whose prompts are the text alone.
+    heals = not request.sampling.grammar and (len(left) > 1 or n_markers(info) > 0)
     kept, healed = hold_back(left, tokenizer) if heals else (left, b"")
     start = window_start(len(kept), window.n_prefix)
     inside, after = kept[start:], right[: window.n_suffix]

@@ -104,6 +104,10 @@ class ReadingDrafter(Drafter, Protocol):
 
     interrupted: Callable[[], bool]
 
+    def has_room(self, n_tokens: int) -> bool:
+        """Whether it can read so many. If not, it is left alone for the rest of a request."""
+        ...
+
 
 class DraftChain:
     """`Drafter` over its members.
@@ -135,6 +139,7 @@ class DraftChain:
         self._took_ms: float | None = None  # to ask for the last draft; None: nobody was asked
         self._active: list[Drafter] = []
         self._proposed: dict[int, Draft] = {}
+        self._knowing: list[ExtendingDrafter] = []  # asked already before this pass
         self._alone: Drafter | None = None  # stood in for by native code
 
     def begin(self, context: Context, interrupted: Callable[[], bool] = lambda: False) -> None:
@@ -205,7 +210,7 @@ class DraftChain:
             self._leave_out(self._alone)
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
-        self._proposed = {}
+        self._proposed, self._knowing = {}, []
         self._took_ms = None
         if n_max <= 0 or not self._active:
             return NO_DRAFT
@@ -220,7 +225,7 @@ class DraftChain:
     def _ask(self, emitted: Tokens, n_max: int) -> Draft:
         best = NO_DRAFT
         for drafter in tuple(self._active):
-            if not self._is_ready(drafter, emitted):
+            if not self._is_ready(drafter, emitted, n_max):
                 continue
             judged = self._judged(drafter, best, emitted, n_max)
             if judged is not None:
@@ -229,9 +234,14 @@ class DraftChain:
                 best = self._better(drafter, best, emitted, n_max)
         return best
 
-    def _is_ready(self, drafter: Drafter, emitted: Tokens) -> bool:
+    def _is_ready(self, drafter: Drafter, emitted: Tokens, n_max: int) -> bool:
         """Whether to ask it, which begins now if it has not."""
+        assert self._context is not None
         if _is_costly(drafter) and not self._guarded(drafter, drafter.is_due):
+            return False
+        n_tokens = len(self._context.prompt) + len(emitted) + n_max
+        if _is_reading(drafter) and not self._guarded(drafter, drafter.has_room, n_tokens):
+            self._active = [other for other in self._active if other is not drafter]
             return False
         if drafter in self._waiting:
             self._begin(drafter, emitted)
@@ -257,9 +267,7 @@ class DraftChain:
         """The draft by what the member says about what others would draft; None without a word."""
         if not _is_judging(drafter) or best.q is not None or not drafter.is_cheap:
             return None
-        for other in tuple(self._active):
-            if not _is_extending(other):
-                continue
+        for other in tuple(self._knowing):
             seen = self._checked(other, other.candidates, n_max)
             if len(seen):
                 args = emitted, seen, self._rate(best), n_max
@@ -271,6 +279,8 @@ class DraftChain:
 
     def _better(self, drafter: Drafter, best: Draft, emitted: Tokens, n_max: int) -> Draft:
         draft = self._checked(drafter, drafter.propose, emitted, n_max)
+        if _is_extending(drafter) and drafter in self._active:
+            self._knowing.append(drafter)
         if not len(draft):
             return best
         self._proposed[id(drafter)] = draft
@@ -278,10 +288,9 @@ class DraftChain:
             # Drawn already: to prefer another draft now would bias the law.
             return draft
         if _is_costly(drafter) and draft.is_chain:
-            for other in list(self._active):
-                if _is_extending(other):
-                    extended = self._checked(other, other.extend, emitted, draft, n_max)
-                    best = max(best, extended, key=self._rate)
+            for other in tuple(self._knowing):
+                extended = self._checked(other, other.extend, emitted, draft, n_max)
+                best = max(best, extended, key=self._rate)
         draft = self._cut(drafter, draft)
         return max(best, draft, key=self._rate) if len(best) else draft
 
@@ -325,6 +334,7 @@ class DraftChain:
         log.warning("the drafter %s failed and is left out of this request", drafter.name)
         if drafter in self._active:
             self._active.remove(drafter)
+        self._knowing = [other for other in self._knowing if other is not drafter]
 
 
 def _is_costly(drafter: Drafter) -> TypeGuard[CostlyDrafter]:

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.drafters.calibrate import n_followed
-from codespec.drafters.chain import MOST_PASSES
 from codespec.drafters.cost import FLAT, CostCurve, best_width
 from codespec.drafters.judge import Confidence, Pool, worth_of_asking
 from codespec.drafters.small import SmallModel
@@ -74,8 +73,7 @@ class ModelDrafter:
         self._rate = _START_RATE
         self._n_idle = 0
         self._n_rest, self._next_rest = 0, _REST
-        self._has_begun = False
-        self._fits = True  # whether its context, which may be shorter than the target's, has room
+        self._n_prompt = -1  # tokens of the target; -1: nothing has begun
         self._drafted: list[float] = []  # own probabilities of the last greedy draft
         self._pool = Pool()
         # Of what was judged last: tokens, what others expected of them, own margins.
@@ -87,8 +85,7 @@ class ModelDrafter:
 
     def begin(self, context: Context) -> None:
         self._small.begin(context)
-        self._has_begun = True
-        self._fits = self._small.fits(_MOST_JUDGED)
+        self._n_prompt = len(context.prompt)
         self._drafted, self._judged = [], []
 
     def is_due(self) -> bool:
@@ -102,7 +99,7 @@ class ModelDrafter:
     @property
     def n_rest(self) -> int:
         """Passes to come before which it is not due."""
-        return self._n_rest if self._fits else MOST_PASSES
+        return self._n_rest
 
     def rested(self, n_passes: int) -> None:
         """So many of them have passed."""
@@ -111,13 +108,13 @@ class ModelDrafter:
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         self._drafted = []
-        if not self._has_begun:
+        if self._n_prompt < 0:
             return NO_DRAFT
         width, _ = self.plan(n_max)
         if not width and (n_max <= 0 or not self._may_try()):
             return NO_DRAFT
         width = max(width, 1)
-        if not self._has_room(len(emitted) + n_max):
+        if not self.has_room(self._n_prompt + len(emitted) + n_max):
             return NO_DRAFT
         self._small.catch_up(emitted, self.interrupted)
         start = self._clock()
@@ -125,10 +122,6 @@ class ModelDrafter:
         draft = self._sampled(width) if is_sampling else self._greedy(width, n_max)
         self._learn_cost((self._clock() - start) * 1e3 / max(1, len(draft)))
         return draft
-
-    def _has_room(self, n_more: int) -> bool:
-        self._fits = self._small.fits(n_more)
-        return self._fits
 
     @property
     def is_cheap(self) -> bool:
@@ -142,10 +135,10 @@ class ModelDrafter:
         rate: expected tokens per millisecond without asking.
         """
         self._drafted = []
-        if not self._has_begun or self._small.is_sampling:
+        if self._n_prompt < 0 or self._small.is_sampling:
             return None
         expected = seen.probs.tolist()[: _n_likely(seen)]
-        if not self._has_room(len(emitted) + n_max):
+        if not self.has_room(self._n_prompt + len(emitted) + n_max):
             return None
         cost_ms = self._judging_ms(1 + self._small.n_behind(emitted) + len(expected))
         n_own, own_rate = self.plan(n_max)
@@ -178,9 +171,13 @@ class ModelDrafter:
     def is_of_use(self, context: Context) -> bool:
         """Whether it would be asked for anything, had it read the prompt."""
         self.begin(context)
-        if not self._fits:
+        if not self.has_room(self._n_prompt + _MOST_JUDGED):
             return False
         return self.is_cheap or self._plan(_MOST_JUDGED, self._rate, self._token_ms())[0] > 0
+
+    def has_room(self, n_tokens: int) -> bool:
+        """Whether its context, which may be shorter than the target's, has room for so many."""
+        return self._small.fits(n_tokens)
 
     @property
     def n_cached(self) -> int:

@@ -55,9 +55,9 @@ class SmallModel(Protocol):
         """At this place. Reads nothing yet."""
         ...
 
-    def fits(self, n_more: int) -> bool:
-        """Whether its own context, which may be shorter than the target's, has room for so many
-        tokens of the target after the prompt."""
+    def fits(self, n_tokens: int) -> bool:
+        """Whether its own context, which may be shorter than the target's, has room for a prompt,
+        what was emitted and a draft of so many tokens of the target."""
         ...
 
     def n_behind(self, emitted: Tokens) -> int:
@@ -180,8 +180,8 @@ class SharedVocabulary:
             sampling = dataclasses.replace(sampling, temperature=0.0)
         self._sampler = Sampler(sampling)
 
-    def fits(self, n_more: int) -> bool:
-        return len(self._prompt) + n_more < self._info.n_ctx
+    def fits(self, n_tokens: int) -> bool:
+        return n_tokens < self._info.n_ctx
 
     def n_behind(self, emitted: Tokens) -> int:
         n_known = max(self._n_known, len(self._prompt))

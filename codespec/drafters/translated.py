@@ -102,7 +102,7 @@ class Translated:
         self._n_said = 0
         self._behind = NO_TOKENS
 
-    def fits(self, n_more: int) -> bool:
+    def fits(self, n_tokens: int) -> bool:
         return self._info.n_ctx > 2 * _MOST_AHEAD  # it never reads more than its window
 
     def n_behind(self, emitted: Tokens) -> int:

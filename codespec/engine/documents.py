@@ -55,6 +55,7 @@ class OpenDocuments:
         self._looks: Looks = {}
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._private: OrderedDict[str, _Open] = OrderedDict()
+        self._at_work: tuple[str, LiveDocument] | None = None  # of the last `update` or `go_on`
         self._numbers = count(1)
         self._edits: OrderedDict[str, RecentEdits] = OrderedDict()
 
@@ -106,12 +107,21 @@ class OpenDocuments:
             if lends and gone.workspace in self._edits:
                 self._edits[gone.workspace].close(gone.path)
         known.document.update(request.prefix, request.suffix)
+        self._at_work = name, known.document
         return known.document
+
+    def go_on(self, request: CompletionRequest, name: str, document: LiveDocument) -> None:
+        """A request that was left off goes on with its document, which others may have closed, had
+        make room, or taken for theirs."""
+        if name == request.path:
+            self._at_work = name, document
+        else:
+            self.update(request, name)
 
     def close(self, path: str) -> bool:
         """The document is no longer open. Of text that was never saved, or that holds a secret,
         nothing is kept, the lines that it lost included. Returns: whether there was any."""
-        known = self._open.pop(path, None)
+        known, self._at_work = self._open.pop(path, None), None
         if known is None:
             # It had to make room for others, and whether its text was saved is not known any more.
             for edits in self._edits.values():
@@ -126,7 +136,9 @@ class OpenDocuments:
         return not keeps
 
     def get(self, name: str) -> LiveDocument:
-        """The document of the last `update` under this name. Raises: KeyError."""
+        """The document at work, or of the last `update` under this name. Raises: KeyError."""
+        if self._at_work is not None and self._at_work[0] == name:
+            return self._at_work[1]
         return (self._open.get(name) or self._private[name]).document
 
     def neighbours(self, context: Context) -> list[tuple[Source, SuffixAutomaton]]:
@@ -200,7 +212,7 @@ class OpenDocuments:
         return edits
 
     def _forget(self, path: str) -> None:
-        known = self._open.pop(path, None)
+        known, self._at_work = self._open.pop(path, None), None
         if known is not None and known.workspace in self._edits:
             self._edits[known.workspace].forget(path)
 

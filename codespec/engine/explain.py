@@ -14,7 +14,7 @@ from codespec.context.document import read_document
 from codespec.engine.local import LocalEngine
 from codespec.errors import CodespecError
 from codespec.requests import CompletionRequest
-from codespec.types import NO_DRAFT, Context, Draft, Source, Tokenizer, Tokens, Verdict
+from codespec.types import NO_DRAFT, Context, Draft, Source, Tokenizer, Tokens, Trace, Verdict
 
 _MAX_LEFT_BYTES = 400
 
@@ -135,7 +135,7 @@ def explain(engine: LocalEngine, request: CompletionRequest) -> Explanation:
         backend=trace.backend,
         shape=trace.shape,
         shape_why=trace.shape_why,
-        prompt=_prompt(engine.tokenizer, context, trace.n_prompt_cached) if context else None,
+        prompt=_prompt(engine.tokenizer, request, context, trace) if context else None,
         passes=passes,
         generated=generated.decode("utf-8", "replace"),
         trimmed=list(trace.trimmed),
@@ -151,14 +151,18 @@ def explain(engine: LocalEngine, request: CompletionRequest) -> Explanation:
     )
 
 
-def _prompt(tokenizer: Tokenizer, context: Context, n_cached: int) -> Prompt:
-    above = context.left[: len(context.left) - context.n_before]
+def _prompt(
+    tokenizer: Tokenizer, request: CompletionRequest, context: Context, trace: Trace
+) -> Prompt:
+    # Counted from the cursor: of a long text, tokens are kept of its end alone.
+    shown = tokenizer.decode(context.left[len(context.left) - context.n_before :])
+    n_above = request.prefix.count("\n") - (shown + context.healed).count(b"\n")
     return Prompt(
         n_tokens=len(context.prompt),
-        n_cached=n_cached,
+        n_cached=trace.n_prompt_cached,
         n_before=context.n_before,
         n_after=context.n_after,
-        first_line=tokenizer.decode(above).count(b"\n") + 1,
+        first_line=n_above + 1,
         fim=context.fim,
         healed=context.healed.decode("utf-8", "replace"),
         snippets=[

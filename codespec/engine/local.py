@@ -240,6 +240,8 @@ class LocalEngine:
         widths, it would not be the same to the last digit."""
         trace, parsed = made.trace, made.place.parsed
         text = parsed.text if parsed is not None else b""
+        name = made.context.document
+        document = self._documents.get(name)
         while True:
             self._models.paces.begin(len(made.context.prompt))
             try:
@@ -255,8 +257,7 @@ class LocalEngine:
             # Others may have asked about the same document, or one that was taken for it.
             if parsed is not None:
                 parsed.update(text)
-            if made.context.document != request.path:
-                self._documents.update(request, made.context.document)
+            self._documents.go_on(request, name, document)
             trace.paused_ms += (self._clock() - paused_s) * 1e3
             trace.model_ms -= (self._models.busy_s - busy_s) * 1e3  # of others
 

@@ -59,8 +59,13 @@ def grammar(language: str) -> Language:
 _local = threading.local()  # parsers keep state: one each a thread
 
 
-def syntax_tree(language: str, text: bytes, old: Tree | None = None) -> Tree | None:
-    """The text's tree, or None when it takes too long.
+def syntax_tree(
+    language: str,
+    text: bytes,
+    old: Tree | None = None,
+    interrupted: Callable[[], bool] = lambda: False,
+) -> Tree | None:
+    """The text's tree, or None when it takes too long, or `interrupted` turns true.
 
     old: the tree of the text before an edit, told of the edit; what it shares is not parsed again.
 
@@ -85,7 +90,7 @@ def syntax_tree(language: str, text: bytes, old: Tree | None = None) -> Tree | N
     def stop(_offset: int, _has_error: bool) -> bool:
         nonlocal budget
         budget -= 1
-        return budget < 0
+        return budget < 0 or interrupted()
 
     try:
         if old is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,8 +95,12 @@ class ParsedDocument:
     @property
     def root(self) -> Node | None:
         """None where the text cannot be parsed. Costs a parse if there was none of this text."""
+        return self.read()
+
+    def read(self, interrupted: Callable[[], bool] = lambda: False) -> Node | None:
+        """`root`; None, too, where `interrupted` turns true before it is known."""
         if self._tree is None and self._is_tame:
-            self._tree = self._parse(self.text, self._changed())
+            self._tree = self._parse(self.text, self._changed(), interrupted)
         return self._tree.root_node if self._tree is not None else None
 
     def update(self, text: bytes) -> None:
@@ -130,20 +134,23 @@ class ParsedDocument:
             root = self.root
         return root.descendant_for_byte_range(start, end) if root is not None else None
 
-    def with_change(self, start: int, end: int, new: bytes) -> Node | None:
-        """The root of what the text would be with `new` in the place of bytes start..end - 1.
-        The document stays as it is. The last few are kept: several judges ask for the same text,
-        and what a line leaves without itself is the same with each key typed in it."""
+    def with_change(
+        self, start: int, end: int, new: bytes, interrupted: Callable[[], bool] = lambda: False
+    ) -> Node | None:
+        """The root of what the text would be with `new` in the place of bytes start..end - 1; None
+        as of `read`. The document stays as it is. The last few are kept: several judges ask for the
+        same text, and what a line leaves without itself is the same with each key typed in it."""
         if not self.can_be_parsed or not _is_tame(new):
             return None
         text = self.text[:start] + new + self.text[end:]
         at = next((i for i, known in enumerate(self._known) if known.text == text), None)
         if at is not None:
             self._known.append(self._known.pop(at))
-        elif (tree := self._parse(text, self._changed().then(start, end, new))) is not None:
-            self._known = [*self._known, _Parsed(text, tree)][-_MAX_KNOWN:]
         else:
-            return None
+            tree = self._parse(text, self._changed().then(start, end, new), interrupted)
+            if tree is None:
+                return None
+            self._known = [*self._known, _Parsed(text, tree)][-_MAX_KNOWN:]
         return self._known[-1].tree.root_node
 
     def _changed(self) -> _Change:
@@ -177,13 +184,13 @@ class ParsedDocument:
         document.update(text[:limit] + kept)
         return Near(document, limit - at, tail, kept)
 
-    def _parse(self, text: bytes, change: _Change) -> Tree | None:
+    def _parse(
+        self, text: bytes, change: _Change, interrupted: Callable[[], bool] = lambda: False
+    ) -> Tree | None:
         """change: what became of the base."""
         base = self._base
-        if base is None:
-            tree = syntax_tree(self.language, text)
-        else:
-            tree = syntax_tree(self.language, text, _edited(base, text, change))
+        old = _edited(base, text, change) if base is not None else None
+        tree = syntax_tree(self.language, text, old, interrupted)
         if tree is not None and (
             base is None
             or not tree.root_node.has_error

@@ -52,7 +52,7 @@ void bind_boundary(nb::module_& m) {
           },
           "part"_a);
   nb::class_<Boundary>(m, "Boundary", nb::is_final())
-      .def(nb::new_(&make_boundary), nb::keep_alive<0, 3>(), "left"_a.noconvert(), "healed"_a,
+      .def(nb::new_(&make_boundary), nb::keep_alive<0, 4>(), "left"_a.noconvert(), "healed"_a,
            "vocabulary"_a, "encode"_a)
       .def_prop_ro("n_base", &Boundary::n_base)
       .def(

@@ -7,16 +7,20 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
+from codespec.backends.llama import LlamaTarget
 from codespec.cli import main
+from codespec.cli.doctor.model import measure_speed
 from codespec.config import config_path, load_settings
 from codespec.models import catalogue, download, drafts, hardware, library
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.train import export, tokenizer
+from codespec.train.distill.acceptance import opened
 from codespec.train.model import Llama
 from tests import training
 from tests.hub import Hub, hub
@@ -110,6 +114,27 @@ def test_what_a_model_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "<|fim_prefix|> <|fim_suffix|> <|fim_middle|>" in shown
     assert "2.7 MB" in shown
     assert "no such model" in run("show", "nothing").output
+
+
+@pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
+def test_speed_is_measured_with_keys_and_values_as_they_are_kept(
+    kv_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    init = LlamaTarget.__init__
+
+    def noting(self: LlamaTarget, *args: Any, **options: Any) -> None:
+        made.append(options.get("kv_type", "f16"))
+        init(self, *args, **options)
+
+    monkeypatch.setattr(LlamaTarget, "__init__", noting)
+    monkeypatch.setenv("CODESPEC_MODEL_KV_TYPE", kv_type)
+    ok("show", "bundled")
+    settings = load_settings()
+    measure_speed(settings)
+    with opened(bundled(BUNDLED_DRAFT), settings, 1):
+        pass
+    assert made == [kv_type] * 3
 
 
 def test_downloaded_listed_used_and_removed(hub: Hub, config: Path) -> None:
@@ -276,6 +301,22 @@ def test_settings_that_cannot_be_written_are_said_to_be(
     assert refused.exit_code == 1
     assert f"{tmp_path / 'away'}: File exists" in refused.output
     assert f"See that {config_path()} can be written" in refused.output
+
+
+def test_a_cache_that_a_model_cannot_have_is_refused_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values in q8_0 come by 32, and this model's heads have 16."""
+    words = tokenizer.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
+    tiny = tmp_path / "tiny.gguf"
+    export.write_gguf(tiny, Llama(training.TINY).eval(), words, "f32", "tiny")
+    ok("show", tiny)
+    monkeypatch.setenv("CODESPEC_MODEL_KV_TYPE", "q8_0")
+    refused = run("show", tiny)
+    assert refused.exit_code == 1
+    assert "q8_0 with block size 32 does not divide" in refused.output
+    assert 'model.kv_type = "f16"' in refused.output
+    assert "no memory" not in refused.output
 
 
 def test_a_pair_that_does_not_match_is_refused_before_it_is_written(

@@ -38,6 +38,11 @@ def project(tmp_path):
     return root
 
 
+def tokens_of(text: str) -> list[int]:
+    tokenizer = LlamaTokenizer(load_model(bundled(BUNDLED_TARGET), vocab_only=True))
+    return tokenizer.encode(text).tolist()
+
+
 def run(*args: str) -> str:
     result = CliRunner().invoke(main, args, catch_exceptions=False)
     assert result.exit_code == 0, result.output
@@ -64,6 +69,17 @@ def test_explain(project, monkeypatch):
     shown = run("explain", place)
     assert "the cursor is within a statement" in shown
     assert "passes of the model" in shown
+
+
+@pytest.mark.parametrize("n_lines", [500, 40_000])
+def test_lines_of_the_prompt_count_from_the_begin_of_the_file(tmp_path, n_lines):
+    """Also of a file of which the end alone is kept."""
+    file = tmp_path / "long.py"
+    file.write_text("".join(f"x_{i:06} = f({i:06})\n" for i in range(n_lines)) + "x_")
+    prompt = json.loads(run("explain", f"{file}:{n_lines + 1}:3", "--json"))["prompt"]
+    n_a_line = len(tokens_of("x_000001 = f(000001)\n"))
+    n_shown = n_lines + 1 - prompt["first_line"]
+    assert n_shown == pytest.approx(prompt["n_before"] / n_a_line, rel=0.1)
 
 
 def test_what_speaks_against_a_suggestion_that_nobody_asked_for(project):

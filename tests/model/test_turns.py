@@ -196,6 +196,29 @@ def test_what_is_left_off_and_not_lent_drafts_from_its_own_text(engine, tmp_path
     assert documents.get(request.path).text == "mine = 2\n"
 
 
+def test_what_is_left_off_drafts_from_its_text_though_it_was_closed_or_made_room(engine):
+    text = "".join(
+        f"    def method_{i}(self):\n        return self._items[{i}]\n\n" for i in range(9)
+    )
+    request = CompletionRequest("class Items:\n" + text, path="/a.py", max_tokens=60, verbatim=True)
+    others = [replace(place, path=f"/{i}.py", max_tokens=1) for i, place in enumerate(places(9))]
+    expected = engine.complete(request)
+
+    def reopened():
+        engine.closed("/a.py")
+        engine.complete(replace(others[0], path="/a.py"))
+        engine.closed("/a.py")
+
+    ends = lambda: engine.closed("/a.py"), lambda: [*map(engine.complete, others)], reopened
+    for end in ends:
+        work = engine.completing(request, paused=after_passes(engine, 2))
+        next(work)
+        end()
+        found = finish(work)
+        assert found.text == expected.text
+        assert found.trace.by_source["prefix"].n_accepted > expected.trace.n_accepted // 2
+
+
 @pytest.mark.parametrize("in_stretches", [False, True])
 def test_every_turn_that_is_not_cut_short_gets_somewhere(engine, monkeypatch, in_stretches):
     """Also while a prompt is read that takes longer than a turn."""

@@ -18,7 +18,7 @@ from codespec.context.fim import FAMILIES, assemble, parted
 from codespec.context.healing import HealingMask, hold_back, vocabulary_of
 from codespec.errors import InputError
 from codespec.requests import CompletionRequest
-from codespec.types import FimTokens
+from codespec.types import NO_TOKENS, FimTokens
 
 TOKENIZER = ByteTokenizer()
 INFO = FakeTarget().info
@@ -66,6 +66,21 @@ def test_a_line_without_end_is_not_looked_through():
 def test_a_model_without_fim_gets_the_prefix_alone():
     prompt, fim = assemble(replace(INFO, fim=None), LEFT, RIGHT)
     assert (prompt.tolist(), fim) == (list(b"ab("), False)
+
+
+def test_a_model_without_markers_reads_the_only_token():
+    """Held back, it would leave no prompt at all."""
+    plain = replace(INFO, fim=None)
+    cases = [
+        (plain, "x", [*b"x"], b""),
+        (plain, "xy", [*b"x"], b"y"),
+        (replace(plain, bos=99), "x", [99], b"x"),
+        (INFO, "x", [FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE], b"x"),
+    ]
+    for info, text, prompt, healed in cases:
+        left, window = TOKENIZER.encode(text), Window(200, 100)
+        context = build_context(CompletionRequest(""), left, NO_TOKENS, info, TOKENIZER, window)
+        assert (context.prompt.tolist(), context.healed) == (prompt, healed)
 
 
 def test_bos_goes_first_where_the_model_wants_one():

@@ -9,7 +9,7 @@ from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.engine.completer import Completer, Limits
 from codespec.sampling import Sampler
-from codespec.types import CancelledError, Context, SamplingParams
+from codespec.types import NO_TOKENS, CancelledError, Context, SamplingParams
 from tests.drafters import ScriptedDrafter, drafter_over
 
 CHEAP = CostCurve({1: 1.0, 17: 1.1})
@@ -62,7 +62,12 @@ def test_a_draft_model_of_a_shorter_context_is_left_alone_where_it_has_no_room()
     drafter = drafter_over(small, CHEAP)
     assert drafter.is_of_use(Context(prompt[:300]))
     assert not drafter.is_of_use(Context(prompt))
-    for n, is_due in ((500, False), (300, True)):
-        drafter.begin(Context(prompt[:n]))
-        assert drafter.is_due() == is_due
-        assert (drafter.n_rest == 0) == is_due
+    chain = DraftChain([drafter], 20, curve=CHEAP)
+    said = prompt[:80]
+    # It is asked again with the next request, and when it is too late in one, in the next.
+    for n, drafts in ((300, True), (500, False), (300, True), (330, True), (300, True)):
+        chain.begin(Context(prompt[:n]))
+        assert (len(chain.propose(NO_TOKENS, 8)) > 0) == drafts
+        assert (len(chain.propose(said, 8)) > 0) == (n == 300)
+        n_passes = chain.alone(said, 8)[1]  # for which nobody has to be asked
+        assert (n_passes == 0) == (n == 300)

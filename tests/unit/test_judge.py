@@ -246,6 +246,31 @@ def test_a_chain_takes_the_word_of_a_member_that_judges(opinion, drafted):
     assert member.seen == [[4, 5, 6]]
 
 
+def test_members_say_nothing_of_a_pass_that_they_were_not_asked_about():
+    """What a member behind the one that judges knows is of the pass before, or of none."""
+
+    class Late(Knowing):
+        n_asked = 0
+
+        def extend(self, emitted, given, n_max):
+            self.n_asked += 1
+            return NO_DRAFT
+
+        def candidates(self, n_max):
+            self.n_asked += 1
+            return seen([4, 5, 6])
+
+    for own in ([7], []):
+        first, late = Judging(lambda seen, n: seen), Late()
+        first._script = lambda emitted, n_max, own=own: Draft.chain(own)
+        chain = DraftChain([first, late], 10, 1, CURVE)
+        chain.begin(Context(NO_TOKENS))
+        for _ in range(2):
+            assert chain.propose(NO_TOKENS, 8).tokens.tolist() == (own or [4])
+        assert first.seen == []
+        assert late.n_asked == 0
+
+
 def test_a_member_that_rests_is_not_asked_and_does_not_begin():
     chain, member = chained(lambda seen, n: seen)
     member.rests = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import threading
 from pathlib import Path
 
@@ -12,9 +13,11 @@ import pytest
 
 from codespec.native import (
     MAX_DEPTH,
+    Boundary,
     Proposal,
     Segment,
     SuffixAutomaton,
+    Vocabulary,
     WordTable,
     build_segment,
 )
@@ -40,6 +43,15 @@ def test_proposals_outlive_their_source_and_are_read_only() -> None:
     assert tokens.flags.c_contiguous
     with pytest.raises(ValueError, match="read-only"):
         tokens[0] = 5
+
+
+def test_a_cursor_keeps_the_vocabulary_that_it_reads() -> None:
+    vocabulary = Vocabulary([b"ab", b"abc"])
+    n_before = sys.getrefcount(vocabulary)
+    boundary = Boundary(TEXT[:0], b"a", vocabulary, lambda text: EMPTY)
+    assert sys.getrefcount(vocabulary) == n_before + 1
+    del vocabulary
+    assert boundary.is_within(EMPTY)
 
 
 def test_the_tail_is_continued_as_it_was_before() -> None:

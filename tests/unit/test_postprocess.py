@@ -236,3 +236,24 @@ def test_without_time_nothing_is_parsed_any_more(case, monkeypatch):
         assert trying.finished(n).text == ""
         assert trying.n_parses == n
         assert trying.finished() == whole  # as if it had not been left off
+
+
+def test_a_long_parse_is_left_off_on_its_way(monkeypatch):
+    """All of a line is read, however long it is."""
+    long_line = f"\n    return x\nDATA = [{'1, ' * 20_000}]\n"
+    trying = Trying(("def f():\n    x = {", "'a': (1, [2", long_line, "a.py"), monkeypatch)
+    whole, n_parses = trying.finished(), trying.n_parses
+    fit._judge.cache_clear()
+    trying._place.parsed._known.clear()
+    n_asked = 0
+
+    def late():
+        nonlocal n_asked
+        n_asked += 1
+        return n_asked > 20
+
+    trying.n_parses = 0
+    shape = shape_at(trying._place)
+    assert "no time" in finish(trying._text, None, "stop", shape, trying._place, late).trimmed[-1]
+    assert trying.n_parses < n_parses
+    assert trying.finished() == whole

@@ -19,6 +19,10 @@ def with_source(source, dtype):
     return msgspec.structs.replace(Draft.chain([1]), sources=np.array([source], dtype))
 
 
+def with_prob(prob, dtype=np.float32):
+    return Draft.chain([1], probs=np.array([prob], dtype))
+
+
 @pytest.mark.parametrize(
     "draft",
     [
@@ -47,6 +51,11 @@ def test_wellformed(draft):
         with_source(99, np.int8),
         with_source(-1, np.int8),
         with_source(0, np.float32),
+        with_prob(np.nan),
+        with_prob(1.5),
+        with_prob(-0.5),
+        with_prob("1", "U1"),
+        msgspec.structs.replace(Draft.chain([1, 2]), tokens=np.arange(4, dtype=np.int32)[::2]),
         Draft.chain([1, 2], q=Q[:1]),
         Draft.chain([1, 2], q=Q * 2),
         Draft.chain([1, 2], q=np.full((2, 5), np.nan, np.float32)),

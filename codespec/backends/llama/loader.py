@@ -267,6 +267,7 @@ def last_cause() -> str:
         "missing",
         "not within",
         "corrupt",
+        "does not divide",
         "unsupported",
     )
     lines = [s for s in _last_lines if any(w in s.lower() for w in words)]

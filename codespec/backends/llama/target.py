@@ -59,7 +59,7 @@ class LlamaTarget:
     max_saved_bytes: for the states of documents that others took the place of, and of generations
         that are left off (`hold`), which stay even where they take more.
 
-    Raises: ModelError when the context does not fit into memory.
+    Raises: ModelError when the context does not fit into memory, or its kind not the model.
     """
 
     def __init__(
@@ -91,9 +91,11 @@ class LlamaTarget:
         forget_causes()
         self._ctx = lib.llama_init_from_model(model.handle, params)
         if not self._ctx:
+            what = "Choose a smaller model" if kv_type == "f16" else 'Set model.kv_type = "f16"'
             raise ModelError(
-                f"{model.path}: no memory for a context of {n_ctx} tokens{last_cause()}",
-                "Choose a smaller model, or set model.n_ctx lower.",
+                f"{model.path}: no context of {n_ctx} tokens can be made"
+                f"{last_cause() or ': there may be no memory for it'}",
+                f"{what}, or set model.n_ctx lower.",
             )
         self._memory = lib.llama_get_memory(self._ctx)
         self.n_ctx = int(lib.llama_n_ctx(self._ctx))

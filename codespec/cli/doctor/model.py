@@ -169,7 +169,8 @@ def measure_speed(settings: Settings) -> tuple[Speed, str]:
     chosen = settings.model
     with closing(load_model(target_path(chosen), n_gpu_layers=chosen.n_gpu_layers)) as model:
         n_ctx = min(1024, model.info.n_ctx or 1024)
-        with closing(LlamaTarget(model, n_ctx=n_ctx, n_threads=chosen.n_threads)) as target:
+        target = LlamaTarget(model, n_ctx=n_ctx, n_threads=chosen.n_threads, kv_type=chosen.kv_type)
+        with closing(target):
             return _speed_of(target, model), model.backend
 
 

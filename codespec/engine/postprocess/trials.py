@@ -22,8 +22,8 @@ def never() -> bool:
 
 
 class Trials:
-    """A parse may be one of all that follows the cursor, and a judge asks for several: so each of
-    them asks `late` first.
+    """A parse may be one of all that follows the cursor, and a judge asks for several: so `late` is
+    asked before each of them, and on its way.
 
     Raises: TooLateError, from `root` and `with_change`.
     """
@@ -39,14 +39,14 @@ class Trials:
     @property
     def root(self) -> Node | None:
         """See `ParsedDocument`."""
-        self._hurry()
-        return self._parsed.root
+        return self._in_time(lambda: self._parsed.read(self.late))
 
     def with_change(self, start: int, end: int, new: bytes) -> Node | None:
         """See `ParsedDocument`."""
-        self._hurry()
-        return self._parsed.with_change(start, end, new)
+        return self._in_time(lambda: self._parsed.with_change(start, end, new, self.late))
 
-    def _hurry(self) -> None:
-        if self.late():
+    def _in_time(self, parse: Callable[[], Node | None]) -> Node | None:
+        root = None if self.late() else parse()
+        if root is None and self.late():
             raise TooLateError
+        return root

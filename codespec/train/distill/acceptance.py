@@ -52,12 +52,14 @@ class FixedDrafter:
 
     def __init__(self, small: SmallModel) -> None:
         self._small = small
+        self._n_prompt = 0
 
     def begin(self, context: Context) -> None:
         self._small.begin(context)
+        self._n_prompt = len(context.prompt)
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
-        if not self._small.fits(len(emitted) + N_DRAFT):
+        if not self._small.fits(self._n_prompt + len(emitted) + N_DRAFT):
             return NO_DRAFT
         self._small.catch_up(emitted, lambda: False)
         words = [self._small.next() for _ in range(min(N_DRAFT, n_max))]
@@ -161,7 +163,9 @@ def opened(
     """A model and a context of it, of N_CTX tokens where it has so many. Raises: ModelError."""
     with closing(load_model(path, n_gpu_layers=settings.model.n_gpu_layers)) as loaded:
         n_ctx = min(N_CTX, loaded.info.n_ctx or N_CTX)
-        with closing(LlamaTarget(loaded, n_ctx=n_ctx, n_threads=n_threads)) as context:
+        kv_type = settings.model.kv_type
+        target = LlamaTarget(loaded, n_ctx=n_ctx, n_threads=n_threads, kv_type=kv_type)
+        with closing(target) as context:
             yield loaded, context
 
 
