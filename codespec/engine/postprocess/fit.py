@@ -89,7 +89,7 @@ def _variants(text: str, place: Place) -> Iterator[str]:
     yield from _closed(text, place)
     line = text.split("\n", 1)[0]
     yield from _without_given_closers(line, place)
-    shorter = text
+    shorter = "" if _begins_string(text, place) else text
     while _LAST_CLOSER.search(shorter) and "\n" not in text[len(shorter.rstrip()) - 1 :].strip():
         shorter = shorter.rstrip()[:-1]
         yield shorter
@@ -117,11 +117,17 @@ def _without_rest(line: str, rest: str) -> Iterator[str]:
             yield line[:at].rstrip()
 
 
+def _begins_string(text: str, place: Place) -> bool:
+    """Whether it was cut off where a string begins, of which it holds nothing."""
+    inside = scan(place.line_prefix + text, place.language).inside
+    return inside not in ("", "comment") and text.rstrip().endswith(inside)
+
+
 def _closed(text: str, place: Place) -> Iterator[str]:
     """With the brackets and quotes that it leaves open."""
     before = place.line_prefix
     found = scan(before + text, place.language)
-    if not found.closers or found.inside == "comment":
+    if not found.closers or found.inside == "comment" or _begins_string(text, place):
         return
     # What the suffix closes already, at the end of the cursor's line, needs no closing.
     given = len(scan(place.rest, place.language).extra)

@@ -40,6 +40,7 @@ class UnitStop:
         self._bytes = b""
         self._n_read = 0
         self._reached = ""  # a text up to a line end, before which no statement ends
+        self._within = ""  # and no block
 
     def __call__(self, emitted: Sequence[int]) -> bool:
         for token in emitted[self._n_read :]:
@@ -90,14 +91,18 @@ class UnitStop:
     def _end_of_block(
         self, text: str, start: int, floor: int, *, with_branches: bool = False
     ) -> int | None:
-        """Before the first line after `start` that is indented less than `floor`.
+        """Before the first line after `start` that is indented less than `floor`, and begins in no
+        string or comment.
 
         with_branches: lines such as `else:` just below the floor go on with it.
         """
-        newline = text.find("\n", start)
+        # Where a text grows, each of its lines is looked at once, not once with each token.
+        within = self._within if text.startswith(self._within) else ""
+        newline = text.find("\n", max(start, len(within) - 1))
         while newline >= 0:
+            self._within = text[: newline + 1]
             line = text[newline + 1 :].split("\n", 1)[0]
-            if line.strip() and indentation(line) < floor:
+            if line.strip() and indentation(line) < floor and not self._inside(self._within):
                 branch = with_branches and indentation(line) == floor - 1
                 if branch and any(word.startswith(line.strip()) for word in _BRANCHES):
                     return None  # it may become one
@@ -105,6 +110,10 @@ class UnitStop:
                     return self._with_closing(text, newline, line)
             newline = text.find("\n", newline + 1)
         return None
+
+    def _inside(self, text: str) -> str:
+        """The string or comment that a line begins in which follows `text`, "" for none."""
+        return scan(self._line_prefix + text, self._language).inside
 
     def _with_closing(self, text: str, newline: int, line: str) -> int | None:
         closing = _CLOSING.match(line)
@@ -115,7 +124,6 @@ class UnitStop:
         return end if len(text) > end else None  # more of it may come
 
     def _end_of_statement(self, text: str) -> int | None:
-        # Where a text grows, each of its lines is looked at once, not once with each token.
         reached = self._reached if text.startswith(self._reached) else ""
         newline = text.find("\n", max(0, len(reached) - 1))
         while newline >= 0:
