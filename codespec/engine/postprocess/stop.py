@@ -17,6 +17,8 @@ from codespec.types import Tokenizer
 _GOES_ON = re.compile(r"(?:[-+*/%&|^=<>!?.\\]|=>|->|\b(?:and|or|not|in|is))$")
 _ENDS = re.compile(r"(?:\+\+|--|/|[A-Za-z_\d)\]]>)$")
 _CONTINUES = re.compile(r"\.(?!\.\.)|\?|&&|\|\||:(?!:)|(?:else|catch|finally)\b")
+# On a line of its own, the beginning of the body of what stands above.
+_BRACE = re.compile(r"\{[ \t]*(?:\n|\Z)")
 _BRANCHES = ("else", "elif ", "except", "finally")
 _CLOSING = re.compile(r"[ \t]*[)\]}]+[;,)]*")
 
@@ -34,6 +36,7 @@ class UnitStop:
         self._shape = shape
         self._line_prefix = place.line_prefix
         self._language = place.language
+        self._has_brace = _BRACE.match(place.line_below.lstrip()) is not None
         following = place.line_below.rstrip()
         self._following = following if tells(following) else ""
         self._n_healed = n_healed
@@ -139,12 +142,20 @@ class UnitStop:
                     floor = indentation(head.lstrip("\n")) + 1
                     return self._end_of_block(text, newline, floor, with_branches=True)
                 after = text[newline:].lstrip()
-                if code.endswith((";", "{", ":", ",")) or (after and not _CONTINUES.match(after)):
+                if code.endswith((";", "{", ":", ",")) or (
+                    after and not self._continues(code, after)
+                ):
                     return newline
                 if not after:
                     return None  # the next line may belong to it
             newline = text.find("\n", newline + 1)
         return None
+
+    def _continues(self, code: str, after: str) -> bool:
+        """Whether the lines `after` belong to the statement that `code` is the end of."""
+        if _BRACE.match(after):
+            return not (self._has_brace or code.endswith("}"))
+        return _CONTINUES.match(after) is not None
 
     def _goes_on(self, head: str) -> bool:
         """Whether a statement that reaches to the end of `head` cannot be complete there."""
