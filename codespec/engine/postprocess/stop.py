@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from codespec.engine.postprocess.place import Place, indentation, tells
 from codespec.engine.postprocess.scan import CLOSER_OF, scan
 from codespec.engine.postprocess.shape import Shape
+from codespec.index.languages import LANGUAGES
 from codespec.types import Tokenizer
 
 # What a statement cannot end with, and what continues one on the next line.
@@ -19,6 +20,8 @@ _ENDS = re.compile(r"(?:\+\+|--|/|[A-Za-z_\d)\]]>)$")
 _CONTINUES = re.compile(r"\.(?!\.\.)|\?|&&|\|\||:(?!:)|(?:else|catch|finally)\b")
 # On a line of its own, the beginning of the body of what stands above.
 _BRACE = re.compile(r"\{[ \t]*(?:\n|\Z)")
+# What is no statement, but belongs to the one below; without the brackets that it ends with.
+_BELONGS = re.compile(r"(?:^|\n)[ \t]*(?:@[\w.]+|#!?|template\s*<.*>)\Z")
 _BRANCHES = ("else", "elif ", "except", "finally")
 _CLOSING = re.compile(r"[ \t]*[)\]}]+[;,)]*")
 
@@ -165,4 +168,16 @@ class UnitStop:
         if found.depth > 0 or found.inside not in ("", "comment"):
             return True
         code = found.code.rstrip()
+        if _belongs_below(code) and self._language in LANGUAGES:
+            return True
         return bool(_GOES_ON.search(code)) and not _ENDS.search(code)
+
+
+def _belongs_below(code: str) -> bool:
+    """Whether balanced code ends with a decorator, an annotation, an attribute, or what makes a
+    template of what follows."""
+    depth, at = 0, len(code)
+    while at and (depth or code[at - 1] in ")]"):
+        at -= 1
+        depth += (code[at] in ")]}") - (code[at] in "([{")
+    return _BELONGS.search(code[:at]) is not None
