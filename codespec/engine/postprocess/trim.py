@@ -74,8 +74,10 @@ def without_suffix(text: str, place: Place) -> str:
     if not following:
         return text
     whole = [place.line_prefix + lines[0], *lines[1:]]
+    indent = indentation(whole[0])
     for i, line in enumerate(whole):
-        if line.strip() and _repeats([s for s in whole[i:] if s.strip()], following):
+        is_own = i == 0 or indentation(line) > indent
+        if line.strip() and _repeats([s for s in whole[i:] if s.strip()], following, is_own):
             return "\n".join(lines[:i]).rstrip()
     return text
 
@@ -96,16 +98,24 @@ def _without_punctuation(line: str, place: Place) -> str:
     return end[:-1] if end[-1:] in (",", ";") and rest.startswith(end[-1:]) else line
 
 
-def _repeats(lines: list[str], following: list[tuple[int, str]]) -> bool:
+def _repeats(lines: list[str], following: list[tuple[int, str]], is_own: bool) -> bool:
     """Whether lines are the ones that follow, or begin with one that will not stand twice: further
-    in it may, if it goes on in another way."""
+    in it may, if it goes on in another way, or nothing follows it.
+
+    is_own: whether it is all that the text is, or stands in a block that the text opens.
+    """
     squeezed = [_squeezed(line) for line in lines]
     if tells(lines[0]) and squeezed[0][1] == following[0][1]:
-        after = [text for _, text in squeezed[1:2]]
-        is_within = squeezed[0][0] > following[0][0]
-        if not is_within or not after or after == [text for _, text in following[1:2]]:
+        after = _first_words(squeezed[1:])
+        if squeezed[0][0] <= following[0][0]:
+            return True
+        if after == _first_words(following[1:]) if after else not is_own:
             return True
     return following[: len(lines)] == squeezed and any(map(has_words, lines))
+
+
+def _first_words(squeezed: list[tuple[int, str]]) -> str:
+    return next((text for _, text in squeezed if has_words(text)), "")
 
 
 def _without_tail(line: str, rest: str) -> str:
