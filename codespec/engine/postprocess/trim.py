@@ -159,7 +159,8 @@ def _reindented(line: str, unit: str) -> str:
     body = line.lstrip(" \t")
     lead = line[: len(line) - len(body)]
     if unit == "\t":
-        if "  " not in lead:
+        # Blanks behind tabs align a line with the one above.
+        if not lead.startswith("  "):
             return line
         width = indentation(lead + "x")
         return "\t" * (width // 4) + " " * (width % 4) + body
