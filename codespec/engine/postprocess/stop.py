@@ -167,6 +167,8 @@ class UnitStop:
             return False  # what it opens is filled already
         if found.depth > 0 or found.inside not in ("", "comment"):
             return True
+        if found.inside and scan(f"{head}\n", self._language).inside:
+            return True  # a comment that does not end with its line
         code = found.code.rstrip()
         if _belongs_below(code) and self._language in LANGUAGES:
             return True
