@@ -153,11 +153,14 @@ def _balances(place: Place) -> Callable[[str], bool]:
 
     before = imbalance("")
     floor = indentation(place.line_prefix)
+    quote = place.rest[:1]
+    in_string = quote in ("'", '"', "`") and place.line_prefix.count(quote) % 2 == 1
 
     def fits(variant: str) -> bool:
         # Without a parser, text that opens a block on its last line is not at fault.
         last = variant.rsplit("\n", 1)[-1]
         opens = indentation(last) >= floor and last.rstrip().endswith(("{", "(", "["))
-        return imbalance(variant) <= before + opens
+        closes_string = in_string and variant.count(quote) % 2 == 1
+        return imbalance(variant) <= before + opens and not closes_string
 
     return fits
