@@ -22,6 +22,7 @@ from codespec.engine.postprocess.trim import without_suffix
 
 MAX_VARIANTS = 24
 _WITH_SEMICOLONS = ("c", "cpp", "java", "rust")
+_LABEL = re.compile(r"\s*[^\s()\[\]{}|]+(?:[ \t]*\|[ \t]*[^\s()\[\]{}|]+)*")
 _LAST_CLOSER = re.compile(r"[)\]}>\"'`;,:]\s*\Z")
 
 
@@ -146,10 +147,20 @@ def _closed(text: str, place: Place) -> Iterator[str]:
         yield closed
 
 
+def _is_label(text: str, at: int) -> bool:
+    """Whether a bracket ends the first words of its line: `2)` in a list, `start)` or `-h | help)`
+    in a shell's case, which open nothing."""
+    return text[at] == ")" and _LABEL.fullmatch(text, text.rfind("\n", 0, at) + 1, at) is not None
+
+
 def _balances(place: Place) -> Callable[[str], bool]:
+    is_closed = place.line_below.lstrip().startswith(")")
+
     def imbalance(text: str) -> int:
-        found = scan(place.line_prefix + text + place.rest, place.language)
-        return len(found.open) + len(found.extra)
+        line = place.line_prefix + text + place.rest
+        found = scan(line, place.language)
+        extra = [at for at in found.extra if is_closed or not _is_label(line, at)]
+        return len(found.open) + len(extra)
 
     before = imbalance("")
     floor = indentation(place.line_prefix)
