@@ -176,11 +176,11 @@ async def did_change_folders(server: Server, params: types.DidChangeWorkspaceFol
     if server.indexer is not None:
         for folder in params.event.removed:
             await server.indexer.unwatch(path_of(folder.uri))
-        path_of.cache_clear()
-        for folder in params.event.added:
-            path = path_of(folder.uri)
-            if path:
-                server.indexer.watch(path)
+    path_of.cache_clear()
+    for folder in params.event.added:
+        path = path_of(folder.uri)
+        if path and server.indexer is not None:
+            server.indexer.watch(path)
 
 
 def _warm_up(server: Server) -> None:
