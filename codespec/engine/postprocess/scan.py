@@ -49,11 +49,6 @@ class Scan:
     code: str
 
     @property
-    def depth(self) -> int:
-        """Brackets opened less brackets closed; what closes earlier text counts as well."""
-        return len(self.open) - len(self.extra)
-
-    @property
     def closers(self) -> str:
         """What closes everything that is open."""
         quote = self.inside if self.inside != "comment" else ""

@@ -165,7 +165,7 @@ class UnitStop:
         found = scan(head, self._language)
         if found.open and not self._shape.body and found.code.rstrip()[-1:] in CLOSER_OF:
             return False  # what it opens is filled already
-        if found.depth > 0 or found.inside not in ("", "comment"):
+        if found.open or found.inside not in ("", "comment"):
             return True
         if found.inside and scan(f"{head}\n", self._language).inside:
             return True  # a comment that does not end with its line
