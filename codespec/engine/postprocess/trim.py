@@ -83,19 +83,27 @@ def without_suffix(text: str, place: Place) -> str:
 
 
 def _without_punctuation(line: str, place: Place) -> str:
-    """The line without brackets at its end that are closed after the cursor, where one would be
-    closed twice, and without a comma or semicolon that stands there."""
+    """The line without brackets and quotes at its end that are closed after the cursor, where one
+    would be closed twice, and without a comma or semicolon that stands there."""
     rest = "".join(place.rest.split())
     without, whole = (
         scan(place.line_prefix + said + place.rest, place.language).extra for said in ("", line)
     )
-    if len(whole) > len(without):
+    if len(whole) > len(without) or _closes_string(line, place):
         for at in range(len(line)):
             end = "".join(line[at:].split())
             if end and rest.startswith(end) and not has_words(end):
                 return line[:at].rstrip()
     end = line.rstrip()
     return end[:-1] if end[-1:] in (",", ";") and rest.startswith(end[-1:]) else line
+
+
+def _closes_string(line: str, place: Place) -> bool:
+    """Whether the line closes the string that is closed right after the cursor."""
+    before, after = (
+        scan(place.line_prefix + said, place.language).inside for said in ("", line.rstrip())
+    )
+    return before not in ("", "comment") and place.rest.startswith(before) and not after
 
 
 def _repeats(lines: list[str], following: list[tuple[int, str]], is_own: bool) -> bool:
