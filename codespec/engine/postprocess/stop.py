@@ -18,6 +18,8 @@ from codespec.types import Tokenizer
 _GOES_ON = re.compile(r"(?:[-+*/%&|^=<>!?.\\]|=>|->|\b(?:and|or|not|in|is))$")
 _ENDS = re.compile(r"(?:\+\+|--|/|[A-Za-z_\d)\]]>)$")
 _CONTINUES = re.compile(r"\.(?!\.\.)|\?|&&|\|\||:(?!:)|(?:else|catch|finally)\b")
+# In programming languages, where no statement begins with it.
+_OPERATOR = re.compile(r"\+(?!\+)|-(?!-)|\||=|<(?:[<=]|\Z)|>(?:[>=]|\Z)|!(?:=|\Z)")
 # On a line of its own, the beginning of the body of what stands above.
 _BRACE = re.compile(r"\{[ \t]*(?:\n|\Z)")
 # What is no statement, but belongs to the one below; without the brackets that it ends with.
@@ -158,7 +160,10 @@ class UnitStop:
         """Whether the lines `after` belong to the statement that `code` is the end of."""
         if _BRACE.match(after):
             return not (self._has_brace or code.endswith("}"))
-        return _CONTINUES.match(after) is not None
+        if _CONTINUES.match(after):
+            return True
+        is_open = code and not code.endswith("}") and self._language in LANGUAGES
+        return bool(is_open and _OPERATOR.match(after))
 
     def _goes_on(self, head: str) -> bool:
         """Whether a statement that reaches to the end of `head` cannot be complete there."""
