@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from codespec.engine.postprocess.place import Place, has_words, indentation, tells
+from codespec.engine.postprocess.place import Place, decorates, has_words, indentation, tells
 from codespec.engine.postprocess.scan import scan
 
 # Controls that reorder text (Boucher and Anderson 2023, "Trojan Source"), characters without width,
@@ -113,6 +113,8 @@ def _repeats(lines: list[str], following: list[tuple[int, str]], is_own: bool) -
     is_own: whether it is all that the text is, or stands in a block that the text opens.
     """
     squeezed = [_squeezed(line) for line in lines]
+    if decorates(lines[0]) and lines[1:] and following[1:] and squeezed[0] == following[0]:
+        return _repeats(lines[1:], following[1:], is_own)
     if tells(lines[0]) and squeezed[0][1] == following[0][1]:
         after = _first_words(squeezed[1:])
         if squeezed[0][0] <= following[0][0]:
