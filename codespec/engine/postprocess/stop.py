@@ -18,8 +18,6 @@ from codespec.types import Tokenizer
 _GOES_ON = re.compile(r"(?:[-+*/%&|^=<>!?.\\]|=>|->|\b(?:and|or|not|in|is))$")
 _ENDS = re.compile(r"(?:\+\+|--|/|[A-Za-z_\d)\]]>)$")
 _CONTINUES = re.compile(r"\.(?!\.\.)|\?|&&|\|\||:(?!:)|(?:else|catch|finally)\b")
-# In programming languages, where no statement begins with it.
-_OPERATOR = re.compile(r"\+(?!\+)|-(?!-)|\||=|<(?:[<=]|\Z)|>(?:[>=]|\Z)|!(?:=|\Z)")
 # On a line of its own, the beginning of the body of what stands above.
 _BRACE = re.compile(r"\{[ \t]*(?:\n|\Z)")
 # What is no statement, but belongs to the one below; without the brackets that it ends with.
@@ -147,23 +145,27 @@ class UnitStop:
                     floor = indentation(head.lstrip("\n")) + 1
                     return self._end_of_block(text, newline, floor, with_branches=True)
                 after = text[newline:].lstrip()
-                if code.endswith((";", "{", ":", ",")) or (
-                    after and not self._continues(code, after)
-                ):
+                if code.endswith((";", "{", ":", ",")):
                     return newline
+                if after:
+                    lead = text[newline : len(text) - len(after)].rpartition("\n")[2]
+                    if not self._continues(head, code, lead + after):
+                        return newline
                 if not after:
                     return None  # the next line may belong to it
             newline = text.find("\n", newline + 1)
         return None
 
-    def _continues(self, code: str, after: str) -> bool:
-        """Whether the lines `after` belong to the statement that `code` is the end of."""
+    def _continues(self, head: str, code: str, below: str) -> bool:
+        """Whether the lines `below` belong to the statement `head`, whose code is `code`."""
+        after = below.lstrip()
         if _BRACE.match(after):
             return not (self._has_brace or code.endswith("}"))
         if _CONTINUES.match(after):
             return True
-        is_open = code and not code.endswith("}") and self._language in LANGUAGES
-        return bool(is_open and _OPERATOR.match(after))
+        # Further in: the rest of an expression, or a body without braces.
+        is_code = code and self._shape.body and self._language in LANGUAGES
+        return bool(is_code) and indentation(below) > indentation(head.lstrip("\n"))
 
     def _goes_on(self, head: str) -> bool:
         """Whether a statement that reaches to the end of `head` cannot be complete there."""
