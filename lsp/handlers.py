@@ -48,15 +48,15 @@ async def inline_completion(
         return nothing
     context = params.context
     invoked = context.trigger_kind == types.InlineCompletionTriggerKind.Invoked
+    version = document.version
     if server.session is None:
-        version = document.version
         await server.opened(invoked)
-        # A text that changed while we waited has a request of its own under way.
-        if document.version != version:
-            return nothing
     if server.configuration.file_changed:
         await server.reload()
-    if server.session is None:
+    # A text that changed while we waited has a request of its own under way, and one that was
+    # closed is not sent any more.
+    is_same = server.documents.get(document.uri) is document and document.version == version
+    if server.session is None or not is_same:
         return nothing
     ask = server.ask(
         document,
@@ -176,11 +176,11 @@ async def did_change_folders(server: Server, params: types.DidChangeWorkspaceFol
     if server.indexer is not None:
         for folder in params.event.removed:
             await server.indexer.unwatch(path_of(folder.uri))
-        path_of.cache_clear()
-        for folder in params.event.added:
-            path = path_of(folder.uri)
-            if path:
-                server.indexer.watch(path)
+    path_of.cache_clear()
+    for folder in params.event.added:
+        path = path_of(folder.uri)
+        if path and server.indexer is not None:
+            server.indexer.watch(path)
 
 
 def _warm_up(server: Server) -> None:

@@ -181,8 +181,9 @@ class Server(LanguageServer):
             return
         self._indexed_with = (settings.index, settings.model)
         if self.indexer is not None:
-            await self.indexer.close()
-            self.indexer = None
+            # What is opened or saved meanwhile must not begin anything there.
+            indexer, self.indexer = self.indexer, None
+            await indexer.close()
         if settings.index.enabled:
             target = settings.model.target
             self.indexer = Indexer(

@@ -22,6 +22,7 @@ from tests.e2e.conftest import (
     PATIENT,
     Home,
     Spawn,
+    daemon_of,
     texts,
     until,
     wait_until_gone,
@@ -312,6 +313,19 @@ def test_documents_that_are_not_open_get_nothing(scripted: LspClient) -> None:
     assert len(scripted.complete(URI, 0, 1)) == 1
     scripted.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
     assert scripted.complete(URI, 0, 1) == []
+
+
+def test_a_document_that_is_closed_while_everything_starts_is_not_sent(
+    home: Home, spawn: Spawn
+) -> None:
+    with daemon_of(home, "ok"):
+        client = spawn()
+        client.initialize(home.workspace, options=PATIENT)
+        client.open(URI, "x")
+        request = client.post_completion(URI, 0, 1)
+        client.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+        assert client.reply(request)["result"] == {"items": []}
+        assert client.close() == 0
 
 
 def test_the_engine_is_told_of_closed_documents(scripted: LspClient) -> None:

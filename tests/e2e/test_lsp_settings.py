@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from tests.e2e.conftest import CODE, CURSOR, PATIENT, Home, Spawn, texts
-from tests.rpc import LspClient
+import contextlib
+
+import psutil
+
+from tests.e2e.conftest import CODE, CURSOR, PATIENT, Home, Spawn, texts, until
+from tests.rpc import LspClient, folder_of
 
 URI = "file:///project/a.py"
 ASKED = {"configuration": True, "didChangeConfiguration": {"dynamicRegistration": True}}
@@ -104,6 +108,33 @@ def test_files_that_the_settings_exclude(home: Home, spawn: Spawn) -> None:
     uri = (home.workspace / "sub" / "top.py").as_uri()
     client.open(uri, CODE)
     assert client.complete(uri, *CURSOR)
+    assert client.close() == 0
+
+
+def test_a_folder_that_comes_while_indexing_is_switched_off_is_not_watched(
+    home: Home, spawn: Spawn
+) -> None:
+    folders = [home.workspace, home.path / "later"]
+    folders[1].mkdir()
+    client = spawn()
+    client.initialize(folders=folders[:1])
+    server = psutil.Process(client.process.pid)
+
+    def watched() -> list[str]:
+        found: list[str] = []
+        for child in server.children():
+            with contextlib.suppress(psutil.Error):  # it ends
+                found += [arg for arg in child.cmdline() if arg in paths]
+        return found
+
+    paths = [str(folder) for folder in folders]
+    until(lambda: watched() == paths[:1])
+    off = {"index": {"enabled": False}}
+    client.notify("workspace/didChangeConfiguration", {"settings": {"codespec": {"server": off}}})
+    event = {"added": [folder_of(folders[1])], "removed": []}
+    client.notify("workspace/didChangeWorkspaceFolders", {"event": event})
+    until(lambda: paths[0] not in watched())
+    assert watched() == []
     assert client.close() == 0
 
 

@@ -15,7 +15,7 @@ from codespec.requests import CompletionRequest
 
 REQUEST = CompletionRequest("function f() { return {", "b: 1, c: 2} }", path="/a.js", max_tokens=4)
 FITS = b" a: 1,"
-FITS_NOWHERE = b"':f(1){ return f(2){ ':f(3){ '"
+FITS_NOWHERE = b"':f(1){ return f(2){ ':f(3){ ')]"
 DEADLINE_S = 0.4
 TRIAL_S = 0.2
 

@@ -110,7 +110,11 @@ def test_what_was_looked_at_before_makes_no_difference(text, prefix, language, n
 
 @pytest.mark.parametrize(
     ("prefix", "line", "language"),
-    [("x = f(1, ", '\n    row("k", 12),', "python"), ("x = y", "\n    .row(12)", "javascript")],
+    [
+        ("x = f(1, ", '\n    row("k", 12),', "python"),
+        ("x = y", "\n    .row(12)", "javascript"),
+        ("def f():\n    ", 'x = """\nselect\n"""\n    ', "python"),
+    ],
 )
 def test_a_statement_of_many_lines_is_scanned_once_a_line(prefix, line, language):
     place = Place(prefix, "", language)

@@ -22,6 +22,7 @@ from codespec.engine.postprocess.trim import without_suffix
 
 MAX_VARIANTS = 24
 _WITH_SEMICOLONS = ("c", "cpp", "java", "rust")
+_LABEL = re.compile(r"\s*[^\s()\[\]{}|]+(?:[ \t]*\|[ \t]*[^\s()\[\]{}|]+)*")
 _LAST_CLOSER = re.compile(r"[)\]}>\"'`;,:]\s*\Z")
 
 
@@ -89,7 +90,7 @@ def _variants(text: str, place: Place) -> Iterator[str]:
     yield from _closed(text, place)
     line = text.split("\n", 1)[0]
     yield from _without_given_closers(line, place)
-    shorter = text
+    shorter = "" if _begins_string(text, place) else text
     while _LAST_CLOSER.search(shorter) and "\n" not in text[len(shorter.rstrip()) - 1 :].strip():
         shorter = shorter.rstrip()[:-1]
         yield shorter
@@ -117,11 +118,17 @@ def _without_rest(line: str, rest: str) -> Iterator[str]:
             yield line[:at].rstrip()
 
 
+def _begins_string(text: str, place: Place) -> bool:
+    """Whether it was cut off where a string begins, of which it holds nothing."""
+    inside = scan(place.line_prefix + text, place.language).inside
+    return inside not in ("", "comment") and text.rstrip().endswith(inside)
+
+
 def _closed(text: str, place: Place) -> Iterator[str]:
     """With the brackets and quotes that it leaves open."""
     before = place.line_prefix
     found = scan(before + text, place.language)
-    if not found.closers or found.inside == "comment":
+    if not found.closers or found.inside == "comment" or _begins_string(text, place):
         return
     # What the suffix closes already, at the end of the cursor's line, needs no closing.
     given = len(scan(place.rest, place.language).extra)
@@ -140,18 +147,31 @@ def _closed(text: str, place: Place) -> Iterator[str]:
         yield closed
 
 
+def _is_label(text: str, at: int) -> bool:
+    """Whether a bracket ends the first words of its line: `2)` in a list, `start)` or `-h | help)`
+    in a shell's case, which open nothing."""
+    return text[at] == ")" and _LABEL.fullmatch(text, text.rfind("\n", 0, at) + 1, at) is not None
+
+
 def _balances(place: Place) -> Callable[[str], bool]:
+    is_closed = place.line_below.lstrip().startswith(")")
+
     def imbalance(text: str) -> int:
-        found = scan(place.line_prefix + text + place.rest, place.language)
-        return len(found.open) + len(found.extra)
+        line = place.line_prefix + text + place.rest
+        found = scan(line, place.language)
+        extra = [at for at in found.extra if is_closed or not _is_label(line, at)]
+        return len(found.open) + len(extra)
 
     before = imbalance("")
     floor = indentation(place.line_prefix)
+    quote = place.rest[:1]
+    in_string = quote in ("'", '"', "`") and place.line_prefix.count(quote) % 2 == 1
 
     def fits(variant: str) -> bool:
         # Without a parser, text that opens a block on its last line is not at fault.
         last = variant.rsplit("\n", 1)[-1]
         opens = indentation(last) >= floor and last.rstrip().endswith(("{", "(", "["))
-        return imbalance(variant) <= before + opens
+        closes_string = in_string and variant.count(quote) % 2 == 1
+        return imbalance(variant) <= before + opens and not closes_string
 
     return fits

@@ -63,4 +63,9 @@ def has_words(text: str) -> bool:
 
 def tells(line: str) -> bool:
     """Whether a line is particular enough that it will not stand twice."""
-    return len(_WORD.findall(line)) >= 4
+    return len(_WORD.findall(line)) >= 4 and not decorates(line)
+
+
+def decorates(line: str) -> bool:
+    """Whether a line begins a decorator, an annotation or an attribute, which stand many times."""
+    return line.lstrip().startswith(("@", "#["))

@@ -13,6 +13,7 @@ _HASH = r"\#[^\n]*"
 _SLASHES = r"//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)"
 _TRIPLE = r'"""(?s:\\.|.)*?(?:"""|\Z)|' + r"'''(?s:\\.|.)*?(?:'''|\Z)"
 _DOUBLE = r'"(?:\\(?s:.)|[^"\\\n])*(?:"|(?=\n)|\Z)'
+_DOUBLE_OVER_LINES = r'"(?:\\(?s:.)|[^"\\])*(?:"|\Z)'
 _SINGLE = r"'(?:\\(?s:.)|[^'\\\n])*(?:'|(?=\n)|\Z)"
 # A quote that may also begin a lifetime or stand in a number.
 _CHARACTER = r"'(?:\\[^\n]{1,8}?|[^'\\\n])'"
@@ -27,7 +28,7 @@ _TOKENS = {
     "typescript": _JAVASCRIPT,
     "tsx": _JAVASCRIPT,
     "go": (_SLASHES, _DOUBLE, _CHARACTER, _BACKTICK),
-    "rust": _C,
+    "rust": (_SLASHES, _DOUBLE_OVER_LINES, _CHARACTER),
     "c": _C,
     "cpp": _C,
     "java": (_SLASHES, r'"""(?s:\\.|.)*?(?:"""|\Z)', _DOUBLE, _CHARACTER),
@@ -46,11 +47,6 @@ class Scan:
     extra: tuple[int, ...]
     inside: str
     code: str
-
-    @property
-    def depth(self) -> int:
-        """Brackets opened less brackets closed; what closes earlier text counts as well."""
-        return len(self.open) - len(self.extra)
 
     @property
     def closers(self) -> str:

@@ -11,12 +11,17 @@ from collections.abc import Sequence
 from codespec.engine.postprocess.place import Place, indentation, tells
 from codespec.engine.postprocess.scan import CLOSER_OF, scan
 from codespec.engine.postprocess.shape import Shape
+from codespec.index.languages import LANGUAGES
 from codespec.types import Tokenizer
 
 # What a statement cannot end with, and what continues one on the next line.
 _GOES_ON = re.compile(r"(?:[-+*/%&|^=<>!?.\\]|=>|->|\b(?:and|or|not|in|is))$")
 _ENDS = re.compile(r"(?:\+\+|--|/|[A-Za-z_\d)\]]>)$")
 _CONTINUES = re.compile(r"\.(?!\.\.)|\?|&&|\|\||:(?!:)|(?:else|catch|finally)\b")
+# On a line of its own, the beginning of the body of what stands above.
+_BRACE = re.compile(r"\{[ \t]*(?:\n|\Z)")
+# What is no statement, but belongs to the one below; without the brackets that it ends with.
+_BELONGS = re.compile(r"(?:^|\n)[ \t]*(?:@[\w.]+|#!?|template\s*<.*>)\Z")
 _BRANCHES = ("else", "elif ", "except", "finally")
 _CLOSING = re.compile(r"[ \t]*[)\]}]+[;,)]*")
 
@@ -34,12 +39,14 @@ class UnitStop:
         self._shape = shape
         self._line_prefix = place.line_prefix
         self._language = place.language
+        self._has_brace = _BRACE.match(place.line_below.lstrip()) is not None
         following = place.line_below.rstrip()
         self._following = following if tells(following) else ""
         self._n_healed = n_healed
         self._bytes = b""
         self._n_read = 0
         self._reached = ""  # a text up to a line end, before which no statement ends
+        self._within = ""  # and no block
 
     def __call__(self, emitted: Sequence[int]) -> bool:
         for token in emitted[self._n_read :]:
@@ -90,14 +97,18 @@ class UnitStop:
     def _end_of_block(
         self, text: str, start: int, floor: int, *, with_branches: bool = False
     ) -> int | None:
-        """Before the first line after `start` that is indented less than `floor`.
+        """Before the first line after `start` that is indented less than `floor`, and begins in no
+        string or comment.
 
         with_branches: lines such as `else:` just below the floor go on with it.
         """
-        newline = text.find("\n", start)
+        # Where a text grows, each of its lines is looked at once, not once with each token.
+        within = self._within if text.startswith(self._within) else ""
+        newline = text.find("\n", max(start, len(within) - 1))
         while newline >= 0:
+            self._within = text[: newline + 1]
             line = text[newline + 1 :].split("\n", 1)[0]
-            if line.strip() and indentation(line) < floor:
+            if line.strip() and indentation(line) < floor and not self._inside(self._within):
                 branch = with_branches and indentation(line) == floor - 1
                 if branch and any(word.startswith(line.strip()) for word in _BRANCHES):
                     return None  # it may become one
@@ -105,6 +116,10 @@ class UnitStop:
                     return self._with_closing(text, newline, line)
             newline = text.find("\n", newline + 1)
         return None
+
+    def _inside(self, text: str) -> str:
+        """The string or comment that a line begins in which follows `text`, "" for none."""
+        return scan(self._line_prefix + text, self._language).inside
 
     def _with_closing(self, text: str, newline: int, line: str) -> int | None:
         closing = _CLOSING.match(line)
@@ -115,7 +130,6 @@ class UnitStop:
         return end if len(text) > end else None  # more of it may come
 
     def _end_of_statement(self, text: str) -> int | None:
-        # Where a text grows, each of its lines is looked at once, not once with each token.
         reached = self._reached if text.startswith(self._reached) else ""
         newline = text.find("\n", max(0, len(reached) - 1))
         while newline >= 0:
@@ -131,19 +145,48 @@ class UnitStop:
                     floor = indentation(head.lstrip("\n")) + 1
                     return self._end_of_block(text, newline, floor, with_branches=True)
                 after = text[newline:].lstrip()
-                if code.endswith((";", "{", ":", ",")) or (after and not _CONTINUES.match(after)):
+                if code.endswith((";", "{", ":", ",")):
                     return newline
+                if after:
+                    lead = text[newline : len(text) - len(after)].rpartition("\n")[2]
+                    if not self._continues(head, code, lead + after):
+                        return newline
                 if not after:
                     return None  # the next line may belong to it
             newline = text.find("\n", newline + 1)
         return None
+
+    def _continues(self, head: str, code: str, below: str) -> bool:
+        """Whether the lines `below` belong to the statement `head`, whose code is `code`."""
+        after = below.lstrip()
+        if _BRACE.match(after):
+            return not (self._has_brace or code.endswith("}"))
+        if _CONTINUES.match(after):
+            return True
+        # Further in: the rest of an expression, or a body without braces.
+        is_code = code and self._shape.body and self._language in LANGUAGES
+        return bool(is_code) and indentation(below) > indentation(head.lstrip("\n"))
 
     def _goes_on(self, head: str) -> bool:
         """Whether a statement that reaches to the end of `head` cannot be complete there."""
         found = scan(head, self._language)
         if found.open and not self._shape.body and found.code.rstrip()[-1:] in CLOSER_OF:
             return False  # what it opens is filled already
-        if found.depth > 0 or found.inside not in ("", "comment"):
+        if found.open or found.inside not in ("", "comment"):
             return True
+        if found.inside and scan(f"{head}\n", self._language).inside:
+            return True  # a comment that does not end with its line
         code = found.code.rstrip()
+        if _belongs_below(code) and self._language in LANGUAGES:
+            return True
         return bool(_GOES_ON.search(code)) and not _ENDS.search(code)
+
+
+def _belongs_below(code: str) -> bool:
+    """Whether balanced code ends with a decorator, an annotation, an attribute, or what makes a
+    template of what follows."""
+    depth, at = 0, len(code)
+    while at and (depth or code[at - 1] in ")]"):
+        at -= 1
+        depth += (code[at] in ")]}") - (code[at] in "([{")
+    return _BELONGS.search(code[:at]) is not None

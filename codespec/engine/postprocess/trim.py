@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from codespec.engine.postprocess.place import Place, has_words, indentation, tells
+from codespec.engine.postprocess.place import Place, decorates, has_words, indentation, tells
 from codespec.engine.postprocess.scan import scan
 
 # Controls that reorder text (Boucher and Anderson 2023, "Trojan Source"), characters without width,
@@ -74,20 +74,22 @@ def without_suffix(text: str, place: Place) -> str:
     if not following:
         return text
     whole = [place.line_prefix + lines[0], *lines[1:]]
+    indent = indentation(whole[0])
     for i, line in enumerate(whole):
-        if line.strip() and _repeats([s for s in whole[i:] if s.strip()], following):
+        is_own = i == 0 or indentation(line) > indent
+        if line.strip() and _repeats([s for s in whole[i:] if s.strip()], following, is_own):
             return "\n".join(lines[:i]).rstrip()
     return text
 
 
 def _without_punctuation(line: str, place: Place) -> str:
-    """The line without brackets at its end that are closed after the cursor, where one would be
-    closed twice, and without a comma or semicolon that stands there."""
+    """The line without brackets and quotes at its end that are closed after the cursor, where one
+    would be closed twice, and without a comma or semicolon that stands there."""
     rest = "".join(place.rest.split())
     without, whole = (
         scan(place.line_prefix + said + place.rest, place.language).extra for said in ("", line)
     )
-    if len(whole) > len(without):
+    if len(whole) > len(without) or _closes_string(line, place):
         for at in range(len(line)):
             end = "".join(line[at:].split())
             if end and rest.startswith(end) and not has_words(end):
@@ -96,16 +98,34 @@ def _without_punctuation(line: str, place: Place) -> str:
     return end[:-1] if end[-1:] in (",", ";") and rest.startswith(end[-1:]) else line
 
 
-def _repeats(lines: list[str], following: list[tuple[int, str]]) -> bool:
+def _closes_string(line: str, place: Place) -> bool:
+    """Whether the line closes the string that is closed right after the cursor."""
+    before, after = (
+        scan(place.line_prefix + said, place.language).inside for said in ("", line.rstrip())
+    )
+    return before not in ("", "comment") and place.rest.startswith(before) and not after
+
+
+def _repeats(lines: list[str], following: list[tuple[int, str]], is_own: bool) -> bool:
     """Whether lines are the ones that follow, or begin with one that will not stand twice: further
-    in it may, if it goes on in another way."""
+    in it may, if it goes on in another way, or nothing follows it.
+
+    is_own: whether it is all that the text is, or stands in a block that the text opens.
+    """
     squeezed = [_squeezed(line) for line in lines]
+    if decorates(lines[0]) and lines[1:] and following[1:] and squeezed[0] == following[0]:
+        return _repeats(lines[1:], following[1:], is_own)
     if tells(lines[0]) and squeezed[0][1] == following[0][1]:
-        after = [text for _, text in squeezed[1:2]]
-        is_within = squeezed[0][0] > following[0][0]
-        if not is_within or not after or after == [text for _, text in following[1:2]]:
+        after = _first_words(squeezed[1:])
+        if squeezed[0][0] <= following[0][0]:
+            return True
+        if after == _first_words(following[1:]) if after else not is_own:
             return True
     return following[: len(lines)] == squeezed and any(map(has_words, lines))
+
+
+def _first_words(squeezed: list[tuple[int, str]]) -> str:
+    return next((text for _, text in squeezed if has_words(text)), "")
 
 
 def _without_tail(line: str, rest: str) -> str:
@@ -149,7 +169,8 @@ def _reindented(line: str, unit: str) -> str:
     body = line.lstrip(" \t")
     lead = line[: len(line) - len(body)]
     if unit == "\t":
-        if "  " not in lead:
+        # Blanks behind tabs align a line with the one above.
+        if not lead.startswith("  "):
             return line
         width = indentation(lead + "x")
         return "\t" * (width // 4) + " " * (width % 4) + body

@@ -181,6 +181,29 @@ def test_a_buffer_is_known_by_its_new_name(newest: Neovim, desk: Desk, start: St
     editor.wait_for_ghost()
 
 
+@pytest.mark.parametrize("filetype", ["", "python"])
+def test_a_buffer_is_known_by_the_name_that_it_is_written_under(
+    neovim: Neovim, desk: Desk, editors: list[Editor], tmp_path: Path, filetype: str
+) -> None:
+    program = str(Path(sys.executable).parent / "codespec")
+    setup = f"{{cmd={{'{listening(program, tmp_path)}', 'lsp'}}}}"
+    editor = Editor(neovim, desk.env, desk.workspace, setup)
+    editors.append(editor)
+    editor.type(f":set filetype={filetype}<CR>idef read_file(path):<CR>with open(path")
+    editor.wait_for_status("ready")
+    editor.type("<Esc>:write! new.py<CR>A")
+    editor.idle()
+
+    def documents(method: str) -> list[str]:
+        return [Path(p["textDocument"]["uri"]).name for p in told(tmp_path, method)]
+
+    editor.wait_for(lambda: documents("textDocument/didOpen")[-1:] == ["new.py"])
+    opened, closed = documents("textDocument/didOpen"), documents("textDocument/didClose")
+    assert len(closed) == len(opened) - 1
+    assert "new.py" not in closed
+    assert told(tmp_path, "textDocument/didOpen")[-1]["textDocument"]["languageId"] == "python"
+
+
 def test_languages_are_told(
     neovim: Neovim, desk: Desk, editors: list[Editor], tmp_path: Path
 ) -> None:

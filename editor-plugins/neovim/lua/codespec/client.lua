@@ -179,7 +179,7 @@ function M.attach(buf)
       buffer = buf,
       once = true,
       callback = function()
-        buffers[buf] = nil
+        M.detach(buf) -- it may live on under its first name, see |:write|
       end,
     })
   end

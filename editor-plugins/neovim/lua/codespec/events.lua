@@ -115,7 +115,7 @@ function M.start(again)
   local function on(events, callback)
     vim.api.nvim_create_autocmd(events, { group = group, callback = callback })
   end
-  on({ 'FileType', 'BufNewFile', 'BufReadPost', 'BufFilePost' }, function(event)
+  on({ 'FileType', 'BufNewFile', 'BufReadPost', 'BufFilePost', 'BufWritePost' }, function(event)
     consider(event.buf)
   end)
   on('BufFilePre', function(event)
