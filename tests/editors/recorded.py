@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,22 @@ def listening(program: str, folder: Path) -> str:
 
 def told(folder: Path, method: str) -> list[Any]:
     """Params of each message of this method up to now."""
+    return [m.get("params") for m in _messages(folder) if m.get("method") == method]
+
+
+def answers(folder: Path) -> list[Any]:
+    """What the editor answered up to now to what asks for a list of one: its settings."""
+    results = [m.get("result") for m in _messages(folder) if "method" not in m]
+    return [result[0] for result in results if isinstance(result, list) and len(result) == 1]
+
+
+def _messages(folder: Path) -> Iterator[dict[str, Any]]:
     text = (folder / "told").read_bytes().decode(errors="replace")
-    messages: list[Any] = []
     at = 0
     decoder = json.JSONDecoder()
     while (at := text.find("{", at)) >= 0:
         try:
             message, at = decoder.raw_decode(text, at)
         except ValueError:  # not all of it is there yet
-            break
-        if message.get("method") == method:
-            messages.append(message.get("params"))
-    return messages
+            return
+        yield message

@@ -217,6 +217,11 @@ export class Server {
 
   private middleware(): Middleware {
     return {
+      workspace: {
+        // What the server asks for beats what it was started with, and `codespec.server` alone is
+        // not all that is set.
+        configuration: (params) => params.items.map(() => sections()),
+      },
       provideInlineCompletionItems: async (document, position, context, token, next) => {
         if (this.switches.whyOff(document)) return [];
         const version = document.version;

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ..recorded import listening, told
+from ..recorded import answers, listening, told
 from .app import Code, Window, until
 from .test_editor import CODE, START
 
@@ -116,14 +116,22 @@ def test_a_workspace_switches_no_index_on(
     of_workspace.parent.mkdir(exist_ok=True)
     try:
         of_workspace.write_text('{"codespec.indexWorkspace": true}')
-        settings = {"codespec.path": program, "codespec.indexWorkspace": False}
+        settings = {
+            "codespec.path": program,
+            "codespec.indexWorkspace": False,
+            "codespec.server": {"index": {"enabled": True, "max_file_bytes": 999_999}},
+        }
         with window.ready_again():
             machine.write_text(json.dumps(settings))
         # Two files were written: the last server has seen both.
         with window.ready_again():
             window.command("codespec: Restart")
         options = told(tmp_path, "initialize")[-1]["initializationOptions"]
-        assert options["index"] == {"enabled": False}
+        asked = {"enabled": False, "max_file_bytes": 999_999}
+        assert options["index"] == asked
+        # The server asks again once it runs, and is told the same.
+        until(lambda: answers(tmp_path), "the settings that the server asked for")
+        assert answers(tmp_path)[-1]["index"] == asked
     finally:
         of_workspace.unlink()
         with window.ready_again():
