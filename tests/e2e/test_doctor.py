@@ -142,6 +142,17 @@ def test_a_folder_that_cannot_be_made(project, tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
 
 
+def test_a_cache_folder_that_cannot_be_made(project, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    monkeypatch.setenv("CODESPEC_RUNTIME_DIR", str(tmp_path / "file" / "cache"))
+    found = doctor(project, "--quick", code=1)
+    (said,) = of(found, "folders", "error")
+    assert "cannot create the folder" in said
+    assert of(found, "model", "ok")  # the other checks are made all the same
+    assert of(found, "rules", "ok")
+
+
 def test_settings_and_their_origins(project, tmp_path, monkeypatch):
     file = tmp_path / "config.toml"
     file.write_text("[completion]\nmax_tokens = 32\ndeadline_auto_ms = 500.0\n")

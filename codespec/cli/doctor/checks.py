@@ -96,11 +96,14 @@ def settings_in_force(
 
 
 def folders() -> Iterator[Finding]:
+    said: dict[str, str] = {}  # one folder may be for two things
     for folder in (config.cache_dir, config.data_dir, config.log_dir, config.runtime_dir):
         try:
             folder()
         except ConfigError as e:
-            yield Finding("folders", "error", e.message, e.hint)
+            said[e.message] = e.hint
+    for message, hint in said.items():
+        yield Finding("folders", "error", message, hint)
 
 
 def index(settings: Settings, workspace: Path, tokenizer_hash: str) -> Iterator[Finding]:
@@ -111,7 +114,10 @@ def index(settings: Settings, workspace: Path, tokenizer_hash: str) -> Iterator[
         )
         return
     root = os.path.realpath(workspace)
-    found = upkeep.all_status(root)
+    try:
+        found = upkeep.all_status(root)
+    except ConfigError:  # the cache folder's, see `folders`
+        return
     mine = [s for s in found if s.problem or s.tokenizer == tokenizer_hash or not tokenizer_hash]
     if not mine:
         other = " for this model's tokenizer" if found else ""
