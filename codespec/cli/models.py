@@ -283,7 +283,7 @@ def default(model: str | None, draft: str | None) -> None:
         else:
             path = library.find(value)
             load_model(path, vocab_only=True).close()
-            values[key] = str(path)
+            values[key] = library.in_full(path)
     settings = msgspec.structs.replace(settings, **values)
     small = draft_path(settings)
     if small is not None:
