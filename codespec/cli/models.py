@@ -132,7 +132,7 @@ def show(model: str, no_speed: bool, as_json: bool) -> None:
 @_json_option
 def add(source: str, sha256: str | None, as_json: bool) -> None:
     """Add a model: a .gguf FILE (it stays where it is), a URL of one, or a NAME that
-    `codespec models recommend` lists.
+    `codespec models recommend` lists for download.
 
     A download that was interrupted goes on where it stopped; one that does not have the SHA-256
     you give, or the model hub states, is not kept, and a FILE that does not is not added.
@@ -160,6 +160,11 @@ def add(source: str, sha256: str | None, as_json: bool) -> None:
             "sha256": fetched.sha256,
             "verified": fetched.is_verified,
         }
+    elif source in catalogue.without_file():
+        raise InputError(
+            f"{source} cannot be downloaded by its name",
+            "Download a .gguf file of it yourself, then: codespec models add FILE",
+        )
     else:
         raise InputError(
             f"{source}: no such file, and no model of that name is known",
@@ -250,6 +255,8 @@ def recommend(as_json: bool) -> None:
         needs = f"{e.memory_bytes / 1e9:.1f} GB"
         table.add_row(e.name, f"{e.n_params_b:.1f} B", needs, e.licence, suits)
     Console().print(table)
+    others = ", ".join(catalogue.without_file())
+    click.echo(f"these you download yourself, then add the file: {others}")
     click.echo(f"this machine: {here.name}, {here.memory_bytes / 1e9:.1f} GB for a model")
     click.echo(f"  ({here.why})")
     if machine.has_idle_gpu:

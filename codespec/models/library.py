@@ -118,6 +118,8 @@ def find(name: str) -> Path:
     if known and not path.is_file():
         raise InputError(f"{name}: {path} is gone", f"Forget it: codespec models remove {name}")
     if not path.is_file():
+        if catalogue.by_name(name):
+            raise InputError(f"{name} is not here yet", f"Get it: codespec models add {name}")
         raise InputError(
             f"{name}: no such model", "See: codespec models list; or give a .gguf file."
         )

@@ -136,12 +136,19 @@ def test_a_known_name_is_fetched_from_the_hub(hub: Hub) -> None:
     assert Path(facts["path"]).name == entry.file
 
 
+def test_a_known_name_without_a_file_to_fetch(hub: Hub) -> None:
+    (name, *_) = catalogue.without_file()
+    assert "cannot be downloaded by its name" in run("add", name).output
+    assert name in ok("recommend").rpartition("then add the file: ")[2]
+    assert hub.methods == []
+
+
 def test_a_known_name_names_its_file_once_that_is_added(
     hub: Hub, config: Path, model: Path
 ) -> None:
     hub.content, hub.stated = bundled(BUNDLED_TARGET).read_bytes(), None
     entry = next(e for e in catalogue.ENTRIES if not e.file.islower() and e.file)
-    assert "no such model" in run("default", entry.name).output
+    assert f"models add {entry.name}" in run("default", entry.name).output
     ok("add", entry.name)
     path = library.folder() / entry.file
     ok("default", entry.name)
