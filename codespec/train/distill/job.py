@@ -58,10 +58,12 @@ class Job:
 
     def status(self) -> Report | None:
         """None where nothing was ever begun. A job whose process died is stopped."""
+        is_locked = self._is_locked()  # asked first: a job that ends meanwhile says how
         report = self._last_report()
         if report is None:
             return Report(stage="done", share=1.0) if drafts.read(self.folder) else None
-        if report.stage not in ("done", "failed") and not self._is_running():
+        is_running = is_locked or self._is_starting(report)
+        if report.stage not in ("done", "failed") and not is_running:
             return msgspec.structs.replace(report, stage="stopped", pid=0)
         return report
 
@@ -108,7 +110,7 @@ class Job:
             return None
 
     def _is_running(self) -> bool:
-        return self._is_starting() or self._is_locked()
+        return self._is_starting(self._last_report()) or self._is_locked()
 
     def _is_locked(self) -> bool:
         if not self.work.is_dir():
@@ -121,9 +123,8 @@ class Job:
         lock.release()
         return False
 
-    def _is_starting(self) -> bool:
+    def _is_starting(self, report: Report | None) -> bool:
         """Whether its process has yet to come to the point where it takes the lock."""
-        report = self._last_report()
         if report is None or report.stage != "reading" or not psutil.pid_exists(report.pid):
             return False
         return time.time() - (self.work / "progress.json").stat().st_mtime < STARTING_S
