@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -310,3 +311,31 @@ def test_index_of_nothing(tmp_path):
     assert "a file, not a folder" in error("index", tmp_path / "a.py")
     (tmp_path / "empty").mkdir()
     assert json.loads(codespec("index", tmp_path / "empty", "--json")[0])["n_files"] == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a terminal of its own")
+def test_ctrl_c_ends_the_language_server_on_a_terminal():
+    """Where a thread waits for what is typed."""
+    import tty
+
+    master, slave = os.openpty()
+    tty.setraw(slave)
+    server = subprocess.Popen(
+        [sys.executable, "-m", "codespec", "lsp"],
+        stdin=slave,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        message = {"processId": None, "rootUri": None, "capabilities": {}}
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": message}
+        body = json.dumps(asked).encode()
+        os.write(master, b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        assert server.stdout.readline().startswith(b"Content-Length")
+        server.send_signal(signal.SIGINT)
+        assert server.wait(20) == -signal.SIGINT
+    finally:
+        server.kill()
+        server.stdout.close()
+        os.close(master)
+        os.close(slave)
