@@ -96,7 +96,8 @@ class Job:
         """
         if self._is_running():
             raise InputError(
-                f"{self._workspace} is being distilled", "First: codespec distill --stop."
+                f"{self._workspace} is being distilled",
+                "Stop it first: run the same command with --stop instead of --forget.",
             )
         is_there = self.folder.is_dir()
         if is_there:
@@ -137,7 +138,7 @@ class Job:
     def _busy(self) -> InputError:
         return InputError(
             f"{self._workspace} is being distilled by another process",
-            "See: codespec distill --status, or --stop.",
+            "Run the same command with --status to see how far it is, or with --stop.",
         )
 
     def _report(
