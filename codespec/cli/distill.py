@@ -54,9 +54,13 @@ LINE_EVERY_S = 30.0  # a line's interval where no terminal shows the bar
     type=FiniteRange(min=0, min_open=True),
     default=15.0,
     show_default=True,
-    help="Time to train; asking the target takes no longer either.",
+    help="Time to train; before it, as long at most to ask the target.",
 )
-@click.option("--tokens", type=click.IntRange(1), help="Train on so many instead, repeatably.")
+@click.option(
+    "--tokens",
+    type=click.IntRange(1),
+    help="Train on this many tokens, whatever time that takes: with the same result each time.",
+)
 @click.option("--threads", type=click.IntRange(1), help="CPU threads (default: half the cores).")
 @click.option(
     "--device",

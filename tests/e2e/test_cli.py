@@ -10,6 +10,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -285,7 +286,7 @@ def test_output_that_cannot_be_written(args):
         command = [sys.executable, "-m", "codespec", *args]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("error: No space left on device\n  See to where the output goes")
+    assert done.stderr.startswith("error: No space left on device\n  Check where the output goes")
     assert "Traceback" not in done.stderr
 
 
@@ -303,6 +304,32 @@ def test_errors_that_nobody_foresaw_name_their_cause(monkeypatch):
     torn = fail(UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"))
     assert (torn.exit_code, torn.exception.__class__) == (1, SystemExit)
     assert "not UTF-8: invalid start byte at byte 0\n" in torn.output
+
+
+def options_of(command, path):
+    """(how it is called, option) of all that a user sees."""
+    yield from ((path, p) for p in command.params if not getattr(p, "hidden", False))
+    context = click.Context(command)
+    for name in command.list_commands(context) if isinstance(command, click.Group) else ():
+        yield from options_of(command.get_command(context, name), f"{path} {name}")
+
+
+def test_help_says_what_everything_is_for():
+    silent = [
+        f"{path} {option.opts[0]}"
+        for path, option in options_of(main, "codespec")
+        if isinstance(option, click.Option) and not option.help
+    ]
+    assert not silent
+    for group in ([], ["daemon"], ["models"], ["bench"]):
+        said = CliRunner().invoke(main, [*group, "--help"]).output
+        assert "..." not in said.partition("Commands:")[2], "sentences are whole"
+
+
+def test_a_report_without_a_terminal_comes_alone(repository):
+    stdout, stderr, _ = codespec("index", repository)
+    assert "4 files" in stdout
+    assert not stderr
 
 
 def test_index_of_nothing(tmp_path):

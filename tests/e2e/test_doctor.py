@@ -51,7 +51,7 @@ def test_a_sound_installation(project):
     assert not [f for f in found if f["level"] == "error"]
     assert any("it can fill in the middle" in m for m in of(found, "model", "ok"))
     all_ours = gpu_backend() == "cpu" and bool(kernels.NAME)
-    words = "all its products are our own" if all_ours else "but for ties"
+    words = "all its matrix products are our own" if all_ours else "but for ties"
     assert any(words in m for m in of(found, "model", "ok"))
     assert any("ms a token of the prompt" in m for m in of(found, "model", "ok"))
     assert any("has no index" in m for m in of(found, "index", "note"))
@@ -94,6 +94,14 @@ def test_for_people(project):
     result = CliRunner().invoke(main, ["doctor", str(project), "--quick"])
     assert result.exit_code == 0
     assert "codespec index" in result.output
+
+
+@pytest.mark.skipif(os.name != "posix", reason="how shells quote")
+def test_commands_can_be_pasted_whatever_folders_are_called(tmp_path):
+    folder = tmp_path / "my project"
+    folder.mkdir()
+    (step,) = [f["next_step"] for f in doctor(folder, "--quick") if f["area"] == "index"]
+    assert step.endswith(f"codespec index '{folder}'")
 
 
 def test_states_of_fewer_digits_are_not_ours(project, monkeypatch):

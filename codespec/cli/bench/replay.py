@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from codespec.cli import model_options, model_settings
+from codespec.cli import draft_model_option, model_settings
 from codespec.cli.bench.results import deliver, result_options
 from codespec.config import load_settings
 
@@ -32,7 +32,12 @@ from codespec.config import load_settings
     "--width", default=16, show_default=True, type=click.IntRange(1),
     help="Most drafted tokens a pass.",
 )  # fmt: skip
-@model_options
+@click.option(
+    "--model",
+    metavar="FILE",
+    help='GGUF of a model that writes instead, or "bundled" (default: none does, see above).',
+)
+@draft_model_option
 @result_options
 def command(
     repo: Path,

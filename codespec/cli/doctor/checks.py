@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -53,8 +54,9 @@ def build() -> Iterator[Finding]:
     ):
         value = os.environ.get(name)
         if value and value not in known:
-            said = f"{name} is {value!r}, which names none that is known here"
-            yield Finding("build", "warning", said, f"Unset it, or choose of: {', '.join(known)}.")
+            said = f"{name} is {value!r}, which is not known here"
+            choices = ", ".join(known)
+            yield Finding("build", "warning", said, f"Unset it, or take one of: {choices}.")
     backend = gpu_backend()
     yield Finding("build", "ok", f"llama-cpp-python {llama}, models run on {backend}")
     if backend == "cpu":
@@ -114,6 +116,7 @@ def index(settings: Settings, workspace: Path, tokenizer_hash: str) -> Iterator[
         )
         return
     root = os.path.realpath(workspace)
+    quoted = shlex.quote(root)
     try:
         found = upkeep.all_status(root)
     except ConfigError:  # the cache folder's, see `folders`
@@ -125,7 +128,7 @@ def index(settings: Settings, workspace: Path, tokenizer_hash: str) -> Iterator[
             "index",
             "note",
             f"{root} has no index{other} yet",
-            f"Editors build it by themselves; at once: codespec index {root}",
+            f"Editors build it by themselves; at once: codespec index {quoted}",
         )
     for status in mine:
         if status.problem:
@@ -133,7 +136,7 @@ def index(settings: Settings, workspace: Path, tokenizer_hash: str) -> Iterator[
                 "index",
                 "error",
                 f"the index of {root}: {status.problem}",
-                f"Mend it: codespec index {root} --verify",
+                f"Mend it: codespec index {quoted} --verify",
             )
         else:
             size = f"{status.n_files} files, {status.n_tokens:,} tokens"
@@ -152,7 +155,7 @@ def daemon(settings: Settings) -> Iterator[Finding]:
     try:
         report = control.status(settings)
     except CodespecError as e:
-        yield Finding("daemon", "error", e.message, e.hint or "End it: codespec daemon restart")
+        yield Finding("daemon", "error", e.message, e.hint or "Restart it: codespec daemon restart")
         return
     if report is None:
         yield Finding(
@@ -179,7 +182,7 @@ def daemon(settings: Settings) -> Iterator[Finding]:
             yield Finding(
                 "daemon",
                 "warning",
-                f"the model's process had to be started again {report.n_respawns} times",
+                f"the model's process died, and was started again: {report.n_respawns} in all",
                 "See why: codespec daemon logs",
             )
 
@@ -237,7 +240,9 @@ def rules(settings: Settings, workspace: Path, file: Path | None) -> Iterator[Fi
     """What keeps files out. file: to be asked about, too."""
     there = [name for name in sorted(IGNORE_FILES) if (workspace / name).is_file()]
     named = ", ".join(there) or "none"
-    yield Finding("rules", "ok", f"ignore files in {workspace}: {named}; deeper ones count, too")
+    yield Finding(
+        "rules", "ok", f"ignore files in {workspace}: {named}; those in deeper folders count, too"
+    )
     if settings.index.exclude:
         patterns = ", ".join(settings.index.exclude)
         yield Finding("rules", "ok", f"excluded by index.exclude: {patterns}")
@@ -262,7 +267,7 @@ def rules(settings: Settings, workspace: Path, file: Path | None) -> Iterator[Fi
                 "rules",
                 "note",
                 f"{file} is not indexed: {why}",
-                "Nothing is to be done; other files get no drafts from it.",
+                "You need not do anything; other files get no drafts from it.",
             )
         else:
             yield Finding("rules", "ok", f"{file} is excluded by no rule")
