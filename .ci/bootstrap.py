@@ -62,14 +62,14 @@ def main() -> None:
 def stamp(dev: bool) -> dict[str, str]:
     """What the environment depends on; a difference in any value means work."""
     folder = ROOT / "codespec" / "native"
-    native = [*sorted(folder.rglob("*.[ch]*")), folder / "CMakeLists.txt"]
+    native = [path for end in ("cpp", "h") for path in sorted(folder.rglob(f"*.{end}"))]
     return {
         # The base, which is the same whether or not an environment is active.
         "python": f"{sys.base_prefix} {sys.version}",
         "backend": backend(),
         "dev": str(dev),
         "project": digest(ROOT / "pyproject.toml", CONSTRAINTS, Path(__file__)),
-        "native": digest(*native),
+        "native": digest(*native, folder / "CMakeLists.txt"),
     }
 
 

@@ -41,7 +41,10 @@ def read(path: Path) -> list[Row]:
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as e:
-        raise InputError(f"{path}: {e}", "Give a file that a benchmark wrote with --output.") from e
+        why = e.strerror if isinstance(e, OSError) else "not UTF-8 text"
+        raise InputError(
+            f"{path}: {why}", "Give a file that a benchmark wrote with --output."
+        ) from e
     for n, line in enumerate(lines, 1):
         if not line.strip():
             continue

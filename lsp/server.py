@@ -375,7 +375,7 @@ def serve_stdio() -> None:
 def _on_signals(act: Callable[[int], object]) -> None:
     """For those that ask to end. Windows has none; what `nohup` ignores stays so."""
     if sys.platform != "win32":
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             if signal.getsignal(number) != signal.SIG_IGN:
                 asyncio.get_running_loop().add_signal_handler(number, act, number)
 
@@ -383,4 +383,5 @@ def _on_signals(act: Callable[[int], object]) -> None:
 def _end_by(number: int) -> None:
     """As the signal would have ended the process at once, which its parent gets to know."""
     asyncio.get_running_loop().remove_signal_handler(number)
+    signal.signal(number, signal.SIG_DFL)  # an exception would wait for what reads a terminal
     signal.raise_signal(number)

@@ -78,8 +78,8 @@ def _fail(e: CodespecError) -> NoReturn:
 def _with_cause(e: OSError) -> CodespecError:
     cause = e.strerror or str(e) or type(e).__name__
     if e.filename is None:  # of what was open already, the output above all
-        return InputError(cause, "See to where the output goes, and to the cache folder.")
-    return InputError(f"{e.filename}: {cause}", "See to that file or folder, or give another one.")
+        return InputError(cause, "Check where the output goes, and the disk with the cache folder.")
+    return InputError(f"{e.filename}: {cause}", "Check that file or folder, or give another one.")
 
 
 @click.group(
@@ -120,14 +120,18 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def model_options(f: Callable[..., Any]) -> Callable[..., Any]:
-    """--model and --draft-model, for every command that loads one."""
-    f = click.option(
+def draft_model_option(f: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
         "--draft-model",
         "draft_model",
         metavar="FILE",
         help='GGUF of the draft model; "none": no draft model.',
     )(f)
+
+
+def model_options(f: Callable[..., Any]) -> Callable[..., Any]:
+    """--model and --draft-model, for every command that loads one."""
+    f = draft_model_option(f)
     return click.option(
         "--model",
         metavar="FILE",

@@ -23,25 +23,64 @@ _MOST = (1 << 63) - 1  # what travels to the daemon
 @click.command()
 @click.argument("place", type=PlaceParam())
 @model_options
-@click.option("--max-tokens", type=click.IntRange(1, _MOST), help="Most tokens to generate.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(1, _MOST),
+    help="Most tokens to generate (default: that of the settings).",
+)
 @click.option("--no-draft", is_flag=True, help="Plain decoding: same text, more time.")
 @click.option("--drafters", metavar="LIST", help="Only these, e.g. lookup,model.")
 @click.option("--temperature", type=FiniteRange(0), help="0 (default): greedy.")
-@click.option("--top-k", type=click.IntRange(0, _MOST), default=0, help="0 (default): off.")
-@click.option("--top-p", type=FiniteRange(0, 1, min_open=True), default=1.0)
-@click.option("--min-p", type=FiniteRange(0, 1), default=0.0)
-@click.option("--repetition-penalty", type=FiniteRange(0.01, 100), default=1.0)
-@click.option("--frequency-penalty", type=FiniteRange(-100, 100), default=0.0)
-@click.option("--presence-penalty", type=FiniteRange(-100, 100), default=0.0)
+@click.option(
+    "--top-k",
+    type=click.IntRange(0, _MOST),
+    default=0,
+    help="Draw from this many of the likeliest tokens; 0 (default): from all.",
+)
+@click.option(
+    "--top-p",
+    type=FiniteRange(0, 1, min_open=True),
+    default=1.0,
+    help="Draw from the likeliest tokens that have this probability together; 1 (default): all.",
+)
+@click.option(
+    "--min-p",
+    type=FiniteRange(0, 1),
+    default=0.0,
+    help="Draw from tokens of at least this share of the highest probability; 0 (default): all.",
+)
+@click.option(
+    "--repetition-penalty",
+    type=FiniteRange(0.01, 100),
+    default=1.0,
+    help="Above 1, tokens that the output has already become less likely; 1 (default): off.",
+)
+@click.option(
+    "--frequency-penalty",
+    type=FiniteRange(-100, 100),
+    default=0.0,
+    help="The same, by how often the output has them; 0 (default): off.",
+)
+@click.option(
+    "--presence-penalty",
+    type=FiniteRange(-100, 100),
+    default=0.0,
+    help="The same, however often; 0 (default): off.",
+)
 @click.option("--grammar", type=click.File(encoding="utf-8"), help="GBNF that the text follows.")
 @click.option("--stop", multiple=True, metavar="TEXT", help="End before TEXT; may be repeated.")
-@click.option("--seed", type=click.IntRange(-_MOST, _MOST), default=0, show_default="0")
+@click.option(
+    "--seed",
+    type=click.IntRange(-_MOST, _MOST),
+    default=0,
+    help="The same seed draws the same text; default: 0.",
+)
 @click.option("--single-line", is_flag=True, help="Stop at the end of the line.")
 @click.option("--verbatim", is_flag=True, help="The model's own text, until it or a limit ends it.")
 @click.option(
     "--workspace",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Default: the Git root.",
+    help="Folder whose text drafts (default: the Git root of FILE, or its folder).",
 )
 @click.option("--daemon/--local", default=False, help="Ask the daemon, or load the model here.")
 @click.option("--stats", is_flag=True, help="More figures: percentiles, acceptance by position.")

@@ -123,7 +123,14 @@ def restart(of_all: bool, no_wait: bool, as_json: bool) -> None:
 
 
 @command.command()
-@click.option("-n", "n_lines", type=click.IntRange(1), default=50, show_default=True)
+@click.option(
+    "-n",
+    "n_lines",
+    type=click.IntRange(1),
+    default=50,
+    show_default=True,
+    help="How many lines to show.",
+)
 def logs(n_lines: int) -> None:
     """The last lines of its log. The log holds no source text."""
     path, lines = control.logs(load_settings(), n_lines)
@@ -134,7 +141,13 @@ def logs(n_lines: int) -> None:
 
 @command.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8012, show_default=True)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8012,
+    show_default=True,
+    help="0: any that is free.",
+)
 @click.option(
     "--key-file",
     type=click.Path(path_type=Path),

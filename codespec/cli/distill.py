@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from codespec.cli import FiniteRange, check_folder, model_settings, print_json
 from codespec.config import load_settings
 from codespec.errors import ConfigError
+from codespec.models import drafts
 from codespec.models.drafts import DraftRecord
 from codespec.processes import NICENESS, module_command
 
@@ -52,9 +54,13 @@ LINE_EVERY_S = 30.0  # a line's interval where no terminal shows the bar
     type=FiniteRange(min=0, min_open=True),
     default=15.0,
     show_default=True,
-    help="Time to train; asking the target takes no longer either.",
+    help="Time to train; before it, as long at most to ask the target.",
 )
-@click.option("--tokens", type=click.IntRange(1), help="Train on so many instead, repeatably.")
+@click.option(
+    "--tokens",
+    type=click.IntRange(1),
+    help="Train on this many tokens, whatever time that takes: with the same result each time.",
+)
 @click.option("--threads", type=click.IntRange(1), help="CPU threads (default: half the cores).")
 @click.option(
     "--device",
@@ -120,7 +126,7 @@ def command(
         else:
             click.echo("forgotten" if was_there else "there was none")
     elif ask == "status":
-        _show(job.status(), as_json)
+        _show(job.status(), drafts.read(job.folder), as_json)
     elif background:
         _start(job, as_json)
     else:
@@ -208,16 +214,19 @@ def _start(job: Job, as_json: bool) -> None:
         print_json({"pid": child.pid, "log": str(log)})
     else:
         click.echo(f"distilling in the background, process {child.pid}; log: {log}")
-        click.echo("see how far it is: codespec distill --status")
+        ask = shlex.join(["codespec", *arguments, "--status"])
+        click.echo(f"see how far it is: {ask}")
 
 
-def _show(report: Report | None, as_json: bool) -> None:
+def _show(report: Report | None, record: DraftRecord | None, as_json: bool) -> None:
     if as_json:
         print_json(msgspec.to_builtins(report) if report else {"stage": "none"})
     elif report is None:
         click.echo("nothing was distilled for this target and workspace")
     else:
         click.echo(_in_words(report))
+        if report.stage == "done" and record is not None:
+            _print(record)
 
 
 def _in_words(report: Report) -> str:

@@ -34,7 +34,7 @@ class Unasked(msgspec.Struct, frozen=True, kw_only=True):
 @click.option(
     "--workspace",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Default: the Git root.",
+    help="Folder whose text drafts (default: the Git root of FILE, or its folder).",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def command(

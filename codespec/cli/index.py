@@ -18,7 +18,12 @@ from codespec.config import load_settings
 @click.option("--status", "job", flag_value="status", help="What is there; without PATH, all.")
 @click.option("--verify", "job", flag_value="verify", help="Check every byte; mend damage.")
 @click.option("--no-repair", is_flag=True, help="With --verify: only report.")
-@click.option("--prune", "job", flag_value="prune", help="Delete what is of no use, and too much.")
+@click.option(
+    "--prune",
+    "job",
+    flag_value="prune",
+    help="Delete indexes of no use, of all workspaces, and the oldest beyond max_cache_bytes.",
+)
 @click.option("--symbols", metavar="NAME", help="Where the workspace defines NAME.")
 @click.option("--quiet", is_flag=True, help="No progress and no report.")
 @click.option("--json", "as_json", is_flag=True, help="The report as JSON.")

@@ -94,13 +94,14 @@ def build(path: Path, settings: Settings, quiet: bool) -> BuildReport:
     """Build or update, with a progress bar."""
     encoder = _encoder(settings)
     console = Console(stderr=True)
+    is_unseen = quiet or not console.is_terminal
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.fields[count]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
+    with Progress(*columns, console=console, transient=True, disable=is_unseen) as bar:
         task = bar.add_task("indexing", total=None, count="")
 
         def show(p: BuildProgress) -> None:

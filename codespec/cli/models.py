@@ -26,10 +26,10 @@ from codespec.models import catalogue, download, drafts, hardware, library
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled, draft_path, target_path
 
 _GO_BACK = {
-    "target": "it is the one to complete with; go back: codespec models default bundled",
+    "target": "it is the model in use; go back: codespec models default bundled",
     "draft": "it is the draft model in use; go back: codespec models default --draft auto",
 }
-_json_option = click.option("--json", "as_json", is_flag=True, help="JSON.")
+_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
 @click.group()
@@ -40,7 +40,7 @@ def command() -> None:
     """
 
 
-@command.command("list")
+@command.command("list", short_help="The models that are here.")
 @_json_option
 def list_models(as_json: bool) -> None:
     """The bundled pair, models added, files in use beside these, drafts distilled."""
@@ -108,9 +108,9 @@ def _row(name: str, path: Path, origin: str, in_use: dict[str, Path]) -> dict[st
     }
 
 
-@command.command()
+@command.command(short_help="What a model is, needs, and does here.")
 @click.argument("model")
-@click.option("--no-speed", is_flag=True, help="Do not measure it.")
+@click.option("--no-speed", is_flag=True, help="Do not measure its speed.")
 @_json_option
 def show(model: str, no_speed: bool, as_json: bool) -> None:
     """What a model (a name from the list, or a file) is, needs, and does here."""
@@ -126,13 +126,13 @@ def show(model: str, no_speed: bool, as_json: bool) -> None:
     Console().print(table)
 
 
-@command.command()
+@command.command(short_help="Add a model: a file, a URL, or a known name.")
 @click.argument("source")
-@click.option("--sha256", metavar="HEX", help="What the file must have.")
+@click.option("--sha256", metavar="HEX", help="SHA-256 that the file must have.")
 @_json_option
 def add(source: str, sha256: str | None, as_json: bool) -> None:
     """Add a model: a .gguf FILE (it stays where it is), a URL of one, or a NAME that
-    `codespec models recommend` lists.
+    `codespec models recommend` lists for download.
 
     A download that was interrupted goes on where it stopped; one that does not have the SHA-256
     you give, or the model hub states, is not kept, and a FILE that does not is not added.
@@ -160,6 +160,11 @@ def add(source: str, sha256: str | None, as_json: bool) -> None:
             "sha256": fetched.sha256,
             "verified": fetched.is_verified,
         }
+    elif source in catalogue.without_file():
+        raise InputError(
+            f"{source} cannot be downloaded by its name",
+            "Download a .gguf file of it yourself, then: codespec models add FILE",
+        )
     else:
         raise InputError(
             f"{source}: no such file, and no model of that name is known",
@@ -195,7 +200,7 @@ def _fetch(url: str, sha256: str | None, check: download.Check) -> download.Fetc
 
 @command.command()
 @click.argument("name")
-@click.option("--keep-file", is_flag=True, help="Only forget it.")
+@click.option("--keep-file", is_flag=True, help="Forget it, and leave its file where it is.")
 def remove(name: str, keep_file: bool) -> None:
     """Forget a model. A file that was downloaded is deleted, one of your own never."""
     listed = library.find_listed(name)
@@ -209,7 +214,7 @@ def remove(name: str, keep_file: bool) -> None:
         click.echo(f"forgot {name}")
 
 
-@command.command()
+@command.command(short_help="Open code models, and which one suits this machine.")
 @_json_option
 def recommend(as_json: bool) -> None:
     """Open code models, what they need, and which one suits this machine."""
@@ -250,6 +255,8 @@ def recommend(as_json: bool) -> None:
         needs = f"{e.memory_bytes / 1e9:.1f} GB"
         table.add_row(e.name, f"{e.n_params_b:.1f} B", needs, e.licence, suits)
     Console().print(table)
+    others = ", ".join(catalogue.without_file())
+    click.echo(f"these you download yourself, then add the file: {others}")
     click.echo(f"this machine: {here.name}, {here.memory_bytes / 1e9:.1f} GB for a model")
     click.echo(f"  ({here.why})")
     if machine.has_idle_gpu:
@@ -260,7 +267,7 @@ def recommend(as_json: bool) -> None:
         click.echo(f"get it: codespec models add {choice.name}   ({choice.file_gb:.1f} GB)")
 
 
-@command.command()
+@command.command(short_help="Choose the model to complete with.")
 @click.argument("model", required=False)
 @click.option("--draft", metavar="MODEL", help='Its draft model; "auto", or "none".')
 def default(model: str | None, draft: str | None) -> None:
@@ -283,7 +290,7 @@ def default(model: str | None, draft: str | None) -> None:
         else:
             path = library.find(value)
             load_model(path, vocab_only=True).close()
-            values[key] = str(path)
+            values[key] = library.in_full(path)
     settings = msgspec.structs.replace(settings, **values)
     small = draft_path(settings)
     if small is not None:

@@ -86,7 +86,8 @@ class Keeper:
         self.failure: wire.Failed | None = None
         self.progress = 0.0
         """Share of the model that is loaded, while it loads."""
-        self.n_spawns = 0
+        self.n_respawns = 0
+        """How often a worker that had died was replaced; switching models does not count."""
         self._policy = policy
         self._command = list(command or module_command("codespec.daemon.worker"))
         self._on_state = on_state
@@ -140,6 +141,7 @@ class Keeper:
                 self._set_state("failed", self.failure.message)
                 await self._switched.wait()
                 continue
+            self.n_respawns += 1
             self._set_state("restarting", end.reason)
             if n_useless:
                 pause_s = self._policy.backoff_s * 2.0 ** min(n_useless - 1, 30)
@@ -155,7 +157,6 @@ class Keeper:
         except DaemonError as e:
             return _End(e.message, loaded=False, useful=False, failure=wire.failure(0, e))
         self._worker = worker
-        self.n_spawns += 1
         log.info("worker %d spawned", worker.pid)
         if self._switched.is_set():  # meanwhile
             self.kill("the model is being switched")

@@ -21,7 +21,11 @@ def pack(value: CompletionRequest | Completion) -> msgspec.Raw:
     """Raises: WireError for text that is too long, or not Unicode (lone surrogates)."""
     try:
         encoded = _encoder.encode(value)
-    except UnicodeEncodeError:
+    except UnicodeEncodeError as e:
+        if isinstance(value, CompletionRequest) and e.object in (value.path, value.workspace):
+            raise WireError(
+                f"{e.object!a}: its name is not UTF-8", "Rename the file or folder."
+            ) from None
         raise WireError(
             "the text contains lone surrogates", "Replace them with U+FFFD before sending."
         ) from None

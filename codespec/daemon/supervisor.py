@@ -90,7 +90,7 @@ class Supervisor:
             worker_pid=pid,
             uptime_s=time.monotonic() - self._started_s,
             n_requests=self._n_requests,
-            n_respawns=max(0, keeper.n_spawns - 1),
+            n_respawns=keeper.n_respawns,
             memory_bytes=resident_bytes(pid) if pid else 0,
         )
 

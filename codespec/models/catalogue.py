@@ -148,4 +148,10 @@ def recommended(tier: Tier) -> Entry | None:
 
 
 def by_name(name: str) -> Entry | None:
+    """One that can be downloaded by its name."""
     return next((e for e in ENTRIES if e.name == name and e.file), None)
+
+
+def without_file() -> list[str]:
+    """Names of those that cannot."""
+    return [e.name for e in ENTRIES if not e.file]

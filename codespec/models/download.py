@@ -127,13 +127,13 @@ def _fetch(
     except (urllib.error.URLError, HTTPException, OSError, ValueError) as e:
         raise ModelError(
             f"{url}: the download failed ({getattr(e, 'reason', None) or e})",
-            f"See to the address and the network. {_what_is_kept(part, about, url)}".rstrip(),
+            f"Check the address and the network. {_what_is_kept(part, about, url)}".rstrip(),
         ) from None
     n_bytes = part.stat().st_size
     if total and n_bytes < total:
         raise ModelError(
             f"{url}: the connection ended after {n_bytes:,} of {total:,} bytes",
-            _what_is_kept(part, about, url) or "The server cannot go on there: try again.",
+            _what_is_kept(part, about, url) or "The server cannot resume it: try again.",
         )
     digest = _digest(part)
     with part.open("rb") as f:

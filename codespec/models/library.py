@@ -36,16 +36,25 @@ def added() -> dict[str, Added]:
         return {}
 
 
+def in_full(path: Path) -> str:
+    """A file's whole path, to be written down.
+
+    Raises: InputError for one that is no text.
+    """
+    absolute = str(path.expanduser().absolute())
+    try:
+        absolute.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{absolute!r}: its name is not UTF-8", "Rename it.") from None
+    return absolute
+
+
 def name_for(path: Path, url: str = "") -> str:
     """What a model file is to be called on the list. url: where it is to come from.
 
     Raises: InputError where another model has this name, or would lose its file to this one.
     """
-    name, absolute = path.stem.lower(), str(path.expanduser().absolute())
-    try:
-        absolute.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"{absolute!r}: its name is not UTF-8", "Rename it.") from None
+    name, absolute = path.stem.lower(), in_full(path)
     if name in (Path(BUNDLED_TARGET).stem, Path(BUNDLED_DRAFT).stem):
         raise InputError(f"{name} is a model that comes with codespec", "Rename the file.")
     taken = added().get(name)
@@ -66,7 +75,7 @@ def add(path: Path, url: str = "", sha256: str = "") -> str:
     Raises: InputError as `name_for`.
     """
     name, models = name_for(path, url), added()
-    models[name] = Added(str(path.expanduser().absolute()), url, sha256)
+    models[name] = Added(in_full(path), url, sha256)
     _save(models)
     return name
 
@@ -109,6 +118,8 @@ def find(name: str) -> Path:
     if known and not path.is_file():
         raise InputError(f"{name}: {path} is gone", f"Forget it: codespec models remove {name}")
     if not path.is_file():
+        if catalogue.by_name(name):
+            raise InputError(f"{name} is not here yet", f"Get it: codespec models add {name}")
         raise InputError(
             f"{name}: no such model", "See: codespec models list; or give a .gguf file."
         )
@@ -122,16 +133,17 @@ def set_default(key: str, value: str) -> Path:
     """
     path = config_path()
     try:
-        text = path.read_text("utf-8") if path.exists() else ""
+        text = path.read_text("utf-8-sig") if path.exists() else ""
         document = tomlkit.parse(text)
         section = document.setdefault("model", tomlkit.table())
         if not isinstance(section, dict):
             raise ConfigError(f"{path}: model must be a table of settings", "Mend the file.")
         section[key] = value
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(".tmp")
+        file = Path(os.path.realpath(path))  # many keep it elsewhere, and a link to it here
+        temporary = file.with_suffix(".tmp")
         temporary.write_text(tomlkit.dumps(document), "utf-8")
-        os.replace(temporary, path)
+        os.replace(temporary, file)
     except OSError as e:
         raise ConfigError(
             f"{e.filename or path}: {e.strerror}",

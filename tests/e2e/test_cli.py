@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -288,7 +290,7 @@ def test_output_that_cannot_be_written(args):
         command = [sys.executable, "-m", "codespec", *args]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("error: No space left on device\n  See to where the output goes")
+    assert done.stderr.startswith("error: No space left on device\n  Check where the output goes")
     assert "Traceback" not in done.stderr
 
 
@@ -308,9 +310,63 @@ def test_errors_that_nobody_foresaw_name_their_cause(monkeypatch):
     assert "not UTF-8: invalid start byte at byte 0\n" in torn.output
 
 
+def options_of(command, path):
+    """(how it is called, option) of all that a user sees."""
+    yield from ((path, p) for p in command.params if not getattr(p, "hidden", False))
+    context = click.Context(command)
+    for name in command.list_commands(context) if isinstance(command, click.Group) else ():
+        yield from options_of(command.get_command(context, name), f"{path} {name}")
+
+
+def test_help_says_what_everything_is_for():
+    silent = [
+        f"{path} {option.opts[0]}"
+        for path, option in options_of(main, "codespec")
+        if isinstance(option, click.Option) and not option.help
+    ]
+    assert not silent
+    for group in ([], ["daemon"], ["models"], ["bench"]):
+        said = CliRunner().invoke(main, [*group, "--help"]).output
+        assert "..." not in said.partition("Commands:")[2], "sentences are whole"
+
+
+def test_a_report_without_a_terminal_comes_alone(repository):
+    stdout, stderr, _ = codespec("index", repository)
+    assert "4 files" in stdout
+    assert not stderr
+
+
 def test_index_of_nothing(tmp_path):
     assert "no such folder" in error("index", tmp_path / "none")
     (tmp_path / "a.py").write_text("x = 1\n")
     assert "a file, not a folder" in error("index", tmp_path / "a.py")
     (tmp_path / "empty").mkdir()
     assert json.loads(codespec("index", tmp_path / "empty", "--json")[0])["n_files"] == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a terminal of its own")
+def test_ctrl_c_ends_the_language_server_on_a_terminal():
+    """Where a thread waits for what is typed."""
+    import tty
+
+    master, slave = os.openpty()
+    tty.setraw(slave)
+    server = subprocess.Popen(
+        [sys.executable, "-m", "codespec", "lsp"],
+        stdin=slave,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        message = {"processId": None, "rootUri": None, "capabilities": {}}
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": message}
+        body = json.dumps(asked).encode()
+        os.write(master, b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        assert server.stdout.readline().startswith(b"Content-Length")
+        server.send_signal(signal.SIGINT)
+        assert server.wait(20) == -signal.SIGINT
+    finally:
+        server.kill()
+        server.stdout.close()
+        os.close(master)
+        os.close(slave)

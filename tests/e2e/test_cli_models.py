@@ -161,12 +161,19 @@ def test_a_known_name_is_fetched_from_the_hub(hub: Hub) -> None:
     assert Path(facts["path"]).name == entry.file
 
 
+def test_a_known_name_without_a_file_to_fetch(hub: Hub) -> None:
+    (name, *_) = catalogue.without_file()
+    assert "cannot be downloaded by its name" in run("add", name).output
+    assert name in ok("recommend").rpartition("then add the file: ")[2]
+    assert hub.methods == []
+
+
 def test_a_known_name_names_its_file_once_that_is_added(
     hub: Hub, config: Path, model: Path
 ) -> None:
     hub.content, hub.stated = bundled(BUNDLED_TARGET).read_bytes(), None
     entry = next(e for e in catalogue.ENTRIES if not e.file.islower() and e.file)
-    assert "no such model" in run("default", entry.name).output
+    assert f"models add {entry.name}" in run("default", entry.name).output
     ok("add", entry.name)
     path = library.folder() / entry.file
     ok("default", entry.name)
@@ -246,6 +253,7 @@ def test_files_in_use_are_listed_wherever_they_lie(
 def test_a_name_that_is_no_text_is_refused_in_words(model: Path, tmp_path: Path) -> None:
     odd = model.rename(tmp_path / os.fsdecode(b"m\xe9.gguf"))
     assert "not UTF-8" in run("add", odd).output
+    assert "not UTF-8" in run("default", odd).output
 
 
 def test_nothing_is_downloaded_unasked(hub: Hub, model: Path, config: Path) -> None:
@@ -274,6 +282,17 @@ def test_the_default_is_written_and_nothing_else_changes(model: Path, config: Pa
     config.write_text("[model\n")
     assert "Mend" in run("default", "bundled").output
     assert run("default").exit_code == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs links")
+def test_settings_that_are_kept_elsewhere_stay_there(model: Path, config: Path) -> None:
+    kept = config.rename(model.parent / "kept.toml")
+    kept.write_bytes(b"\xef\xbb\xbf[completion]\nmax_tokens = 12\n")  # as some editors begin
+    config.symlink_to(kept)
+    ok("default", model)
+    assert config.is_symlink()
+    assert "max_tokens = 12" in kept.read_text()
+    assert str(model) in kept.read_text()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="where settings are by default")

@@ -52,7 +52,7 @@ def test_a_sound_installation(project):
     assert not [f for f in found if f["level"] == "error"]
     assert any("it can fill in the middle" in m for m in of(found, "model", "ok"))
     all_ours = gpu_backend() == "cpu" and bool(kernels.NAME)
-    words = "all its products are our own" if all_ours else "but for ties"
+    words = "all its matrix products are our own" if all_ours else "but for ties"
     assert any(words in m for m in of(found, "model", "ok"))
     assert any("ms a token of the prompt" in m for m in of(found, "model", "ok"))
     assert any("has no index" in m for m in of(found, "index", "note"))
@@ -95,6 +95,14 @@ def test_for_people(project):
     result = CliRunner().invoke(main, ["doctor", str(project), "--quick"])
     assert result.exit_code == 0
     assert "codespec index" in result.output
+
+
+@pytest.mark.skipif(os.name != "posix", reason="how shells quote")
+def test_commands_can_be_pasted_whatever_folders_are_called(tmp_path):
+    folder = tmp_path / "my project"
+    folder.mkdir()
+    (step,) = [f["next_step"] for f in doctor(folder, "--quick") if f["area"] == "index"]
+    assert step.endswith(f"codespec index '{folder}'")
 
 
 def test_states_of_fewer_digits_are_not_ours(project, monkeypatch):
@@ -140,6 +148,17 @@ def test_a_folder_that_cannot_be_made(project, tmp_path, monkeypatch):
     place = f"{next(project.glob('*.py'))}:1:1"
     done = CliRunner().invoke(main, ["complete", place, "--max-tokens", "4"])
     assert done.exit_code == 0, done.output
+
+
+def test_a_cache_folder_that_cannot_be_made(project, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    monkeypatch.setenv("CODESPEC_RUNTIME_DIR", str(tmp_path / "file" / "cache"))
+    found = doctor(project, "--quick", code=1)
+    (said,) = of(found, "folders", "error")
+    assert "cannot create the folder" in said
+    assert of(found, "model", "ok")  # the other checks are made all the same
+    assert of(found, "rules", "ok")
 
 
 def test_settings_and_their_origins(project, tmp_path, monkeypatch):

@@ -408,7 +408,7 @@ def test_exit_without_shutdown_is_an_error(scripted: LspClient, spawn: Spawn) ->
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_signal_ends_it_when_what_it_counted_is_written(scripted: LspClient, name: str) -> None:
     number = signal.Signals[name]
     scripted.open(URI, "x")

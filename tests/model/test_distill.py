@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -341,18 +342,26 @@ def test_stopped_while_it_measures(workspace: Path) -> None:
 
 
 def test_running_out_of_sight(workspace: Path) -> None:
-    command = [sys.executable, "-m", "codespec", "distill", "--workspace", str(workspace), "--json"]
+    command = [sys.executable, "-m", "codespec", "distill", "--workspace", str(workspace)]
     options = ["--positions", "2000", "--tokens", "6000", "--places", "2", "--background"]
-    made = subprocess.run(command + options, capture_output=True, check=True, env=os.environ)
-    log = Path(json.loads(made.stdout)["log"])
+    made = subprocess.run(
+        command + options, capture_output=True, check=True, env=os.environ, text=True
+    )
+    begun, told = made.stdout.splitlines()
+    log = Path(begun.partition("log: ")[2])
+    _, *asked = shlex.split(told.partition("see how far it is: ")[2])
+    named = [sys.executable, "-m", "codespec", *asked]
+    command.append("--json")
     # From here on nobody hears of an earlier run, or that this one stopped.
     first = subprocess.run([*command, "--status"], capture_output=True, check=True).stdout
     assert json.loads(first)["stage"] not in ("none", "done", "stopped")
+    assert b"nothing" not in subprocess.run(named, capture_output=True, check=True).stdout
     deadline = time.monotonic() + 120
     while True:
         out = subprocess.run([*command, "--status"], capture_output=True, check=True).stdout
         if json.loads(out)["stage"] == "done":
             break
         assert time.monotonic() < deadline, log.read_text()
-    assert '"after"' in log.read_text()
+    assert "% accepted" in log.read_text()
+    assert b"% accepted" in subprocess.run(named, capture_output=True, check=True).stdout
     assert "measuring" in log.read_text(), "how far it was, where no terminal shows a bar"

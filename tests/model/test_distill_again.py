@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from codespec.cli import main
 from codespec.errors import InputError
 from codespec.train.distill.job import Job, Report
-from codespec.train.distill.plan import StoppedError
+from codespec.train.distill.plan import StoppedError, write_json
 from tests.distilling import QUICK, settings, workspace
 
 __all__ = ["workspace"]
@@ -143,3 +143,20 @@ def test_one_that_is_starting_is_not_the_one_before(workspace: Path) -> None:
     ended.wait()
     job.begun_by(ended.pid)
     assert job.status().stage == "stopped"
+
+
+def test_one_that_ends_while_it_is_asked_for_is_not_stopped(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job(settings(), workspace)
+    job.make_folder()
+    write_json(job.work / "progress.json", Report(stage="measuring", share=0.9))
+
+    def ends(_: Job) -> bool:
+        write_json(job.work / "progress.json", Report(stage="done", share=1.0))
+        return False
+
+    monkeypatch.setattr(Job, "_is_locked", ends)
+    status = job.status()
+    assert status is not None
+    assert status.stage == "done"

@@ -170,6 +170,12 @@ def test_lone_surrogates_are_refused_before_they_are_sent() -> None:
         payload.pack(CompletionRequest("a\ud83d"))
 
 
+@pytest.mark.parametrize("part", ["path", "workspace"])
+def test_a_name_that_is_no_text_is_called_so(part: str) -> None:
+    with pytest.raises(wire.WireError, match="its name is not UTF-8"):
+        payload.pack(CompletionRequest("a", **{part: "/caf\udce9"}))
+
+
 def test_errors_about_a_payload_do_not_quote_it() -> None:
     raw = msgspec.Raw(msgspec.msgpack.encode({"prefix": ["TOP SECRET"]}))
     with pytest.raises(wire.WireError) as caught:

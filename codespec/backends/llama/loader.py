@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from codespec.backends.llama import kernels
+from codespec.backends.llama.interrupts import interrupts_noted
 from codespec.backends.llama.kernels import llama_cpp
 from codespec.backends.llama.memory import check_fits, size_of
 from codespec.context.fim import FAMILIES
@@ -235,19 +236,22 @@ def load_model(
         if overrides is not None:
             params.tensor_buft_overrides = ctypes.cast(overrides, ctypes.c_void_p)
 
-    def told(share: float, _user: object) -> bool:
-        on_progress(share)
-        return True  # go on
+    with interrupts_noted() as is_interrupted:
 
-    callback = lib.llama_progress_callback(told)
-    params.progress_callback = callback
-    forget_causes()
-    handle = lib.llama_model_load_from_file(os.fsencode(path), params)
-    if not handle:
-        raise ModelError(
-            f"{path}: llama.cpp cannot load this model{last_cause()}",
-            "The file may be incomplete or of a newer format: download it again, or try another.",
-        )
+        def told(share: float, _user: object) -> bool:
+            on_progress(share)
+            return not is_interrupted()  # go on
+
+        callback = lib.llama_progress_callback(told)
+        params.progress_callback = callback
+        forget_causes()
+        handle = lib.llama_model_load_from_file(os.fsencode(path), params)
+        if not handle:
+            raise ModelError(
+                f"{path}: llama.cpp cannot load this model{last_cause()}",
+                "The file may be incomplete or of a newer format: download it again, or try "
+                "another.",
+            )
     return LoadedModel(handle, path, backend, share)
 
 

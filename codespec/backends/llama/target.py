@@ -19,6 +19,7 @@ from codespec.backends.checkpoints import Checkpoint, Checkpoints, State
 from codespec.backends.kv import CachedTokens
 from codespec.backends.llama import kernels
 from codespec.backends.llama.batch import MAIN, MAX_LEAVES, Batch
+from codespec.backends.llama.interrupts import interrupts_noted
 from codespec.backends.llama.loader import (
     LoadedModel,
     context_calls,
@@ -339,21 +340,26 @@ class LlamaTarget:
         return descendant == node
 
     def _run(self, cancelled: Callable[[], bool] | None) -> None:
-        batch = self._batch.raw
-        n_tokens = int(batch.n_tokens)
-        self._is_held = False
-        abortable = cancelled is not None and n_tokens >= MIN_ABORTABLE
-        if abortable:
-            self._cancelled = cancelled
+        if cancelled is None or int(self._batch.raw.n_tokens) < MIN_ABORTABLE:
+            self._run_batch()
+            return
+        with interrupts_noted() as is_interrupted:
+            self._cancelled = lambda: is_interrupted() or cancelled()
             lib.llama_set_abort_callback(self._ctx, self._abort_callback, None)
+            try:
+                self._run_batch()
+            finally:
+                lib.llama_set_abort_callback(self._ctx, _NO_CALLBACK, None)
+                self._cancelled = None
+
+    def _run_batch(self) -> None:
+        batch = self._batch.raw
+        self._is_held = False
         started = time.perf_counter()
         code = int(lib.llama_decode(self._ctx, batch))
         self.busy_s += time.perf_counter() - started
-        if abortable:
-            lib.llama_set_abort_callback(self._ctx, _NO_CALLBACK, None)
-            self._cancelled = None
         if code:
-            self._failed(code, n_tokens)
+            self._failed(code, int(batch.n_tokens))
 
     def _failed(self, code: int, n_tokens: int) -> NoReturn:
         """Whatever part of the batch reached the cache goes; what was committed stays where it can

@@ -43,7 +43,7 @@ def command(
     draft_model: str | None,
 ) -> None:
     """All benchmarks on the Git history of REPO (default: the current folder), small enough for a
-    quarter of an hour on two cores; each by itself takes more.
+    quarter of an hour on two cores. Called by its own name, each measures more and takes longer.
     """
     from codespec_bench import everything  # pyright: ignore[reportMissingImports]
     from codespec_bench.history import History  # pyright: ignore[reportMissingImports]

@@ -32,7 +32,9 @@ from codespec.errors import ConfigError
     metavar="NAME|FILE",
     help="Cost of a larger target's passes, see `bench replay`; may be given again.",
 )
-@click.option("--places", default=60, show_default=True, type=click.IntRange(1))
+@click.option(
+    "--places", default=60, show_default=True, type=click.IntRange(1), help="Places to complete."
+)
 @result_options
 def command(
     workspace: Path,

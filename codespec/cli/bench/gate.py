@@ -34,9 +34,9 @@ from codespec.errors import InputError
 def command(results: Path, baseline: Path, update: bool, tolerance: float, as_json: bool) -> None:
     """Fail when a result is worse than its baseline, in the figures that no machine changes.
 
-    RESULTS is a file that benchmarks wrote with --output. Looked at are tokens a pass, accepted
-    tokens, drafted ones that brought no more of them, bytes a token, of bench replay without a
-    model and of bench index; times are not. Ends with 1 where one has become worse.
+    RESULTS is a file that benchmarks wrote with --output. It looks at tokens a
+    pass, accepted tokens, tokens drafted without more being accepted, and bytes a token, of bench
+    replay without a model and of bench index; not at times. Exit code 1 where one has become worse.
     """
     from codespec_bench import gate  # pyright: ignore[reportMissingImports]
     from codespec_bench import results as files  # pyright: ignore[reportMissingImports]

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from codespec.cli import FiniteRange, model_options, model_settings
+from codespec.cli import FiniteRange, draft_model_option, model_settings
 from codespec.cli.bench.results import deliver, result_options
 
 
@@ -24,7 +24,7 @@ from codespec.cli.bench.results import deliver, result_options
     help="Lines to type again.",
 )  # fmt: skip
 @click.option(
-    "--key-ms", default=120.0, show_default=True, type=FiniteRange(0), help="Between keys."
+    "--key-ms", default=120.0, show_default=True, type=FiniteRange(0), help="Time between keys."
 )
 @click.option(
     "--rest-ms", default=500.0, show_default=True, type=FiniteRange(0),
@@ -32,13 +32,18 @@ from codespec.cli.bench.results import deliver, result_options
 )  # fmt: skip
 @click.option(
     "--threads", "n_threads", default=0, show_default=True, type=click.IntRange(0),
-    help="Of the model; 0: one per core.",
+    help="Threads of the model; 0: one per core.",
 )  # fmt: skip
 @click.option(
     "--storm", "n_storm", default=0, show_default=True, type=click.IntRange(0),
     help="Then so many requests as fast as they go, some cancelled: are all answered once?",
 )  # fmt: skip
-@model_options
+@click.option(
+    "--model",
+    metavar="FILE",
+    help="GGUF of the target model (default: the bundled one, whatever the settings say).",
+)
+@draft_model_option
 @result_options
 def command(
     file: Path | None,

@@ -30,7 +30,7 @@ from codespec.cli.bench.results import deliver, result_options
 )  # fmt: skip
 @click.option(
     "--threads", "n_threads", default=0, show_default=True, type=click.IntRange(0),
-    help="Of the model; 0: as the settings say, or chosen while it works.",
+    help="Threads of the model; 0: as the settings say, or chosen while it works.",
 )  # fmt: skip
 @model_options
 @result_options

@@ -35,10 +35,12 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     help="Most edits, each of them two requests.  [default: 40, with --quick 5]",
 )  # fmt: skip
 @click.option("--paths", default="*.py", show_default=True, metavar="GLOB", help="Files to edit.")
-@click.option("--repeats", default=3, show_default=True, type=click.IntRange(1), help="Medians of.")
+@click.option(
+    "--repeats", default=3, show_default=True, type=click.IntRange(1), help="Runs of each."
+)
 @click.option(
     "--threads", "n_threads", default=0, show_default=True, type=click.IntRange(0),
-    help="Of every peer; 0: one a core, at most 8.",
+    help="Threads of every peer; 0: one a core, at most 8.",
 )  # fmt: skip
 @click.option("--quick", is_flag=True, help="Defaults only, few edits: under a minute.")
 @model_options

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from codespec.cli import model_options, model_settings
+from codespec.cli import draft_model_option, model_settings
 from codespec.cli.bench.results import deliver, result_options
 from codespec.config import load_settings
 from codespec.models.registry import draft_path, target_path
@@ -39,7 +39,12 @@ from codespec.models.registry import draft_path, target_path
     help="GGUF in whose tokens the true text is told (default: the target of the settings); its "
     "weights need not be in it.",
 )
-@model_options
+@click.option(
+    "--model",
+    metavar="FILE",
+    help='GGUF of a model that writes instead, or "bundled" (default: none does, see above).',
+)
+@draft_model_option
 @result_options
 def command(
     repo: Path,

@@ -21,6 +21,7 @@ from codespec.errors import InputError
     show_default=True,
     metavar="FILE",
     callback=can_be_written,
+    help="The page to write.",
 )
 def command(results: tuple[Path, ...], output: Path) -> None:
     """Make one HTML page, with plots, of files that benchmarks wrote with --output.

@@ -57,13 +57,13 @@ def examine(path: Path, options: dict[str, dict[str, object]], *, measure: bool)
     except CodespecError as e:
         return [*found, Finding("settings", "error", e.message, e.hint)]
     found += checks.settings_in_force(settings, options)
-    found += checks.folders()
     tokenizer = ""
     if not any(f.level == "error" for f in found):
         from codespec.cli.doctor import model
 
         of_model, tokenizer = model.check(settings, measure=measure)
         found += of_model
+    found += checks.folders()
     workspace = path if path.is_dir() else workspace_of(path)
     if path.is_dir():
         workspace = workspace_of(path / "any")

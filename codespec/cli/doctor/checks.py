@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -53,8 +54,9 @@ def build() -> Iterator[Finding]:
     ):
         value = os.environ.get(name)
         if value and value not in known:
-            said = f"{name} is {value!r}, which names none that is known here"
-            yield Finding("build", "warning", said, f"Unset it, or choose of: {', '.join(known)}.")
+            said = f"{name} is {value!r}, which is not known here"
+            choices = ", ".join(known)
+            yield Finding("build", "warning", said, f"Unset it, or take one of: {choices}.")
     backend = gpu_backend()
     yield Finding("build", "ok", f"llama-cpp-python {llama}, models run on {backend}")
     if backend == "cpu":
@@ -96,11 +98,14 @@ def settings_in_force(
 
 
 def folders() -> Iterator[Finding]:
+    said: dict[str, str] = {}  # one folder may be for two things
     for folder in (config.cache_dir, config.data_dir, config.log_dir, config.runtime_dir):
         try:
             folder()
         except ConfigError as e:
-            yield Finding("folders", "error", e.message, e.hint)
+            said[e.message] = e.hint
+    for message, hint in said.items():
+        yield Finding("folders", "error", message, hint)
 
 
 def index(settings: Settings, workspace: Path, tokenizer_hash: str) -> Iterator[Finding]:
@@ -111,7 +116,11 @@ def index(settings: Settings, workspace: Path, tokenizer_hash: str) -> Iterator[
         )
         return
     root = os.path.realpath(workspace)
-    found = upkeep.all_status(root)
+    quoted = shlex.quote(root)
+    try:
+        found = upkeep.all_status(root)
+    except ConfigError:  # the cache folder's, see `folders`
+        return
     mine = [s for s in found if s.problem or s.tokenizer == tokenizer_hash or not tokenizer_hash]
     if not mine:
         other = " for this model's tokenizer" if found else ""
@@ -119,7 +128,7 @@ def index(settings: Settings, workspace: Path, tokenizer_hash: str) -> Iterator[
             "index",
             "note",
             f"{root} has no index{other} yet",
-            f"Editors build it by themselves; at once: codespec index {root}",
+            f"Editors build it by themselves; at once: codespec index {quoted}",
         )
     for status in mine:
         if status.problem:
@@ -127,7 +136,7 @@ def index(settings: Settings, workspace: Path, tokenizer_hash: str) -> Iterator[
                 "index",
                 "error",
                 f"the index of {root}: {status.problem}",
-                f"Mend it: codespec index {root} --verify",
+                f"Mend it: codespec index {quoted} --verify",
             )
         else:
             size = f"{status.n_files} files, {status.n_tokens:,} tokens"
@@ -146,7 +155,7 @@ def daemon(settings: Settings) -> Iterator[Finding]:
     try:
         report = control.status(settings)
     except CodespecError as e:
-        yield Finding("daemon", "error", e.message, e.hint or "End it: codespec daemon restart")
+        yield Finding("daemon", "error", e.message, e.hint or "Restart it: codespec daemon restart")
         return
     if report is None:
         yield Finding(
@@ -173,7 +182,7 @@ def daemon(settings: Settings) -> Iterator[Finding]:
             yield Finding(
                 "daemon",
                 "warning",
-                f"the model's process had to be started again {report.n_respawns} times",
+                f"the model's process died, and was started again: {report.n_respawns} in all",
                 "See why: codespec daemon logs",
             )
 
@@ -231,7 +240,9 @@ def rules(settings: Settings, workspace: Path, file: Path | None) -> Iterator[Fi
     """What keeps files out. file: to be asked about, too."""
     there = [name for name in sorted(IGNORE_FILES) if (workspace / name).is_file()]
     named = ", ".join(there) or "none"
-    yield Finding("rules", "ok", f"ignore files in {workspace}: {named}; deeper ones count, too")
+    yield Finding(
+        "rules", "ok", f"ignore files in {workspace}: {named}; those in deeper folders count, too"
+    )
     if settings.index.exclude:
         patterns = ", ".join(settings.index.exclude)
         yield Finding("rules", "ok", f"excluded by index.exclude: {patterns}")
@@ -256,7 +267,7 @@ def rules(settings: Settings, workspace: Path, file: Path | None) -> Iterator[Fi
                 "rules",
                 "note",
                 f"{file} is not indexed: {why}",
-                "Nothing is to be done; other files get no drafts from it.",
+                "You need not do anything; other files get no drafts from it.",
             )
         else:
             yield Finding("rules", "ok", f"{file} is excluded by no rule")

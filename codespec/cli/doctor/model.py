@@ -102,8 +102,8 @@ def _kind(name: str, fim: bool) -> Iterator[Finding]:
 def _exactness(settings: Settings, path: Path) -> str:
     ours = gpu_backend() == "cpu" and settings.model.kv_type == "f16"
     if ours and kernels.share_in(path).is_all:
-        return "all its products are our own: with drafts it says what it says without"
-    return "with drafts it says what it says without, but for ties in the last digits"
+        return "all its matrix products are our own: drafts change nothing of what it says"
+    return "drafts change nothing of what it says, but for ties in the last digits"
 
 
 def _draft(settings: Settings) -> Iterator[Finding]:

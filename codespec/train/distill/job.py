@@ -57,10 +57,12 @@ class Job:
 
     def status(self) -> Report | None:
         """None where nothing was ever begun. A job whose process died is stopped."""
+        is_locked = self._is_locked()  # asked first: a job that ends meanwhile says how
         report = self._last_report()
         if report is None:
             return Report(stage="done", share=1.0) if drafts.read(self.folder) else None
-        if report.stage not in ("done", "failed") and not self._is_running():
+        is_running = is_locked or self._is_starting(report)
+        if report.stage not in ("done", "failed") and not is_running:
             return msgspec.structs.replace(report, stage="stopped", pid=0)
         return report
 
@@ -93,7 +95,8 @@ class Job:
         """
         if self._is_running():
             raise InputError(
-                f"{self._workspace} is being distilled", "First: codespec distill --stop."
+                f"{self._workspace} is being distilled",
+                "Stop it first: run the same command with --stop instead of --forget.",
             )
         is_there = self.folder.is_dir()
         if is_there:
@@ -107,7 +110,7 @@ class Job:
             return None
 
     def _is_running(self) -> bool:
-        return self._is_starting() or self._is_locked()
+        return self._is_starting(self._last_report()) or self._is_locked()
 
     def _is_locked(self) -> bool:
         if not self.work.is_dir():
@@ -120,9 +123,8 @@ class Job:
         lock.release()
         return False
 
-    def _is_starting(self) -> bool:
+    def _is_starting(self, report: Report | None) -> bool:
         """Whether its process has yet to come to the point where it takes the lock."""
-        report = self._last_report()
         if report is None or report.stage != "reading" or not psutil.pid_exists(report.pid):
             return False
         return time.time() - (self.work / "progress.json").stat().st_mtime < STARTING_S
@@ -135,7 +137,7 @@ class Job:
     def _busy(self) -> InputError:
         return InputError(
             f"{self._workspace} is being distilled by another process",
-            "See: codespec distill --status, or --stop.",
+            "Run the same command with --status to see how far it is, or with --stop.",
         )
 
     def _report(

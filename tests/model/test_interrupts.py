@@ -1,0 +1,77 @@
+"""Ctrl-C that comes while llama.cpp is at work, which asks Python meanwhile: it is raised."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from codespec.backends.llama import LlamaTarget, load_model
+from codespec.models.registry import BUNDLED_TARGET, bundled
+
+
+class Once:
+    """Ctrl-C, the first time that it is called."""
+
+    def __init__(self) -> None:
+        self.has_come = False
+
+    def __call__(self) -> None:
+        if not self.has_come:
+            self.has_come = True
+            signal.raise_signal(signal.SIGINT)
+
+
+@pytest.fixture
+def prefill():
+    """Reads a prompt that is long enough to be asked about, with what to ask."""
+    model = load_model(bundled(BUNDLED_TARGET), n_gpu_layers=0)
+    target = LlamaTarget(model, n_ctx=512, n_threads=1)
+    tokens = np.arange(1, 400, dtype=np.int32)
+
+    def read(cancelled: Callable[[], bool]) -> int:
+        target.prefill(tokens, cancelled)
+        return target.n_cached
+
+    yield read
+    target.close()
+    model.close()
+
+
+def test_an_interrupt_while_a_prompt_is_read(prefill) -> None:
+    interrupt = Once()
+
+    def asked() -> bool:
+        interrupt()
+        return False
+
+    with pytest.raises(KeyboardInterrupt):
+        prefill(asked)
+    assert interrupt.has_come
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert prefill(lambda: False) > 0  # it goes on
+
+
+def test_an_interrupt_while_a_model_is_loaded() -> None:
+    interrupt = Once()
+    with pytest.raises(KeyboardInterrupt):
+        load_model(bundled(BUNDLED_TARGET), n_gpu_layers=0, on_progress=lambda _: interrupt())
+    assert interrupt.has_come
+
+
+def test_one_that_is_ignored_changes_nothing(prefill) -> None:
+    """As in the model worker."""
+    interrupt = Once()
+
+    def asked() -> bool:
+        interrupt()
+        return False
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert prefill(asked) > 0
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert interrupt.has_come
