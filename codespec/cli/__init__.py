@@ -125,7 +125,7 @@ def draft_model_option(f: Callable[..., Any]) -> Callable[..., Any]:
         "--draft-model",
         "draft_model",
         metavar="FILE",
-        help='GGUF of the draft model; "none": no draft model.',
+        help='GGUF of a draft model, of any tokenizer; "auto": the default; "none": no draft model.',
     )(f)
 
 
