@@ -125,7 +125,7 @@ def draft_model_option(f: Callable[..., Any]) -> Callable[..., Any]:
         "--draft-model",
         "draft_model",
         metavar="FILE",
-        help='GGUF of a draft model, of any tokenizer; "auto": the default; "none": no draft model.',
+        help='GGUF of a draft model, of any tokenizer; "auto": as without settings; "none": none.',
     )(f)
 
 
