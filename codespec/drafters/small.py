@@ -30,6 +30,10 @@ OnPass = Callable[[int, float], None]
 """Told of each pass of the draft model: its own tokens, milliseconds."""
 
 
+def unheard(n_tokens: int, ms: float) -> None:
+    """`OnPass` of who need not know."""
+
+
 class SmallModel(Protocol):
     """A draft model at one place of a text. One thread only.
 
@@ -94,15 +98,9 @@ class SmallModel(Protocol):
 class Passes:
     """The passes of a draft model, timed, and what its cache is known to hold."""
 
-    def __init__(
-        self,
-        model: TargetModel,
-        on_pass: OnPass = lambda n_tokens, ms: None,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
+    def __init__(self, model: TargetModel, on_pass: OnPass) -> None:
         self.model = model
         self._on_pass = on_pass
-        self._clock = clock
         self._read = NO_TOKENS
 
     def n_known(self, tokens: Tokens) -> int:
@@ -128,10 +126,10 @@ class Passes:
             self.model.keep([])
 
     def decode(self, tail: Tokens, chain: Draft) -> LogitsRows:
-        start = self._clock()
+        start = time.perf_counter()
         rows = self.model.decode(tail, chain)
         self.model.keep([])
-        self._on_pass(len(tail) + len(chain), (self._clock() - start) * 1e3)
+        self._on_pass(len(tail) + len(chain), (time.perf_counter() - start) * 1e3)
         return rows
 
 
@@ -142,13 +140,8 @@ class SharedVocabulary:
     longest prefix that still holds.
     """
 
-    def __init__(
-        self,
-        model: TargetModel,
-        on_pass: OnPass = lambda n_tokens, ms: None,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
-        self._passes = Passes(model, on_pass, clock)
+    def __init__(self, model: TargetModel, on_pass: OnPass = unheard) -> None:
+        self._passes = Passes(model, on_pass)
         self._info = model.info
         self._prompt = NO_TOKENS
         self._sampler = Sampler(SamplingParams())

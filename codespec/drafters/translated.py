@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from collections.abc import Callable
 
 import numpy as np
 
 from codespec.context.build import Window, n_in_line, window_start
 from codespec.context.fim import assemble, n_markers
-from codespec.drafters.small import OnPass, Passes, probability
+from codespec.drafters.small import OnPass, Passes, probability, unheard
 from codespec.index.live import TokenizedText
 from codespec.index.pieces import PieceCache
 from codespec.index.text import safe_cuts
@@ -59,10 +58,9 @@ class Translated:
         model: TargetModel,
         tokenizer: Tokenizer,
         target: Tokenizer,
-        on_pass: OnPass = lambda n_tokens, ms: None,
-        clock: Callable[[], float] = time.perf_counter,
+        on_pass: OnPass = unheard,
     ) -> None:
-        self._passes = Passes(model, on_pass, clock)
+        self._passes = Passes(model, on_pass)
         self._info = model.info
         self._max_draft = min(model.max_draft, _MOST_AHEAD)
         n_ctx = model.info.n_ctx - n_markers(model.info)

@@ -56,7 +56,7 @@ def as_draft(
     context: LlamaTarget,
     target: LoadedModel,
     tokenizer: Tokenizer,
-    on_pass: OnPass = lambda n_tokens, ms: None,
+    on_pass: OnPass,
 ) -> SmallModel:
     """A loaded draft model in the tokens of the target, which `tokenizer` makes: its vocabulary
     equals the target's, is a part of it, or is another one.

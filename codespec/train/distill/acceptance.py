@@ -18,7 +18,7 @@ from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.measure import measure
 from codespec.drafters.model import ModelDrafter
-from codespec.drafters.small import OnPass, SmallModel
+from codespec.drafters.small import OnPass, SmallModel, unheard
 from codespec.engine.completer import Completer, Limits
 from codespec.engine.drafts import as_draft
 from codespec.index import text
@@ -77,7 +77,7 @@ class Contestant:
     curve: CostCurve
 
     def small(self) -> SmallModel:
-        return self.speaking(lambda n_tokens, ms: None)
+        return self.speaking(unheard)
 
 
 class Contest:
