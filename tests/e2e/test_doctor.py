@@ -51,6 +51,7 @@ def test_a_sound_installation(project):
     assert list(dict.fromkeys(f["area"] for f in found)) == areas
     assert not [f for f in found if f["level"] == "error"]
     assert any("it can fill in the middle" in m for m in of(found, "model", "ok"))
+    assert "codespec-draft drafts for it, in its own tokens" in of(found, "model", "ok")
     all_ours = gpu_backend() == "cpu" and bool(kernels.NAME)
     words = "all its matrix products are our own" if all_ours else "but for ties"
     assert any(words in m for m in of(found, "model", "ok"))
@@ -287,7 +288,11 @@ def test_a_model_for_conversation_that_cannot_fill_in_the_middle(project, tmp_pa
         raw = raw.replace(old, new)
     file = tmp_path / "plain.gguf"
     file.write_bytes(raw)
-    warnings = of(doctor(project, "--quick", "--model", file), "model", "warning")
+    found = doctor(project, "--quick", "--model", file)
+    assert "codespec-draft drafts for it, by its text, as its tokens are others" in of(
+        found, "model", "ok"
+    )
+    warnings = of(found, "model", "warning")
     assert [m.split(":")[0] for m in warnings] == [
         "it cannot fill in the middle",
         "by its name it is made for conversation, which completes code worse",

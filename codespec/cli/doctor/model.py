@@ -113,7 +113,9 @@ def _draft(settings: Settings) -> Iterator[Finding]:
     try:
         path = draft_path(settings.model)
         if path is not None:
-            check_draft(target_path(settings.model), path)
+            by_ids = check_draft(target_path(settings.model), path)
+            how = "in its own tokens" if by_ids else "by its text, as its tokens are others"
+            yield Finding("model", "ok", f"{path.stem} drafts for it, {how}")
     except ModelError as e:
         yield Finding("model", "error", e.message, e.hint)
 
