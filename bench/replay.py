@@ -22,7 +22,6 @@ from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import Neighbour
-from codespec.drafters.model import ModelDrafter
 from codespec.engine.completer import Completer, Limits
 from codespec.index.live import LiveDocument
 from codespec.index.reader import Dead
@@ -251,7 +250,7 @@ class Session:
 
 class Replay:
     """Replays the last commits of a history under every configuration, and one more with a draft
-    model, where one is given; its prompts are in its cache, as the target's are.
+    model of the same tokenizer and curve, where one is given.
     """
 
     def __init__(
@@ -272,11 +271,7 @@ class Replay:
         self._target = TextTarget(tokenizer.n_vocab, 64)
         kinds = token_kinds(tokenizer)
         self._draft = draft
-        self._drafter: ModelDrafter | None = None
-        configs = CONFIGS
-        if draft is not None:
-            self._drafter = draft.drafter(tokenizer, curve)
-            configs = *CONFIGS, WITH_DRAFT
+        configs = CONFIGS if draft is None else (*CONFIGS, WITH_DRAFT)
         # Each configuration learns from its own drafts, from the shipped prior on.
         ours = "codespec", "codespec-edits", WITH_DRAFT
         self._planners = {name: Planners(kinds) for name in configs if name in ours}
@@ -320,16 +315,16 @@ class Replay:
             limits = Limits(len(truth), max_width=24 if name == "ideal" else self._width)
             trace = Trace()
             sampler = Sampler(SamplingParams())
-            if name == WITH_DRAFT and self._drafter is not None and self._draft is not None:
-                self._drafter.read_ahead(context, lambda: False)
-                self._draft.spent_ms = 0.0
+            draft = self._draft if name == WITH_DRAFT else None
+            if draft is not None:
+                draft.begin(context)
             emitted, _ = Completer(self._target, chain, time.perf_counter).run(
                 context, sampler, limits, trace=trace
             )
             assert emitted == truth.tolist(), "verification emitted something else"
             result.add(trace, chain.widths, self._curve)
-            if name == WITH_DRAFT and self._draft is not None:
-                result.cost += self._draft.spent_ms
+            if draft is not None:
+                result.cost += draft.spent_ms
 
     def _chain(self, name: str, truth: Tokens, tree: Tree) -> Tally:
         n_vocab = self._tokenizer.n_vocab
@@ -356,8 +351,8 @@ class Replay:
         )
         lookup.calibration = self.calibrations[name]
         members: list[Drafter] = [lookup]
-        if name == WITH_DRAFT and self._drafter is not None:
-            members.append(self._drafter)
+        if name == WITH_DRAFT and self._draft is not None:
+            members.append(self._draft.drafter)
         return Tally(members, n_vocab, MAX_LEAVES, self._curve)
 
     def _index(self) -> dict[str, object]:

@@ -71,9 +71,12 @@ def run(
     model. Raises: InputError, ModelError.
     """
     tokenizer = LlamaTokenizer(load_model(vocabulary, vocab_only=True))
+    cost = load_curve(curve)
     with ExitStack() as stack:
-        model = stack.enter_context(closing(DraftModel(draft))) if draft is not None else None
-        replay = Replay(repo, tokenizer, load_curve(curve), glob, width, draft=model)
+        model = None
+        if draft is not None:
+            model = stack.enter_context(closing(DraftModel(draft, tokenizer, cost)))
+        replay = Replay(repo, tokenizer, cost, glob, width, draft=model)
         with Progress(console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("replaying", total=None)
             replay.run(n_commits, lambda i, n: bar.update(task, completed=i, total=n), until)

@@ -218,7 +218,9 @@ class SharedVocabulary:
 
     def _logits(self) -> Logits:
         rows, self._first = self._first, None
-        return (rows or self._passes.decode(self._tail, NO_DRAFT)).row(0)
+        if rows is None:
+            rows = self._passes.decode(self._tail, NO_DRAFT)
+        return rows.row(0)
 
     def _say(self, token: int) -> None:
         self._history.append(token)

@@ -35,8 +35,8 @@ from codespec.types import (
 )
 
 WINDOW = Window(512, 128)
-"""Most tokens of the document that it reads: a small model guesses no better from twice as many.
-What was emitted is part of it."""
+"""Most tokens of the document that it reads, half of a target's, as reading must be repaid. What
+was emitted is part of it."""
 
 # Its own tokens of a draft, at most, and of those for one token of the target.
 _MOST_AHEAD, _MOST_PASSES = 128, 8

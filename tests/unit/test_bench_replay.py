@@ -193,8 +193,9 @@ def test_the_command_prints_a_line_per_configuration(repository):
 
 
 def test_passes_of_a_draft_model_are_part_of_the_cost(repository):
-    model = DraftModel(bundled(BUNDLED_DRAFT))
-    replay = Replay(repository, TOKENIZER, CostCurve({1: 50.0, 17: 60.0}), draft=model)
+    curve = CostCurve({1: 50.0, 17: 60.0})
+    model = DraftModel(bundled(BUNDLED_DRAFT), TOKENIZER, curve)
+    replay = Replay(repository, TOKENIZER, curve, draft=model)
     replay.run(9)
     drafted, result = replay.rows()[-1], replay.results["codespec-draft"]
     assert drafted["by_source"]["draft-model"][1] > 0
