@@ -260,7 +260,8 @@ class Window:
         until(lambda: not self.ghost, "no ghost text")
 
     def record_frames(self) -> None:
-        """From now on, the suggested text in each frame that the browser draws."""
+        """From the next frame on, which it waits for, the suggested text in each that the browser
+        draws."""
         self.page.evaluate(f"""() => {{
           const ghost = {GHOST};
           window.frames_seen = [];
@@ -271,6 +272,11 @@ class Window:
           }};
           requestAnimationFrame(look);
         }}""")
+        self.wait_for_frame()
+
+    def wait_for_frame(self) -> None:
+        """What stands in the page now is drawn by then."""
+        self.page.evaluate("() => new Promise(requestAnimationFrame)")
 
     def recorded_frames(self) -> list[str]:
         """And no longer."""

@@ -82,6 +82,7 @@ def test_typing_along_keeps_the_text(window: Window, file: Path) -> None:
         window.type(character, delay_ms=0)
         left = line[n:]
         until(lambda left=left: window.ghost.split("\n")[0] == left, f"{left!r} left to type")
+        window.wait_for_frame()
     frames = window.recorded_frames()
     assert len(frames) > len(line[:-2])
     assert all(frames), f"{frames.count('')} of {len(frames)} frames without text"
