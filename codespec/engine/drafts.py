@@ -63,40 +63,46 @@ def as_draft(
 
     Raises: ModelError where it was made for another target.
     """
+    if shares_tokens(model.info, target.info):
+        return SharedVocabulary(context, on_pass)
     ids = _mapping(model, target)
     if ids is not None:
         return SharedVocabulary(MappedModel(context, ids, target.info), on_pass)
-    if shares_tokens(model.info, target.info):
-        return SharedVocabulary(context, on_pass)
     return Translated(context, LlamaTokenizer(model), tokenizer, on_pass)
 
 
 def shares_tokens(draft: ModelInfo, target: ModelInfo) -> bool:
-    """Whether the same text has the same ids."""
+    """Whether the same text has the same ids, and there are no others."""
     same = draft.tokenizer_hash == target.tokenizer_hash
     return same and draft.n_vocab == target.n_vocab
 
 
 def check_draft(target: Path, draft: Path) -> bool:
-    """Whether their tokens are the same. Raises: ModelError unless one file can draft for the
+    """Whether it drafts by ids, not by text. Raises: ModelError unless one file can draft for the
     other. Cost: both vocabularies."""
     loaded = [load_model(path, vocab_only=True) for path in (target, draft)]
     try:
-        _mapping(loaded[1], loaded[0])
-        return shares_tokens(loaded[1].info, loaded[0].info)
+        is_same = shares_tokens(loaded[1].info, loaded[0].info)
+        return is_same or _mapping(loaded[1], loaded[0]) is not None
     finally:
         for model in loaded:
             model.close()
 
 
 def _mapping(model: LoadedModel, target: LoadedModel) -> npt.NDArray[np.int32] | None:
-    """The target's ids of a reduced vocabulary; None where the vocabulary is whole.
+    """The target's ids of the tokens of a draft model, but the last, where its vocabulary is a
+    part of the target's: a reduced one, or that of a family whose larger models have some more, as
+    padding.
 
-    Raises: ModelError where it is a part of another one.
+    Raises: ModelError where it is a reduced part of another one.
     """
     made_for = model.metadata(drafts.DRAFT_FOR_KEY)
     if not made_for or made_for == model.info.tokenizer_hash:
-        return None
+        first = range(model.n_vocab - 1)
+        are_first = model.n_vocab <= target.n_vocab and all(
+            model.token_text(t) == target.token_text(t) for t in first
+        )
+        return np.array(first, np.int32) if are_first else None
     texts = model.token_texts()
     is_part = made_for == target.info.tokenizer_hash and texts[-1] == drafts.UNKNOWN
     ids = shared_ids(target.token_texts(), texts) if is_part else None

@@ -12,10 +12,11 @@ import torch
 from codespec.backends.llama import load_model
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.model import ModelDrafter
+from codespec.drafters.small import SharedVocabulary
 from codespec.engine.completer import in_one_turn
-from codespec.engine.drafts import shares_tokens
+from codespec.engine.drafts import check_draft, shares_tokens
 from codespec.engine.local import LocalEngine
-from codespec.models.registry import BUNDLED_TARGET, bundled
+from codespec.models.registry import BUNDLED_TARGET, bundled, draft_path, target_path
 from codespec.requests import CompletionRequest
 from codespec.train import export, tokenizer
 from codespec.train.model import Llama, ModelConfig
@@ -39,6 +40,19 @@ def unlike(tmp_path):
     path = tmp_path / "unlike.gguf"
     shape = ModelConfig(training.N_VOCAB, 32, 1, 2, 1, 16, 64, 1024)
     export.write_gguf(path, Llama(shape).eval(), words, "f32", "unlike")
+    return path
+
+
+def padded(tmp_path):
+    """The bundled target with more tokens than its draft model has, which stand for nothing."""
+    model, words = export.read_gguf(bundled(BUNDLED_TARGET))
+    weights = model.state_dict()
+    rows = weights["embedding.weight"]
+    weights["embedding.weight"] = torch.cat((rows, rows.mean(0).repeat(32, 1)))
+    larger = Llama(dataclasses.replace(model.config, n_vocab=len(rows) + 32))
+    larger.load_state_dict(weights)
+    path = tmp_path / "padded.gguf"
+    export.write_gguf(path, larger.eval(), words, "q8_0", "padded")
     return path
 
 
@@ -113,3 +127,19 @@ def test_vocabularies_are_told_apart(tmp_path):
         loaded.close()
     for a, b in itertools.product(infos, infos):
         assert shares_tokens(a, b) == (a is b)
+
+
+def test_a_family_padded_to_other_lengths_is_one_by_ids(tmp_path, model_options):
+    model = msgspec.structs.replace(model_options.model, target=str(padded(tmp_path)))
+    assert check_draft(target_path(model), draft_path(model))
+    drafting = msgspec.structs.replace(model_options.drafting, adaptive=False)
+    engine = LocalEngine(msgspec.structs.replace(model_options, model=model, drafting=drafting))
+    (drafter,) = (d for d in engine.chain("").drafters if isinstance(d, ModelDrafter))
+    assert isinstance(drafter._small, SharedVocabulary)
+    n_accepted = 0
+    for request in asked(4):
+        drafted = complete(engine, request, "model")
+        assert drafted.tokens == complete(engine, request).tokens
+        n_accepted += drafted.trace.n_accepted
+    assert n_accepted > 20
+    engine.close()

@@ -147,7 +147,8 @@ def test_a_large_vocabulary_is_reduced_to_what_is_used() -> None:
     info = dataclasses.replace(target.info, n_vocab=100_000, eog=frozenset([99_999]))
     counts = np.zeros(100_000)
     counts[50:20_050] = np.arange(20_000) + 1
-    vocabulary = choose(info, counts)
+    known = np.zeros(100_000, np.bool_)
+    vocabulary = choose(info, counts, known)
     assert vocabulary.ids is not None
     assert vocabulary.n_draft == N_REDUCED
     assert 99_999 in vocabulary.ids, "the end is needed, seen or not"
@@ -156,8 +157,8 @@ def test_a_large_vocabulary_is_reduced_to_what_is_used() -> None:
     assert (np.diff(vocabulary.ids) > 0).all()
     back = vocabulary.to_draft(vocabulary.ids)
     assert back.tolist() == list(range(N_REDUCED - 1))
-    few = choose(info, np.eye(1, 100_000, 5)[0])
+    few = choose(info, np.eye(1, 100_000, 5)[0], known)
     assert few.ids is not None
     assert {5, 99_999} <= set(few.ids.tolist())
     assert few.n_draft < 10
-    assert choose(target.info, np.ones(N_VOCAB)).ids is None
+    assert choose(target.info, np.ones(N_VOCAB), np.ones(N_VOCAB, np.bool_)).ids is None

@@ -188,12 +188,13 @@ class LoadedModel:
                 return FimTokens(*(by_text[text] for text in family), order=order)
         return None
 
+    def token_text(self, token: int) -> str:
+        """The vocabulary's own text of a token, 0 to n_vocab - 1; no bytes of a document."""
+        return lib.llama_vocab_get_text(self.vocab, token).decode("utf-8", "replace")
+
     def token_texts(self) -> list[str]:
-        """The vocabulary's own text of every token, by id; no bytes of a document."""
-        return [
-            lib.llama_vocab_get_text(self.vocab, t).decode("utf-8", "replace")
-            for t in range(self.n_vocab)
-        ]
+        """The text of every token, by id."""
+        return [self.token_text(t) for t in range(self.n_vocab)]
 
     def _tokenizer_hash(self) -> str:
         digest = hashlib.blake2b(digest_size=10)

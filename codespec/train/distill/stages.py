@@ -16,7 +16,7 @@ import msgspec
 import psutil
 import torch
 
-from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
+from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel
 from codespec.config import Settings
 from codespec.context.build import Window
 from codespec.drafters.measure import measure
@@ -24,12 +24,13 @@ from codespec.errors import InputError, ModelError
 from codespec.index.scan import as_text
 from codespec.models import drafts
 from codespec.models.drafts import DraftRecord, Measured
-from codespec.models.registry import draft_path
+from codespec.models.registry import BUNDLED_DRAFT, bundled, draft_path
 from codespec.train import export
 from codespec.train.distill import vocabulary as vocabularies
 from codespec.train.distill.acceptance import N_DRAFT, Contest, contestants, opened
 from codespec.train.distill.lessons import Lessons, ask
 from codespec.train.distill.plan import Plan, Reporter, StoppedError, write_json
+from codespec.train.distill.start import Start
 from codespec.train.distill.student import Progress, Student
 from codespec.train.distill.teacher import Teacher
 from codespec.train.distill.vocabulary import DraftVocabulary
@@ -103,8 +104,10 @@ class Distillation:
                 self._checkpoint.unlink(missing_ok=True)
             if not self._checkpoint.exists():  # its vocabulary was chosen from the lessons it had
                 self._gather(lessons, Teacher(target), Prompts(source, tokenizer, target.info))
-            vocabulary = vocabularies.choose(target.info, lessons.counts(target.info.n_vocab))
-            student = self._student(vocabulary, _start(target.info.tokenizer_hash))
+            start = Start(bundled(BUNDLED_DRAFT), target.info, tokenizer)
+            counts = lessons.counts(target.info.n_vocab)
+            vocabulary = vocabularies.choose(target.info, counts, start.is_known)
+            student = self._student(vocabulary, start)
             self._train(student, lessons)
             made = self._export(student.model, vocabulary, loaded)
             before, after = self._measure(made, loaded, target, tokenizer, source)
@@ -165,15 +168,16 @@ class Distillation:
         lessons.save()
         self._end_if_asked()
 
-    def _student(self, vocabulary: DraftVocabulary, start: Llama | None) -> Student:
+    def _student(self, vocabulary: DraftVocabulary, start: Start) -> Student:
         """As the checkpoint has it; new where that is damaged, or of an earlier version's model."""
         plan = self._plan
         for _ in range(2):
             try:
                 return Student(
                     vocabulary,
-                    start,
+                    start.model(vocabulary),
                     self._checkpoint,
+                    rate=start.rate,
                     device=plan.device,
                     n_threads=plan.n_threads,
                     seed=plan.seed,
@@ -265,14 +269,3 @@ def _check_memory(target: Path, plan: Plan) -> None:
             f"{free / 1e9:.1f} GB are free",
             "Close other programs, or take a smaller or more strongly quantised target.",
         )
-
-
-def _start(tokenizer_hash: str) -> Llama | None:
-    """The bundled draft model where it has this tokenizer."""
-    pair = draft_path(Settings().model)
-    if pair is None:
-        return None
-    loaded = load_model(pair, vocab_only=True)
-    same = loaded.info.tokenizer_hash == tokenizer_hash
-    loaded.close()
-    return export.read_gguf(pair)[0].train() if same else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 import time
 from collections.abc import Callable
@@ -23,8 +22,6 @@ from codespec.train.recipe import DRAFT
 from codespec.train.train import Budget, read_torch, set_lr, write_atomically
 
 WARMUP_STEPS = 20
-# Of the recipe's rates where the model is not new: it has learned from the target already.
-GO_ON_SHARE = 0.1
 
 
 @dataclass(slots=True)
@@ -38,7 +35,7 @@ class Progress:
 class Student:
     """A draft model in training.
 
-    start: weights to begin with; None: random ones, from the seed.
+    start: what it is before it learns anything. rate: of the recipe's learning rates.
     path:  its checkpoint, read if it is there.
 
     Raises: ModelError where that cannot be read, or is of another shape.
@@ -47,25 +44,20 @@ class Student:
     def __init__(
         self,
         vocabulary: DraftVocabulary,
-        start: Llama | None,
+        start: Llama,
         path: Path,
         *,
+        rate: float = 1.0,
         device: str = "cpu",
         n_threads: int = 1,
         seed: int = 0,
     ) -> None:
-        torch.manual_seed(seed)
         if device == "cpu":
             torch.set_num_threads(1)  # the pool is the parallelism
         self._vocabulary, self._path, self._seed = vocabulary, path, seed
         self._device, self._n_threads = torch.device(device), n_threads
-        config = dataclasses.replace(DRAFT.model, n_vocab=vocabulary.n_draft)
-        self.model = Llama(config if start is None else start.config)
-        if start is not None:
-            self.model.load_state_dict(start.state_dict())
-        self.model.to(self._device)
-        share = 1.0 if start is None else GO_ON_SHARE
-        self._rates = DRAFT.matrix_lr * share, DRAFT.other_lr * share
+        self.model = start.to(self._device)
+        self._rates = DRAFT.matrix_lr * rate, DRAFT.other_lr * rate
         self._muon, self._adamw = make_optimisers(self.model, *self._rates)
         self.progress = Progress()
         if path.exists():

@@ -22,6 +22,7 @@ from codespec.types import ModelInfo
 
 N_WHOLE = 16_384  # vocabularies up to this size stay whole
 N_REDUCED = 8_192
+_UNSEEN = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +52,19 @@ class DraftVocabulary:
         return table[tokens]
 
 
-def choose(info: ModelInfo, counts: npt.NDArray[np.float64]) -> DraftVocabulary:
-    """The likeliest tokens by counts (n_vocab,), and those every prompt or end is made of."""
+def choose(
+    info: ModelInfo, counts: npt.NDArray[np.float64], is_known: npt.NDArray[np.bool_]
+) -> DraftVocabulary:
+    """The likeliest tokens by counts (n_vocab,), and those every prompt or end is made of. Where
+    there is room, also those that were not seen, but are known (n_vocab,) to the model that it
+    begins with: tokenizers number what is common first.
+    """
     if info.n_vocab <= N_WHOLE:
         return DraftVocabulary(info.n_vocab)
     always = set(info.eog) | ({info.bos} if info.bos is not None else set[int]())
     if info.fim:
         always |= {info.fim.prefix, info.fim.suffix, info.fim.middle}
-    counts = counts.copy()
+    counts = np.where(is_known & (counts == 0), _UNSEEN, counts)
     counts[list(always)] = np.inf
     best = np.argsort(-counts, kind="stable")[: N_REDUCED - 1]
     return DraftVocabulary(info.n_vocab, np.sort(best[counts[best] > 0]).astype(np.int32))

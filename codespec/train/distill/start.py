@@ -1,0 +1,103 @@
+"""What a distillation begins with: the bundled draft model, in the target's tokens.
+
+Where these are others, only the embedding is new: a token's is the mean of those of its pieces,
+which for most tokens of code is one that the bundled model has itself. So little is left to learn
+that a target's laws after some 10,000 tokens suffice, which is what a large target says on a CPU in
+a quarter of an hour.
+
+Source: Gee et al. 2022, Fast vocabulary transfer for language model compression.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from codespec.backends.llama import LlamaTokenizer, load_model
+from codespec.train import export
+from codespec.train.distill.vocabulary import DraftVocabulary
+from codespec.train.model import Llama
+from codespec.types import ModelInfo, Tokenizer
+
+# Of the recipe's learning rates: where the model has learned from the target already, and where its
+# tokens are new to it.
+GO_ON_RATE, TRANSFER_RATE = 0.1, 1.0
+
+
+class Start:
+    """A model to begin with, and what it knows of a target's tokens.
+
+    path: a file of the kind that `train.export` writes. tokenizer: the target's.
+
+    Raises: ModelError.
+    """
+
+    def __init__(self, path: Path, target: ModelInfo, tokenizer: Tokenizer) -> None:
+        self._model = export.read_gguf(path)[0].train()
+        loaded = load_model(path, vocab_only=True)
+        own, info = LlamaTokenizer(loaded), loaded.info
+        shares = info.tokenizer_hash == target.tokenizer_hash
+        self.rate = GO_ON_RATE if shares else TRANSFER_RATE
+        self._pieces = (
+            [[t] for t in range(target.n_vocab)]
+            if shares
+            else _pieces(_same_markers(info, target), own, tokenizer)
+        )
+        loaded.close()
+        self.is_known: npt.NDArray[np.bool_] = np.array([len(p) == 1 for p in self._pieces])
+        """(n_vocab of the target,) which of its tokens are tokens of the model's own, too."""
+
+    def model(self, vocabulary: DraftVocabulary) -> Llama:
+        """With the tokens of this vocabulary; of the unknown one it knows nothing."""
+        old = self._model.embedding.weight.detach()
+        chosen = range(vocabulary.n_target) if vocabulary.ids is None else vocabulary.ids.tolist()
+        rows = old.mean(0).repeat(vocabulary.n_draft, 1)
+        for row, token in zip(rows, chosen, strict=False):
+            if pieces := self._pieces[token]:
+                row[:] = old[pieces].mean(0)
+        made = Llama(dataclasses.replace(self._model.config, n_vocab=vocabulary.n_draft))
+        made.load_state_dict(self._model.state_dict() | {"embedding.weight": rows})
+        return made
+
+
+def _pieces(markers: dict[int, int], own: LlamaTokenizer, tokenizer: Tokenizer) -> list[list[int]]:
+    """Of each of a target's tokens, the model's own that have the same text; [] where none have.
+
+    markers: own tokens of those without a text.
+    """
+    same = {piece: token for token, piece in reversed(list(enumerate(own.pieces))) if piece}
+    made: list[list[int]] = []
+    for token in range(tokenizer.n_vocab):
+        piece = tokenizer.piece(token)
+        if token in markers:
+            made.append([markers[token]])
+        elif piece in same:
+            made.append([same[piece]])
+        else:
+            # Half of a character is no text.
+            made.append(own.encode(piece).tolist() if _is_text(piece) else [])
+    return made
+
+
+def _same_markers(own: ModelInfo, target: ModelInfo) -> dict[int, int]:
+    """The model's own marker for each of a target's."""
+    end = min(own.eog)
+    same = dict.fromkeys(target.eog, end)
+    if target.bos is not None:
+        same[target.bos] = end
+    if own.fim is not None and target.fim is not None:
+        for name in ("prefix", "suffix", "middle", "repository", "file"):
+            same[getattr(target.fim, name)] = getattr(own.fim, name)
+    same.pop(-1, None)
+    return same
+
+
+def _is_text(piece: bytes) -> bool:
+    try:
+        piece.decode()
+    except UnicodeDecodeError:
+        return False
+    return bool(piece)
