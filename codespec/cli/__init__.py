@@ -130,8 +130,11 @@ def draft_model_option(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def model_options(f: Callable[..., Any]) -> Callable[..., Any]:
-    """--model and --draft-model, for every command that loads one."""
-    f = draft_model_option(f)
+    """--model and --draft-model, for every command that loads both."""
+    return model_option(draft_model_option(f))
+
+
+def model_option(f: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--model",
         metavar="FILE",
@@ -139,7 +142,7 @@ def model_options(f: Callable[..., Any]) -> Callable[..., Any]:
     )(f)
 
 
-def model_settings(model: str | None, draft_model: str | None) -> dict[str, dict[str, Any]]:
+def model_settings(model: str | None, draft_model: str | None = None) -> dict[str, dict[str, Any]]:
     """The flags of `model_options` as options for `config.load_settings`.
 
     Files are given in full: what is started with these settings may run in another folder.

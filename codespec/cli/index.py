@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from codespec.cli import check_folder, index_jobs, index_reports, model_options, model_settings
+from codespec.cli import check_folder, index_jobs, index_reports, model_option, model_settings
 from codespec.config import load_settings
 
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), required=False)
-@model_options
+@model_option
 @click.option("--watch", "job", flag_value="watch", help="Keep the index fresh, until you end it.")
 @click.option("--status", "job", flag_value="status", help="What is there; without PATH, all.")
 @click.option("--verify", "job", flag_value="verify", help="Check every byte; mend damage.")
@@ -32,7 +32,6 @@ from codespec.config import load_settings
 def command(
     path: Path | None,
     model: str | None,
-    draft_model: str | None,
     job: str | None,
     no_repair: bool,
     symbols: str | None,
@@ -47,7 +46,7 @@ def command(
     left out, and so are secrets, generated files, and data. The index is kept in the cache
     folder, one for each tokenizer; nothing is written to the workspace.
     """
-    settings = load_settings(model_settings(model, draft_model))
+    settings = load_settings(model_settings(model))
     if job == "status":
         index_reports.print_status(path, as_json)
         return

@@ -22,7 +22,7 @@ class PlaceParam(click.ParamType[FilePlace]):
     ) -> FilePlace:
         # File names may hold colons (and drive letters do): the last two parts are the position.
         path, line, column = ([*str(value).rsplit(":", 2), "", ""])[:3]
-        if not (path and line.isdecimal() and column.isdecimal()):
+        if not (path and _is_number(line) and _is_number(column)):
             self.fail(
                 f"{value!r} is not FILE:LINE:COL, e.g. src/app.py:12:5 "
                 "(line and column from 1, the column in characters)",
@@ -30,6 +30,11 @@ class PlaceParam(click.ParamType[FilePlace]):
                 ctx,
             )
         return Path(path), int(line), int(column)
+
+
+def _is_number(text: str) -> bool:
+    # Python converts no more than some 4,000 digits.
+    return text.isdecimal() and len(text) < 20
 
 
 def request_at(place: FilePlace, workspace: Path | None, settings: Settings) -> CompletionRequest:

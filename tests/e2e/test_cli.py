@@ -177,6 +177,7 @@ def test_index_reports_and_is_incremental(repository):
         ("a.py:1:9", ["column 9", "columns 1 to 6"]),
         ("a.py:0:1", ["line 0"]),
         ("a.py", ["FILE:LINE:COL"]),
+        (f"a.py:1:{'9' * 5000}", ["FILE:LINE:COL"]),
         ("b.bin:1:1", ["binary"]),
         ("c.txt:1:1", ["UTF-8"]),
         (".:1:1", ["directory"]),
