@@ -31,7 +31,7 @@ from codespec.errors import InputError
 from codespec.index.live import LiveDocument
 from codespec.index.text import safe_cuts
 from codespec.models import drafts
-from codespec.models.registry import draft_path, target_path
+from codespec.models.registry import BUNDLED_DRAFT, bundled, draft_path, target_path
 from codespec.native import Boundary
 from codespec.train.distill.acceptance import Contest, Contestant, contestants, opened
 from codespec.train.distill.workspace import Workspace
@@ -41,7 +41,7 @@ from .replay_report import load_curve
 from .results import Row
 
 HERE = "here"
-CURVES = ("cpu-25m-q8", "cpu-100m-q8", "cpu-500m-q8", "cpu-1500m-q8", "h100-7b-q8")
+CURVES = ("cpu-600m-q8-ours", "cpu-25m-q8", "cpu-500m-q8", "cpu-1500m-q8", "h100-7b-q8")
 PLAIN, LOOKUPS, MODEL, BOTH = "plain", "lookups", "model", "both"
 
 Progress = Callable[[int, int], None]
@@ -161,7 +161,7 @@ def _files(
     found: dict[str, Path] = {}
     pair = draft_path(settings.model)
     if pair is not None:
-        found["pair"] = pair
+        found["bundled" if pair == bundled(BUNDLED_DRAFT) else pair.stem] = pair
     at = drafts.folder(drafts.fingerprint(target), str(workspace))
     record = drafts.read(at)
     if record is not None:

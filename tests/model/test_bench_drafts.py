@@ -37,15 +37,15 @@ def test_acceptance_and_speed_by_the_targets_size(tmp_path: Path) -> None:
     assert shown.exit_code == 0, shown.output
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     drawn = [(row["draft"], row["curve"]) for row in rows]
-    names = ("pair", "distilled", "codespec-draft")
+    names = ("bundled", "distilled", "codespec-draft")
     assert drawn == [(name, c) for name in names for c in ("here", str(free), str(dear))]
     for row in rows:
         assert 0 <= row["acceptance"] <= 1
         assert row["n_drafted"] > 0
         if row["curve"] == "here":
             assert row["clock_model"] > 0
-    pair, other = rows[:3], rows[6:]
-    assert pair[0]["acceptance"] == other[0]["acceptance"], "one file, named twice"
+    own, other = rows[:3], rows[6:]
+    assert own[0]["acceptance"] == other[0]["acceptance"], "one file, named twice"
     for row in (rows[1], rows[4]):
         assert row["drafting"] > 0.3, "width costs nothing"
         assert row["model"] > 1
