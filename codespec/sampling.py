@@ -76,6 +76,18 @@ class LazyMask(TokenMask, Protocol):
         ...
 
 
+_N_TRIED = 32
+"""Tokens to ask a `LazyMask` about one by one before all are listed."""
+
+
+def likeliest(logits: Logits, n: int) -> list[int]:
+    """At most n of the likeliest tokens, the likeliest first, of equal ones the lowest; all that
+    are as likely as one of them are among them."""
+    n = min(n, len(logits) - 1)
+    found = np.flatnonzero(logits > np.partition(logits, -n - 1)[-n - 1])
+    return found[np.argsort(-logits[found], kind="stable")].tolist()
+
+
 class Sampler:
     """The law of one request: logits and what was emitted so far -> next token.
 
@@ -99,6 +111,9 @@ class Sampler:
             token = rows.argmax(i)
             if self._lazy.permits(emitted, token):
                 return token
+            for token in likeliest(rows.row(i), _N_TRIED):
+                if self._lazy.permits(emitted, token):
+                    return token
         allowed = self.mask.allowed(emitted) if self.mask else None
         if self._plain_argmax and allowed is None:
             return rows.argmax(i)

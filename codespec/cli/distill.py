@@ -99,9 +99,10 @@ def command(
 ) -> None:
     """Make a draft model for one target and one workspace.
 
-    A model of a million parameters learns, from the target itself, what the target would write in
-    this workspace's files, and from then on drafts there by itself where that pays. What rules or
-    secrets exclude is not read. Stop it at any time (Ctrl-C, or --stop): the next start goes on.
+    The bundled draft model, in the target's tokens, learns from the target itself what that would
+    write in this workspace's files, and from then on drafts there by itself where that pays. What
+    rules or secrets exclude is not read. Stop it at any time (Ctrl-C, or --stop): the next start
+    goes on.
     Needs PyTorch: pip install 'codespec[train]'.
     """
     if not ask and (find_spec("torch") is None or find_spec("gguf") is None):

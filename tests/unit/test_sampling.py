@@ -132,3 +132,55 @@ def test_draw_at_the_edges():
 def test_impossible_parameters_are_refused(bad):
     with pytest.raises(ValueError, match="need"):
         SamplingParams(**bad)
+
+
+class Rows:
+    """One row of logits."""
+
+    def __init__(self, logits):
+        self._logits = logits
+
+    def row(self, i):
+        return self._logits
+
+    def argmax(self, i):
+        return int(self._logits.argmax())
+
+
+class Only:
+    """A `LazyMask` of a few tokens, and how often all of them were listed."""
+
+    def __init__(self, ids):
+        self.ids, self.n_listed = ids, 0
+
+    def allowed(self, emitted):
+        self.n_listed += 1
+        return np.array(self.ids, np.int32)
+
+    def is_done(self, emitted):
+        return False
+
+    def permits(self, emitted, token):
+        return token in self.ids
+
+
+@given(st.data())
+def test_a_lazy_mask_says_what_a_list_would(data):
+    """Ties included: of equal ones the lowest."""
+    n = data.draw(st.integers(1, 120))
+    logits = np.array(data.draw(st.lists(st.integers(-3, 60), min_size=n, max_size=n)), np.float32)
+    ids = sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1)))
+    token = Sampler(SamplingParams(), Only(ids)).sample(Rows(logits), 0, [])
+    masked = np.full(n, -np.inf)
+    masked[ids] = logits[ids]
+    assert token == masked.argmax()
+
+
+def test_of_the_likeliest_one_is_asked_not_all():
+    logits = np.arange(1000, dtype=np.float32)
+    mask = Only([3, 980])
+    assert Sampler(SamplingParams(), mask).sample(Rows(logits), 0, []) == 980
+    assert mask.n_listed == 0
+    far = Only([3])
+    assert Sampler(SamplingParams(), far).sample(Rows(logits), 0, []) == 3
+    assert far.n_listed == 1

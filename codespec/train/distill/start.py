@@ -24,7 +24,7 @@ from codespec.types import ModelInfo, Tokenizer
 
 # Of the recipe's learning rates: where the model has learned from the target already, and where its
 # tokens are new to it.
-GO_ON_RATE, TRANSFER_RATE = 0.1, 1.0
+GO_ON_RATE, TRANSFER_RATE = 0.1, 0.3
 
 
 class Start:
