@@ -54,7 +54,7 @@ LINE_EVERY_S = 30.0  # a line's interval where no terminal shows the bar
     type=FiniteRange(min=0, min_open=True),
     default=15.0,
     show_default=True,
-    help="Time to train; before it, as long at most to ask the target.",
+    help="Longest time to ask the target, and then to train.",
 )
 @click.option(
     "--tokens",

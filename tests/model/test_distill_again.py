@@ -19,7 +19,9 @@ from click.testing import CliRunner
 from codespec.cli import main
 from codespec.errors import InputError
 from codespec.train.distill.job import Job, Report
-from codespec.train.distill.plan import StoppedError, write_json
+from codespec.train.distill.lessons import SHAPES
+from codespec.train.distill.plan import Plan, StoppedError, write_json
+from codespec.train.distill.stages import MOST_READINGS
 from tests.distilling import QUICK, settings, workspace
 
 __all__ = ["workspace"]
@@ -160,3 +162,11 @@ def test_one_that_ends_while_it_is_asked_for_is_not_stopped(
     status = job.status()
     assert status is not None
     assert status.stage == "done"
+
+
+def test_it_ends_where_more_reading_does_not_help(workspace: Path) -> None:
+    """Long before the time is up, where a slow target has said little."""
+    reports: list[Report] = []
+    Job(settings(), workspace).run(Plan(n_tokens=1_000, minutes=60, n_places=1), reports.append)
+    steps = [int(r.detail.split()[1].rstrip(",")) for r in reports if r.stage == "training"]
+    assert max(steps) == MOST_READINGS // SHAPES[1].n_rows, "one lesson, of the longer kind"

@@ -270,7 +270,12 @@ def test_rows_must_fit_the_context_and_the_micro_batches() -> None:
         Phase(1.0, 32, 5, 2)
 
 
-@pytest.mark.parametrize(("minutes", "tokens"), [(None, None), (1.0, 1)])
-def test_a_budget_is_minutes_or_tokens(minutes: float | None, tokens: int | None) -> None:
-    with pytest.raises(ValueError, match="one of the two"):
-        Budget(minutes, tokens)
+def test_a_budget_is_minutes_or_tokens_or_what_is_spent_first() -> None:
+    with pytest.raises(ValueError, match="minutes or in tokens"):
+        Budget()
+    assert Budget(minutes=2).progress(60, 10**9) == 0.5
+    assert Budget(tokens=400).progress(1e9, 100) == 0.25
+    both = Budget(minutes=2, tokens=400)
+    assert both.progress(60, 100) == 0.5
+    assert both.progress(6, 100) == 0.25
+    assert both.progress(6, 400) >= 1

@@ -43,6 +43,9 @@ from codespec.train.train import Budget
 _BASE_BYTES = 700_000_000
 _BYTES_PER_LESSON_TOKEN = 120
 
+MOST_READINGS = 12
+"""Of a lesson. More do not help on files kept aside."""
+
 
 class _About(msgspec.Struct, frozen=True):
     """What lessons and checkpoint were made of. learned: paths of the files, in their order."""
@@ -193,7 +196,8 @@ class Distillation:
             return self._stop.exists()
 
         plan = self._plan
-        budget = Budget(tokens=plan.tokens) if plan.tokens else Budget(minutes=plan.minutes)
+        most = Budget(plan.minutes, MOST_READINGS * lessons.n_tokens)
+        budget = Budget(tokens=plan.tokens) if plan.tokens else most
         student.run(
             lessons, budget, on_step, from_text=plan.from_text, checkpoint_s=plan.checkpoint_s
         )
