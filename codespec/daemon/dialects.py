@@ -41,6 +41,9 @@ _MAX_GRAMMAR_CHARS = 1 << 16
 _OUTERMOST = re.compile(r"\n(?=[^\s)\]}])")
 """The end of a line before one that may begin a definition."""
 
+_LIKELIEST = 1e-9
+"""A `top_p` that leaves the likeliest token alone, which is what 0 asks for."""
+
 _Count = Annotated[int, msgspec.Meta(ge=0, le=_ALL_THERE_IS)]
 _Penalty = Annotated[float, msgspec.Meta(ge=-100, le=100)]
 
@@ -103,7 +106,7 @@ class _Body(Document, kw_only=True):
     stop: str | Annotated[list[str], msgspec.Meta(max_length=64)] | None = None
     temperature: Annotated[float, msgspec.Meta(ge=0)] | None = None
     top_k: int | None = None
-    top_p: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+    top_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     min_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     frequency_penalty: _Penalty | None = None
     presence_penalty: _Penalty | None = None
@@ -127,7 +130,7 @@ class _Body(Document, kw_only=True):
             sampling=SamplingParams(
                 temperature=temperature,
                 top_k=min(max(0, self.top_k or 0), _ANY_TOKEN),
-                top_p=self.top_p or 1.0,
+                top_p=1.0 if self.top_p is None else max(self.top_p, _LIKELIEST),
                 min_p=self.min_p or 0.0,
                 repetition_penalty=self.repeat_penalty or 1.0,
                 frequency_penalty=self.frequency_penalty or 0.0,

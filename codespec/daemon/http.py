@@ -96,9 +96,9 @@ class Front:
         dialect = _POSTS.get(path)
         if dialect is None and path not in (*_HEALTH, "/v1/models"):
             raise Refused(404, f"only {', '.join((*_POSTS, '/v1/models', '/health'))}")
-        method = "GET" if dialect is None else "POST"
-        if scope["method"] != method:
-            raise Refused(405, f"only {method}", Allow=method)
+        methods = ("GET", "HEAD") if dialect is None else ("POST",)
+        if scope["method"] not in methods:
+            raise Refused(405, f"only {methods[0]}", Allow=", ".join(methods))
         if dialect is None:
             await reply.json(200, self._health() if path in _HEALTH else self._models())
         elif self._n_waiting >= MAX_WAITING:

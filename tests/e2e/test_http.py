@@ -81,6 +81,11 @@ def test_no_more_tokens_are_counted_than_were_asked_for(front) -> None:
     assert answer["usage"]["completion_tokens"] == 24 < answer["timings"]["predicted_n"]
 
 
+def test_of_no_probability_at_all_the_likeliest_is_left(front) -> None:
+    likeliest = front.text(prompt=PATTERN, max_tokens=16)
+    assert front.text(prompt=PATTERN, max_tokens=16, temperature=1.5, top_p=0, seed=3) == likeliest
+
+
 def test_the_servers_workspace_drafts(home, monkeypatch, tmp_path) -> None:
     """For requests that name none; one may do without."""
     monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "cache"))

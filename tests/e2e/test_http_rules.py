@@ -74,6 +74,16 @@ def test_numbers_larger_than_any_vocabulary_are_as_good_as_it(scripted) -> None:
     assert scripted.text(prompt="on", suffix="off", top_k=2**70) == "[on|off]"
 
 
+def test_a_head_is_an_answer_without_its_body(scripted) -> None:
+    """What watches servers asks so."""
+    until(lambda: scripted.ask("/health")[0] == 200)
+    with closing(scripted.connect()) as connection:
+        connection.request("HEAD", "/health")
+        response = connection.getresponse()
+        assert (response.status, response.read()) == (200, b"")
+        assert int(response.headers["Content-Length"]) > 0
+
+
 def test_a_stream_of_no_tokens_is_a_stream(scripted) -> None:
     *parts, done = scripted.stream("/v1/completions", {"prompt": "on", "max_tokens": 0})
     assert done == "[DONE]"
