@@ -180,7 +180,6 @@ class Distillation:
                     vocabulary,
                     start.model(vocabulary),
                     self._checkpoint,
-                    rate=start.rate,
                     device=plan.device,
                     n_threads=plan.n_threads,
                     seed=plan.seed,

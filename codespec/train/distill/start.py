@@ -22,10 +22,6 @@ from codespec.train.distill.vocabulary import DraftVocabulary
 from codespec.train.model import Llama
 from codespec.types import ModelInfo, Tokenizer
 
-# Of the recipe's learning rates: where the model has learned from the target already, and where its
-# tokens are new to it.
-GO_ON_RATE, TRANSFER_RATE = 0.1, 0.3
-
 
 class Start:
     """A model to begin with, and what it knows of a target's tokens.
@@ -40,7 +36,6 @@ class Start:
         loaded = load_model(path, vocab_only=True)
         own, info = LlamaTokenizer(loaded), loaded.info
         shares = info.tokenizer_hash == target.tokenizer_hash
-        self.rate = GO_ON_RATE if shares else TRANSFER_RATE
         self._pieces = (
             [[t] for t in range(target.n_vocab)]
             if shares

@@ -22,6 +22,9 @@ from codespec.train.recipe import DRAFT
 from codespec.train.train import Budget, read_torch, set_lr, write_atomically
 
 WARMUP_STEPS = 20
+# Of the recipe's rates, which are those of a model that is new: this one forgets what it knows of
+# code before it has learned what a few lessons say.
+GO_ON_SHARE = 0.1
 
 
 @dataclass(slots=True)
@@ -35,7 +38,7 @@ class Progress:
 class Student:
     """A draft model in training.
 
-    start: what it is before it learns anything. rate: of the recipe's learning rates.
+    start: what it is before it learns anything.
     path:  its checkpoint, read if it is there.
 
     Raises: ModelError where that cannot be read, or is of another shape.
@@ -47,7 +50,6 @@ class Student:
         start: Llama,
         path: Path,
         *,
-        rate: float = 1.0,
         device: str = "cpu",
         n_threads: int = 1,
         seed: int = 0,
@@ -57,7 +59,7 @@ class Student:
         self._vocabulary, self._path, self._seed = vocabulary, path, seed
         self._device, self._n_threads = torch.device(device), n_threads
         self.model = start.to(self._device)
-        self._rates = DRAFT.matrix_lr * rate, DRAFT.other_lr * rate
+        self._rates = DRAFT.matrix_lr * GO_ON_SHARE, DRAFT.other_lr * GO_ON_SHARE
         self._muon, self._adamw = make_optimisers(self.model, *self._rates)
         self.progress = Progress()
         if path.exists():
