@@ -1,9 +1,8 @@
 """What a distillation begins with: the bundled draft model, in the target's tokens.
 
 Where these are others, only the embedding is new: a token's is the mean of those of its pieces,
-which for most tokens of code is one that the bundled model has itself. So little is left to learn
-that a target's laws after some 10,000 tokens suffice, which is what a large target says on a CPU in
-a quarter of an hour.
+which for most tokens of code is one that the bundled model has itself. So it knows code before the
+first lesson, which a new model would have to learn from a few hundred thousand tokens.
 
 Source: Gee et al. 2022, Fast vocabulary transfer for language model compression.
 """
