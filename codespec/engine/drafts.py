@@ -63,11 +63,11 @@ def as_draft(
 
     Raises: ModelError where it was made for another target.
     """
-    if shares_tokens(model.info, target.info):
-        return SharedVocabulary(context, on_pass)
     ids = _mapping(model, target)
     if ids is not None:
         return SharedVocabulary(MappedModel(context, ids, target.info), on_pass)
+    if shares_tokens(model.info, target.info):
+        return SharedVocabulary(context, on_pass)
     return Translated(context, LlamaTokenizer(model), tokenizer, on_pass)
 
 
@@ -82,24 +82,24 @@ def check_draft(target: Path, draft: Path) -> bool:
     other. Cost: both vocabularies."""
     loaded = [load_model(path, vocab_only=True) for path in (target, draft)]
     try:
-        is_same = shares_tokens(loaded[1].info, loaded[0].info)
-        return is_same or _mapping(loaded[1], loaded[0]) is not None
+        is_part = _mapping(loaded[1], loaded[0]) is not None
+        return is_part or shares_tokens(loaded[1].info, loaded[0].info)
     finally:
         for model in loaded:
             model.close()
 
 
 def _mapping(model: LoadedModel, target: LoadedModel) -> npt.NDArray[np.int32] | None:
-    """The target's ids of the tokens of a draft model, but the last, where its vocabulary is a
-    part of the target's: a reduced one, or that of a family whose larger models have some more, as
-    padding.
+    """The target's ids of the tokens of a draft model, but the last, where it lacks some of the
+    target's: its vocabulary is a reduced one, or that of a family whose larger models have more, as
+    padding. None where it is whole, or another one.
 
     Raises: ModelError where it is a reduced part of another one.
     """
     made_for = model.metadata(drafts.DRAFT_FOR_KEY)
     if not made_for or made_for == model.info.tokenizer_hash:
         first = range(model.n_vocab - 1)
-        are_first = model.n_vocab <= target.n_vocab and all(
+        are_first = model.n_vocab < target.n_vocab and all(
             model.token_text(t) == target.token_text(t) for t in first
         )
         return np.array(first, np.int32) if are_first else None
