@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import threading
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import PurePosixPath
@@ -25,6 +26,11 @@ _GRAMMARS = {
     "c": ("tree_sitter_c", "language", ".c .h"),
     "cpp": ("tree_sitter_cpp", "language", ".cc .cpp .cxx .c++ .hh .hpp .hxx .ipp .inl .cu .cuh"),
     "java": ("tree_sitter_java", "language", ".java"),
+    "csharp": ("tree_sitter_c_sharp", "language", ".cs .csx"),
+    "php": ("tree_sitter_php", "language_php", ".php .phtml"),
+    "ruby": ("tree_sitter_ruby", "language", ".rb .rake .gemspec .ru"),
+    "swift": ("tree_sitter_swift", "language", ".swift"),
+    "lua": ("tree_sitter_lua", "language", ".lua"),
 }
 _BY_EXTENSION = {ext: name for name, (_, _, exts) in _GRAMMARS.items() for ext in exts.split()}
 LANGUAGES = tuple(_GRAMMARS)
@@ -76,21 +82,24 @@ def syntax_tree(
         parsers[language] = Parser(grammar(language))
     parser = parsers[language]
     # tree-sitter calls back every 100 steps, which is 50 to 200 bytes of ordinary code. A limit on
-    # steps, not on time: the same text must give the same tree on a busy machine.
+    # steps, not on time: the same text must give the same tree on a busy machine. But there are
+    # grammars whose steps may take a hundred times as long, in text that is none.
     budget = 1000 + len(text) // 5
+    latest = time.thread_time() + 0.25 + 2e-6 * len(text)
 
-    lent: list[bytearray] = []
+    lent: dict[int, bytearray] = {}
 
     def read(offset: int, _: Point) -> bytes | bytearray:
         if offset >= len(text):
             return b""
-        lent.append(bytearray(text[offset : offset + 65536]))
-        return lent[-1]
+        if offset not in lent:
+            lent[offset] = bytearray(text[offset : offset + 65536])
+        return lent[offset]
 
     def stop(_offset: int, _has_error: bool) -> bool:
         nonlocal budget
         budget -= 1
-        return budget < 0 or interrupted()
+        return budget < 0 or time.thread_time() > latest or interrupted()
 
     try:
         if old is None:
@@ -101,5 +110,5 @@ def syntax_tree(
         return None
     finally:
         # The binding never lets go of what it was given to read: it keeps the shells alone.
-        for part in lent:
+        for part in lent.values():
             part.clear()

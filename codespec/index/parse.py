@@ -19,7 +19,7 @@ from tree_sitter import Node
 from codespec.index.languages import TEXT, language_of, syntax_tree
 from codespec.index.symbols import Symbol, find_symbols
 
-RULES_VERSION = 5
+RULES_VERSION = 6
 """To be raised with every change of what is selected, or is a secret by its content: indexes are
 then built again."""
 
@@ -77,6 +77,12 @@ _CONTAINERS = frozenset(
         "literal_value",
         "initializer_list",
         "array_initializer",
+        "array_literal",
+        "array_creation_expression",
+        "dictionary_literal",
+        "hash",
+        "initializer_expression",
+        "table_constructor",
         "concatenated_string",
         "binary_expression",
         "binary_operator",
@@ -176,6 +182,8 @@ def _header(root: Node, text: bytes) -> list[Span]:
     """The comments before the first code, as blocks of adjacent lines."""
     blocks: list[Span] = []
     for node in root.children:
+        if node.type == "php_tag":
+            continue
         if "comment" not in node.type and node.type != "hash_bang_line":
             break
         start, end = _whole_lines(text, node.start_byte, node.end_byte)

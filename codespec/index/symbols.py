@@ -15,7 +15,7 @@ MAX_PER_FILE = 4000
 MAX_SIGNATURE_CHARS = 300
 
 _CLASS_LIKE = re.compile(r"class|impl|trait|interface|struct|enum")
-_BEFORE_BODY = re.compile(r" ?(?:\{|:|=>|=)$")
+_BEFORE_BODY = re.compile(r" ?(?:\{|:|=>|=|(?<=\) )end)$")
 _CONSTANT_NAME = re.compile(r"[A-Z][A-Z0-9_]+")
 
 # One pattern a definition: @name is what it defines, the other capture is the definition, named by
@@ -103,6 +103,58 @@ _JAVA = """
 (constructor_declaration name: (identifier) @name) @method
 (field_declaration declarator: (variable_declarator name: (identifier) @name)) @constant
 """
+_CSHARP = """
+(class_declaration name: (identifier) @name) @class
+(record_declaration name: (identifier) @name) @class
+(struct_declaration name: (identifier) @name) @struct
+(interface_declaration name: (identifier) @name) @interface
+(enum_declaration name: (identifier) @name) @enum
+(delegate_declaration name: (identifier) @name) @type
+(method_declaration name: (identifier) @name) @method
+(constructor_declaration name: (identifier) @name) @method
+(property_declaration name: (identifier) @name) @method
+(field_declaration (modifier "const")
+  (variable_declaration (variable_declarator name: (identifier) @name))) @constant
+"""
+_PHP = """
+(class_declaration name: (name) @name) @class
+(interface_declaration name: (name) @name) @interface
+(trait_declaration name: (name) @name) @trait
+(enum_declaration name: (name) @name) @enum
+(function_definition name: (name) @name) @function
+(method_declaration name: (name) @name) @method
+(const_declaration (const_element (name) @name)) @constant
+"""
+_RUBY = """
+(class name: (_) @name) @class
+(module name: (_) @name) @class
+(program (method name: (_) @name) @function)
+(method name: (_) @name) @method
+(singleton_method name: (_) @name) @method
+(assignment left: (constant) @name) @constant
+"""
+_SWIFT = """
+(class_declaration declaration_kind: "struct" name: (type_identifier) @name) @struct
+(class_declaration declaration_kind: "enum" name: (type_identifier) @name) @enum
+(class_declaration name: (type_identifier) @name) @class
+(protocol_declaration name: (type_identifier) @name) @interface
+(function_declaration name: (simple_identifier) @name) @function
+(protocol_function_declaration name: (simple_identifier) @name) @method
+(init_declaration "init" @name) @method
+(typealias_declaration name: (type_identifier) @name) @type
+"""
+_LUA = """
+(function_declaration name: (identifier) @name) @function
+(function_declaration name: (dot_index_expression field: (identifier) @name)) @function
+(function_declaration name: (method_index_expression method: (identifier) @name)) @method
+(assignment_statement
+  (variable_list name: [
+    (identifier) @name
+    (dot_index_expression field: (identifier) @name)
+  ])
+  (expression_list value: (function_definition))) @function
+(assignment_statement (variable_list name: (identifier) @name)) @constant
+"""
 _QUERIES = {
     "python": _PYTHON,
     "javascript": _JAVASCRIPT,
@@ -113,12 +165,17 @@ _QUERIES = {
     "c": _C,
     "cpp": _CPP,
     "java": _JAVA,
+    "csharp": _CSHARP,
+    "php": _PHP,
+    "ruby": _RUBY,
+    "swift": _SWIFT,
+    "lua": _LUA,
 }
 # Levels of the tree to look at. What is defined deeper is local to a function, and looking costs as
-# much as half the parse. Guards and name spaces add levels in C and C++.
+# much as half the parse. Guards, name spaces, modules and nested types add levels.
 _USUAL_DEPTH = 5
-_DEPTH = {"c": 8, "cpp": 8}
-_ONLY_CAPITALS = frozenset(("python", "java", "javascript", "typescript", "tsx"))
+_DEPTH = {"lua": 2, **dict.fromkeys(("c", "cpp", "csharp", "php", "ruby", "swift"), 8)}
+_ONLY_CAPITALS = frozenset(("python", "java", "javascript", "typescript", "tsx", "lua"))
 
 
 class Symbol(msgspec.Struct, frozen=True, array_like=True):

@@ -1,4 +1,4 @@
-"""From what a model says at a place to what is inserted there, case by case in eight languages."""
+"""From what a model says at a place to what is inserted there, case by case, by language."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tests.golden.golden import Case, check, read
 
 EXTENSIONS = {
     "python": "py", "javascript": "js", "typescript": "ts", "go": "go", "rust": "rs", "c": "c",
-    "cpp": "cpp", "java": "java", "other": "conf",
+    "cpp": "cpp", "java": "java", "csharp": "cs", "php": "php", "ruby": "rb",
+    "swift": "swift", "lua": "lua", "other": "conf",
 }  # fmt: skip
 FILES = sorted(Path(__file__).with_name("suggestions").glob("*.txt"))
 CASES = [case for file in FILES for case in read(file)]

@@ -179,6 +179,191 @@ record P(int x) {}
             "P class 9-9 record P(int x)",
         ],
     ),
+    "a.cs": (
+        """\
+namespace Shop
+{
+    [Serializable]
+    public class Box<T> : Base, IShape where T : new()
+    {
+        public const int MAX = 3;
+        private readonly int lower = 2;
+        public string Name { get; set; }
+
+        public Box(int lid)
+        {
+        }
+
+        public async Task<int> AreaAsync(int x) => await Get(x);
+    }
+
+    public interface IShape { void Draw(); }
+    public record Point(int X, int Y);
+    struct Pair { }
+    enum Mode { On, Off }
+    delegate void Handler(object sender);
+}
+""",
+        [
+            "Box class 3-15 [Serializable] public class Box<T> : Base, IShape where T : new()",
+            "MAX constant 6-6 public const int MAX = 3;",
+            "Name method 8-8 public string Name { get; set; }",
+            "Box method 10-12 public Box(int lid)",
+            "AreaAsync method 14-14 public async Task<int> AreaAsync(int x)",
+            "IShape interface 17-17 public interface IShape",
+            "Draw method 17-17 void Draw();",
+            "Point class 18-18 public record Point(int X, int Y);",
+            "Pair struct 19-19 struct Pair",
+            "Mode enum 20-20 enum Mode",
+            "Handler type 21-21 delegate void Handler(object sender);",
+        ],
+    ),
+    "a.php": (
+        """\
+<?php
+namespace App;
+
+const LIMIT = 10;
+
+abstract class Box extends Base implements Shape
+{
+    public const SIZE = 2;
+
+    public function open(int $lid): bool
+    {
+        return true;
+    }
+
+    abstract protected function close();
+}
+
+interface Shape {}
+trait Draws {}
+enum Mode: string { case On = 'on'; }
+
+function helper(array $items = []): ?string
+{
+    return null;
+}
+""",
+        [
+            "LIMIT constant 4-4 const LIMIT = 10;",
+            "Box class 6-16 abstract class Box extends Base implements Shape",
+            "SIZE constant 8-8 public const SIZE = 2;",
+            "open method 10-13 public function open(int $lid): bool",
+            "close method 15-15 abstract protected function close();",
+            "Shape interface 18-18 interface Shape",
+            "Draws trait 19-19 trait Draws",
+            "Mode enum 20-20 enum Mode: string",
+            "helper function 22-25 function helper(array $items = []): ?string",
+        ],
+    ),
+    "a.rb": (
+        """\
+LIMIT = 10
+lower = 3
+
+module Shop
+  class Box < Base
+    SIZE = 2
+
+    def open(lid, at: nil)
+      @lid = lid
+    end
+
+    def self.empty?
+      true
+    end
+  end
+end
+
+def helper(a) = a + 1
+""",
+        [
+            "LIMIT constant 1-1 LIMIT = 10",
+            "Shop class 4-16 module Shop",
+            "Box class 5-15 class Box < Base",
+            "SIZE constant 6-6 SIZE = 2",
+            "open method 8-10 def open(lid, at: nil)",
+            "empty? method 12-14 def self.empty?",
+            "helper function 18-18 def helper(a)",
+        ],
+    ),
+    "a.swift": (
+        """\
+struct Box<T>: Shape {
+    let lid: Int
+
+    init(lid: Int) {
+        self.lid = lid
+    }
+
+    func open(with key: Int) throws -> Bool {
+        return true
+    }
+}
+
+final class Store: Base {
+}
+
+protocol Shape {
+    func area() -> Double
+}
+
+enum Mode { case on, off }
+
+extension Store {
+    static func shared() -> Store { Store() }
+}
+
+typealias Id = String
+
+func helper(_ a: Int) -> Int { a }
+""",
+        [
+            "Box struct 1-11 struct Box<T>: Shape",
+            "init method 4-6 init(lid: Int)",
+            "open method 8-10 func open(with key: Int) throws -> Bool",
+            "Store class 13-14 final class Store: Base",
+            "Shape interface 16-18 protocol Shape",
+            "area method 17-17 func area() -> Double",
+            "Mode enum 20-20 enum Mode",
+            "shared method 23-23 static func shared() -> Store",
+            "Id type 26-26 typealias Id = String",
+            "helper function 28-28 func helper(_ a: Int) -> Int",
+        ],
+    ),
+    "a.lua": (
+        """\
+LIMIT = 10
+local lower = 3
+local M = {}
+
+local function helper(a, b)
+  return a
+end
+
+function M.open(lid)
+  local function inner() end
+end
+
+function M:close()
+end
+
+M.size = function(self)
+  return 1
+end
+
+return M
+""",
+        [
+            "LIMIT constant 1-1 LIMIT = 10",
+            "helper function 5-7 local function helper(a, b)",
+            "open function 9-11 function M.open(lid)",
+            "close method 13-14 function M:close()",
+            "size function 16-18 M.size = function(self)",
+        ],
+    ),
 }
 
 

@@ -83,13 +83,14 @@ def test_the_same_end_token_by_token_as_at_once():
 
 
 WORDS = ["a", ".x", "else", "finally", "where", "\n", "\n", "\n    ", "\n\n", "\n.y()", " ", "é"]
+BLOCKS = ["\nend", "\n}", " else {", " do", "do |x|", "\ncase 1:", "\ndefault:", "\nelse", "[A]"]
 SIGNS = ["f(", "(1,", ")", "[", "]", "{", "}", '"', "/*", "*/", "//", "#", ":", ";", ",", "+", "."]
 
 
 @given(
-    st.lists(st.sampled_from([*WORDS, *SIGNS]), max_size=30).map("".join),
-    st.sampled_from(["", "x = ", "if x", "f(1, "]),
-    st.sampled_from(["python", "javascript", "c", ""]),
+    st.lists(st.sampled_from([*WORDS, *SIGNS, *BLOCKS]), max_size=30).map("".join),
+    st.sampled_from(["", "x = ", "if x", "f(1, ", "  if x {", "switch x {", "  f(", "  def f"]),
+    st.sampled_from(["python", "javascript", "c", "ruby", "lua", "csharp", "go", ""]),
     st.integers(1, 9),
 )
 @example("a\nfinally\n.y()\n.z()", "x = ", "c", 3)
@@ -124,7 +125,7 @@ def test_a_statement_of_many_lines_is_scanned_once_a_line(prefix, line, language
     for token in (line * 150).encode():
         emitted.append(token)
         assert not stop(emitted)
-    assert scan.cache_info().misses <= 2 * 150
+    assert scan.cache_info().misses <= 2 * 150 + 1
 
 
 @pytest.mark.parametrize("ended", ["deadline", "length"])

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
+from codespec.engine.postprocess import words
 from codespec.engine.postprocess.below import wanted_openers
 from codespec.engine.postprocess.grammar import follows_grammar
 from codespec.engine.postprocess.place import Place, indentation
@@ -21,7 +22,7 @@ from codespec.engine.postprocess.trials import Late, TooLateError, Trials, never
 from codespec.engine.postprocess.trim import without_suffix
 
 MAX_VARIANTS = 24
-_WITH_SEMICOLONS = ("c", "cpp", "java", "rust")
+_WITH_SEMICOLONS = ("c", "cpp", "java", "rust", "csharp", "php")
 _LABEL = re.compile(r"\s*[^\s()\[\]{}|]+(?:[ \t]*\|[ \t]*[^\s()\[\]{}|]+)*")
 _LAST_CLOSER = re.compile(r"[)\]}>\"'`;,:]\s*\Z")
 
@@ -88,6 +89,7 @@ def _opens(place: Place, above: str, wanted: tuple[str, str]) -> Callable[[str],
 def _variants(text: str, place: Place) -> Iterator[str]:
     yield text
     yield from _closed(text, place)
+    yield from _ended(text, place)
     line = text.split("\n", 1)[0]
     yield from _without_given_closers(line, place)
     shorter = "" if _begins_string(text, place) else text
@@ -99,6 +101,7 @@ def _variants(text: str, place: Place) -> Iterator[str]:
         text = text[: text.rfind("\n")].rstrip()
         yield text
         yield from _closed(text, place)
+        yield from _ended(text, place)
 
 
 def _without_given_closers(line: str, place: Place) -> Iterator[str]:
@@ -145,6 +148,14 @@ def _closed(text: str, place: Place) -> Iterator[str]:
         lead = line[: len(line) - len(line.lstrip())]
         closed += f"\n{lead}{CLOSER_OF[bracket]}"
         yield closed
+
+
+def _ended(text: str, place: Place) -> Iterator[str]:
+    """With the words that end the blocks it leaves open."""
+    ended = text.rstrip()
+    for line in words.closing_lines(place.line_prefix + text, place.language):
+        ended += f"\n{line}"
+        yield ended
 
 
 def _is_label(text: str, at: int) -> bool:

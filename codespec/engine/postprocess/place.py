@@ -9,6 +9,7 @@ from functools import cached_property
 from codespec.index.trees import ParsedDocument
 
 _WORD = re.compile(r"\w")
+_DECORATES = re.compile(r"\s*(?:@|#\[|\[[A-Z][\w.]*[\](,])")
 
 
 MAX_LINES = 200
@@ -68,4 +69,4 @@ def tells(line: str) -> bool:
 
 def decorates(line: str) -> bool:
     """Whether a line begins a decorator, an annotation or an attribute, which stand many times."""
-    return line.lstrip().startswith(("@", "#["))
+    return _DECORATES.match(line) is not None

@@ -19,6 +19,12 @@ _SINGLE = r"'(?:\\(?s:.)|[^'\\\n])*(?:'|(?=\n)|\Z)"
 _CHARACTER = r"'(?:\\[^\n]{1,8}?|[^'\\\n])'"
 _BACKTICK = r"`(?:\\(?s:.)|[^`\\])*(?:`|\Z)"
 _BRACKET = r"[()\[\]{}]"
+# What ends with the same quotes, whatever stands between.
+_RAW_TRIPLE = r'"""(?s:.*?)(?:"""|\Z)'
+_VERBATIM = r'(?:(?<=@)|(?<=@\$))"(?:[^"]|"")*(?:"|\Z)'
+_SINGLE_OVER_LINES = r"'(?:\\(?s:.)|[^'\\])*(?:'|\Z)"
+_LUA_COMMENT = r"--\[\[(?s:.*?)(?:\]\]|\Z)|--[^\n]*"
+_LUA_BRACKETS = r"\[\[(?s:.*?)(?:\]\]|\Z)"
 
 _C = (_SLASHES, _DOUBLE, _CHARACTER)
 _JAVASCRIPT = (_SLASHES, _DOUBLE, _SINGLE, _BACKTICK)
@@ -32,7 +38,14 @@ _TOKENS = {
     "c": _C,
     "cpp": _C,
     "java": (_SLASHES, r'"""(?s:\\.|.)*?(?:"""|\Z)', _DOUBLE, _CHARACTER),
+    "csharp": (_SLASHES, _RAW_TRIPLE, _VERBATIM, _DOUBLE, _CHARACTER),
+    "php": (r"\#(?!\[)[^\n]*", _SLASHES, _DOUBLE_OVER_LINES, _SINGLE_OVER_LINES),
+    "ruby": (r"\#(?!\{)[^\n]*", _DOUBLE, _SINGLE, _BACKTICK),
+    "swift": (_SLASHES, _RAW_TRIPLE, _DOUBLE),
+    "lua": (_LUA_COMMENT, _LUA_BRACKETS, _DOUBLE, _SINGLE),
 }
+# How a token begins and ends, and what a text ends within that does not end it.
+_LONG = (("/*", "*/", "comment"), ("--[[", "]]", "comment"), ("[[", "]]", "]]"))
 CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
 OPENER_OF = {v: k for k, v in CLOSER_OF.items()}
 
@@ -78,7 +91,7 @@ def scan(text: str, language: str) -> Scan:
                 extra.append(m.start())
             code.append(token)
         else:
-            code.append('""' if token[0] in "\"'`" else "")
+            code.append('""' if token[0] in "\"'`[" else "")
             if at == len(text):
                 inside = _unfinished(token)
     code.append(text[at:])
@@ -87,10 +100,12 @@ def scan(text: str, language: str) -> Scan:
 
 def _unfinished(token: str) -> str:
     """What the last token of a text leaves open."""
-    if token.startswith("//") or token[0] == "#":
+    for opener, closer, what in _LONG:
+        if token.startswith(opener):
+            is_closed = len(token) >= len(opener) + len(closer) and token.endswith(closer)
+            return "" if is_closed else what
+    if token.startswith(("//", "--", "#")):
         return "comment"
-    if token.startswith("/*"):
-        return "" if len(token) >= 4 and token.endswith("*/") else "comment"
     quote = token[:3] if token[:3] in ('"""', "'''") else token[0]
     body = token[len(quote) :]
     n_backslashes = len(body[: -len(quote)]) - len(body[: -len(quote)].rstrip("\\"))

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from codespec.engine.postprocess import words
 from codespec.engine.postprocess.place import Place, indentation
 from codespec.engine.postprocess.scan import CLOSER_OF, scan
 
@@ -13,6 +14,10 @@ Kind: TypeAlias = Literal["inline", "line", "statement", "block"]
 _TEXT_NODE = re.compile(r"comment|string|char_literal|heredoc")
 _CODE_IN_TEXT = re.compile(r"interpolation|substitution")
 _MAX_HEAD_LINES = 40
+_SWITCH = re.compile(r"\b(?:switch|select)\b[^\n]*\Z")
+_CASES = ("case ", "default:", "default ", "@unknown default")
+_CASE = re.compile(r"\s*(?:case\b|default\s*:|(?:public|protected|private)\s*:\Z)")
+_DOCUMENTATION = {"python": ("#", '"""', 'r"""'), "ruby": ("#",), "lua": ("--",)}
 # What an editor may have put after the cursor by itself.
 _ONLY_CLOSING = re.compile(r"[\s)\]}>\"'`;:,.]*")
 
@@ -23,7 +28,9 @@ class Shape:
     one, with its body; "block", to the end of the body the cursor stands in.
     why: for people.
     floor: indentation, in columns, that lines of the block have at least.
-    closes: the bracket that ends the block is missing after the cursor, so it is suggested, too.
+    closes: the bracket or word that ends the block is missing after the cursor, so it is suggested,
+    too.
+    branches: what lines begin with that belong to the block though they are not in as far.
     body: whether a statement that opens a block is completed with it; not where it has one.
     """
 
@@ -31,6 +38,7 @@ class Shape:
     why: str
     floor: int = 0
     closes: bool = False
+    branches: tuple[str, ...] = ()
     body: bool = False
 
 
@@ -52,8 +60,10 @@ def shape_at(place: Place, *, multiline: bool = True) -> Shape:
             floor = indentation(line) + 1
             if indentation(place.line_below) >= floor:
                 return Shape("line", "the block that the line opens has a body")
-            closes = opener in CLOSER_OF and not _is_closed(place, indentation(line), opener)
-            return Shape("block", "the line before the cursor opens a block", floor, closes)
+            closes = opener != ":" and not _is_closed(place, indentation(line), opener)
+            branches = _branches(here.code, opener, closes)
+            why = "the line before the cursor opens a block"
+            return Shape("block", why, floor, closes, branches)
         has_body = indentation(place.line_below) > indentation(line)
         why = "the cursor is within a statement"
         return Shape("statement", why, indentation(line), body=not has_body)
@@ -63,7 +73,8 @@ def shape_at(place: Place, *, multiline: bool = True) -> Shape:
 def _on_blank_line(place: Place) -> Shape:
     line = place.line_prefix
     head = _head(place.prefix[: len(place.prefix) - len(line)], place.language)
-    opener = _opener(scan(head, place.language).code, place.language)
+    code = scan(head, place.language).code
+    opener = _opener(code, place.language)
     if not opener or (line and indentation(line) <= indentation(head)):
         why = "the cursor is on an empty line between statements"
         return Shape("statement", why, indentation(line), body=True)
@@ -71,8 +82,9 @@ def _on_blank_line(place: Place) -> Shape:
     if indentation(place.line_below) >= max(floor, 1):
         why = "the block has other statements already"
         return Shape("statement", why, floor, body=True)
-    closes = opener in CLOSER_OF and not _is_closed(place, indentation(head), opener)
-    return Shape("block", "the cursor is in an empty block", floor, closes)
+    closes = opener != ":" and not _is_closed(place, indentation(head), opener)
+    branches = _branches(code, opener, closes)
+    return Shape("block", "the cursor is in an empty block", floor, closes, branches)
 
 
 def _head(text: str, language: str) -> str:
@@ -99,24 +111,41 @@ def _last_line_of_code(lines: list[str], language: str) -> str:
 
 
 def _is_documentation(line: str, language: str) -> bool:
-    if language == "python":
-        return line.startswith(("#", '"""', 'r"""'))
-    return line.startswith(("//", "/*", "* ", "*/"))
+    return line.startswith(_DOCUMENTATION.get(language, ("//", "/*", "* ", "*/")))
 
 
 def _opener(code: str, language: str) -> str:
-    """What opens a block at the end of a line, or ""."""
+    """What opens a block at the end of a line, "end" where a word does, or ""."""
     last = code.rstrip()[-1:]
     if last in CLOSER_OF:
         return last
-    return ":" if last == ":" and language == "python" else ""
+    if words.opens(code, language):
+        return "end"
+    return ":" if opens_indented(code, language) else ""
+
+
+def opens_indented(code: str, language: str) -> bool:
+    """Whether a line of code is a head that lines which are indented more belong to: in Python, and
+    of the cases of a switch."""
+    line = code.rstrip().rpartition("\n")[2]
+    return line.endswith(":") and (language == "python" or _CASE.match(line) is not None)
+
+
+def _branches(code: str, opener: str, closes: bool) -> tuple[str, ...]:
+    if opener == "end":
+        return words.BRANCHES if closes else ()
+    return _CASES if opener == "{" and _SWITCH.search(code) else ()
 
 
 def _is_closed(place: Place, indent: int, opener: str) -> bool:
-    """Whether the next line that is not deeper closes the bracket."""
+    """Whether the next line that is not deeper closes the block."""
     for line in place.below:
         if line.strip() and indentation(line) <= indent:
-            return indentation(line) == indent and line.strip().startswith(CLOSER_OF[opener])
+            if opener == "end":
+                closes = words.goes_on(line)
+            else:
+                closes = line.strip().startswith(CLOSER_OF[opener])
+            return indentation(line) == indent and closes
     return False
 
 

@@ -8,22 +8,25 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from codespec.engine.postprocess import words
 from codespec.engine.postprocess.place import Place, indentation, tells
 from codespec.engine.postprocess.scan import CLOSER_OF, scan
-from codespec.engine.postprocess.shape import Shape
+from codespec.engine.postprocess.shape import Shape, opens_indented
 from codespec.index.languages import LANGUAGES
 from codespec.types import Tokenizer
 
 # What a statement cannot end with, and what continues one on the next line.
 _GOES_ON = re.compile(r"(?:[-+*/%&|^=<>!?.\\]|=>|->|\b(?:and|or|not|in|is))$")
 _ENDS = re.compile(r"(?:\+\+|--|/|[A-Za-z_\d)\]]>)$")
-_CONTINUES = re.compile(r"\.(?!\.\.)|\?|&&|\|\||:(?!:)|(?:else|catch|finally)\b")
+_MORE = ("else", "catch", "finally")
+_CONTINUES = re.compile(rf"\.(?!\.\.)|->|\?|&&|\|\||:(?!:)|(?:{'|'.join(_MORE)})\b")
 # On a line of its own, the beginning of the body of what stands above.
 _BRACE = re.compile(r"\{[ \t]*(?:\n|\Z)")
 # What is no statement, but belongs to the one below; without the brackets that it ends with.
 _BELONGS = re.compile(r"(?:^|\n)[ \t]*(?:@[\w.]+|#!?|template\s*<.*>)\Z")
 _BRANCHES = ("else", "elif ", "except", "finally")
 _CLOSING = re.compile(r"[ \t]*[)\]}]+[;,)]*")
+_CLOSING_WORD = re.compile(r"[ \t]*(?:end\b|[)\]}]+)[;,)]*")
 
 
 class UnitStop:
@@ -37,6 +40,7 @@ class UnitStop:
     def __init__(self, tokenizer: Tokenizer, shape: Shape, place: Place, n_healed: int = 0) -> None:
         self._tokenizer = tokenizer
         self._shape = shape
+        self._has_body = shape.body or shape.kind == "block"
         self._line_prefix = place.line_prefix
         self._language = place.language
         self._has_brace = _BRACE.match(place.line_below.lstrip()) is not None
@@ -47,6 +51,7 @@ class UnitStop:
         self._n_read = 0
         self._reached = ""  # a text up to a line end, before which no statement ends
         self._within = ""  # and no block
+        self._opened = 0  # where it opened its last one
 
     def __call__(self, emitted: Sequence[int]) -> bool:
         for token in emitted[self._n_read :]:
@@ -73,9 +78,9 @@ class UnitStop:
 
     def _end_of_unit(self, text: str) -> int | None:
         kind = self._shape.kind
-        if kind == "block":
+        if kind == "block" and not scan(text[: text.find("\n")], self._language).extra:
             return self._end_of_block(text, 0, self._shape.floor)
-        if kind == "statement":
+        if kind in ("statement", "block"):  # of a block that is closed in its first line
             return self._end_of_statement(text)
         newline = text.find("\n")
         while kind == "line" and newline >= 0 and not (self._line_prefix + text[:newline]).strip():
@@ -103,17 +108,28 @@ class UnitStop:
         with_branches: lines such as `else:` just below the floor go on with it.
         """
         # Where a text grows, each of its lines is looked at once, not once with each token.
-        within = self._within if text.startswith(self._within) else ""
-        newline = text.find("\n", max(start, len(within) - 1))
+        if not text.startswith(self._within):
+            self._within, self._opened = "", 0
+        newline = text.find("\n", max(start, len(self._within) - 1))
         while newline >= 0:
             self._within = text[: newline + 1]
             line = text[newline + 1 :].split("\n", 1)[0]
             if line.strip() and indentation(line) < floor and not self._inside(self._within):
-                branch = with_branches and indentation(line) == floor - 1
-                if branch and any(word.startswith(line.strip()) for word in _BRANCHES):
+                branches = self._shape.branches
+                if with_branches and indentation(line) == floor - 1:
+                    branches = _BRANCHES
+                end = newline + 1 + len(line)
+                if end == len(text) and any(word.startswith(line.strip()) for word in branches):
                     return None  # it may become one
-                if not (branch and line.strip().startswith(_BRANCHES)):
-                    return self._with_closing(text, newline, line)
+                if not line.strip().startswith(branches):
+                    rest = self._after_closing(text, newline, line)
+                    if rest is None:
+                        return len(text[:newline].rstrip())
+                    if end == len(text):
+                        return None  # more of the line may come
+                    if not self._opens(rest):
+                        return len(text[:end].rstrip())
+                    self._opened = end
             newline = text.find("\n", newline + 1)
         return None
 
@@ -121,13 +137,22 @@ class UnitStop:
         """The string or comment that a line begins in which follows `text`, "" for none."""
         return scan(self._line_prefix + text, self._language).inside
 
-    def _with_closing(self, text: str, newline: int, line: str) -> int | None:
-        closing = _CLOSING.match(line)
+    def _after_closing(self, text: str, newline: int, line: str) -> str | None:
+        """What a line says after it closed the block; None where it does not."""
+        is_word = self._language in words.LANGUAGES
+        closing = (_CLOSING_WORD if is_word else _CLOSING).match(line)
         # What was missing may stand in the text; then this line closes what is around it.
-        if not (closing and self._shape.closes) or scan(text[:newline], self._language).extra:
-            return len(text[:newline].rstrip())
-        end = newline + 1 + closing.end()
-        return end if len(text) > end else None  # more of it may come
+        extra = scan(text[self._opened : newline], self._language).extra
+        return line[closing.end() :] if closing and self._shape.closes and not extra else None
+
+    def _opens(self, code: str) -> bool:
+        """Whether the end of a line opens a block."""
+        found = scan(code, self._language)
+        return (
+            bool(found.open)
+            or words.opens(found.code, self._language)
+            or (self._language == "python" and found.code.rstrip().endswith(":"))
+        )
 
     def _end_of_statement(self, text: str) -> int | None:
         reached = self._reached if text.startswith(self._reached) else ""
@@ -139,13 +164,14 @@ class UnitStop:
                 self._reached = text[: newline + 1]
             if head.strip() and not self._goes_on(head):
                 code = scan(head, self._language).code.rstrip()
-                if self._language == "python":
-                    if not (code.endswith(":") and self._shape.body):
-                        return newline
+                is_python = self._language == "python"
+                if self._has_body and opens_indented(code, self._language):
                     floor = indentation(head.lstrip("\n")) + 1
-                    return self._end_of_block(text, newline, floor, with_branches=True)
+                    return self._end_of_block(text, newline, floor, with_branches=is_python)
+                if is_python:
+                    return newline
                 after = text[newline:].lstrip()
-                if code.endswith((";", "{", ":", ",")):
+                if code.endswith((";", "{", ":", ",")) or self._is_ended(head):
                     return newline
                 if after:
                     lead = text[newline : len(text) - len(after)].rpartition("\n")[2]
@@ -161,32 +187,53 @@ class UnitStop:
         after = below.lstrip()
         if _BRACE.match(after):
             return not (self._has_brace or code.endswith("}"))
-        if _CONTINUES.match(after):
+        if _CONTINUES.match(after) or any(word.startswith(after) for word in _MORE):
             return True
         # Further in: the rest of an expression, or a body without braces.
-        is_code = code and self._shape.body and self._language in LANGUAGES
-        return bool(is_code) and indentation(below) > indentation(head.lstrip("\n"))
+        is_code = code and self._has_body and self._language in LANGUAGES
+        deeper = indentation(below) - indentation(head.lstrip("\n"))
+        if deeper == 0 and is_code and self._is_block_of_words(head):
+            return words.may_go_on(after) or words.goes_on(after)
+        return bool(is_code) and deeper > 0
+
+    def _is_block_of_words(self, head: str) -> bool:
+        first = head.lstrip("\n").split("\n", 1)[0]
+        return words.opens(scan(first, self._language).code, self._language)
+
+    def _is_ended(self, head: str) -> bool:
+        """Whether the last line ends a block that a word in the first one opens."""
+        first, _, last = head.lstrip("\n").partition("\n")
+        last = last.rpartition("\n")[2]
+        return (
+            words.ends(last)
+            and indentation(last) == indentation(first)
+            and self._is_block_of_words(first)
+        )
 
     def _goes_on(self, head: str) -> bool:
         """Whether a statement that reaches to the end of `head` cannot be complete there."""
         found = scan(head, self._language)
-        if found.open and not self._shape.body and found.code.rstrip()[-1:] in CLOSER_OF:
+        if found.open and not self._has_body and found.code.rstrip()[-1:] in CLOSER_OF:
             return False  # what it opens is filled already
         if found.open or found.inside not in ("", "comment"):
             return True
         if found.inside and scan(f"{head}\n", self._language).inside:
             return True  # a comment that does not end with its line
         code = found.code.rstrip()
-        if _belongs_below(code) and self._language in LANGUAGES:
+        if _belongs_below(code, self._language) and self._language in LANGUAGES:
+            return True
+        if self._language == "ruby" and code.endswith(","):
             return True
         return bool(_GOES_ON.search(code)) and not _ENDS.search(code)
 
 
-def _belongs_below(code: str) -> bool:
+def _belongs_below(code: str, language: str) -> bool:
     """Whether balanced code ends with a decorator, an annotation, an attribute, or what makes a
     template of what follows."""
     depth, at = 0, len(code)
     while at and (depth or code[at - 1] in ")]"):
         at -= 1
         depth += (code[at] in ")]}") - (code[at] in "([{")
+    if language == "csharp" and code[at:].startswith("["):
+        return not code[:at].rpartition("\n")[2].strip()
     return _BELONGS.search(code[:at]) is not None
