@@ -25,6 +25,11 @@ _BRACE = re.compile(r"\{[ \t]*(?:\n|\Z)")
 # What is no statement, but belongs to the one below; without the brackets that it ends with.
 _BELONGS = re.compile(r"(?:^|\n)[ \t]*(?:@[\w.]+|#!?|template\s*<.*>)\Z")
 _BRANCHES = ("else", "elif ", "except", "finally")
+# What stands at the margin, or further out than the block it is in.
+_OUTDENTED = re.compile(r"[ \t]*(?:#[ \t]*[a-z]|(?!default\b)[A-Za-z_]\w*:(?!:))")
+_MAY_BE_OUTDENTED = re.compile(r"[ \t]*(?:#[ \t]*|[A-Za-z_]\w*)\Z")
+_CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(if|endif)", re.MULTILINE)
+_C_LIKE = ("c", "cpp", "csharp")
 _CLOSING = re.compile(r"[ \t]*[)\]}]+[;,)]*")
 _CLOSING_WORD = re.compile(r"[ \t]*(?:end\b|[)\]}]+)[;,)]*")
 
@@ -114,13 +119,14 @@ class UnitStop:
         while newline >= 0:
             self._within = text[: newline + 1]
             line = text[newline + 1 :].split("\n", 1)[0]
-            if line.strip() and indentation(line) < floor and not self._inside(self._within):
+            ends = line.strip() and indentation(line) < floor and not self._is_outdented(line)
+            if ends and not self._inside(self._within):
                 branches = self._shape.branches
                 if with_branches and indentation(line) == floor - 1:
                     branches = _BRANCHES
                 end = newline + 1 + len(line)
-                if end == len(text) and any(word.startswith(line.strip()) for word in branches):
-                    return None  # it may become one
+                if end == len(text) and self._may_go_on(line, branches):
+                    return None
                 if not line.strip().startswith(branches):
                     rest = self._after_closing(text, newline, line)
                     if rest is None:
@@ -132,6 +138,18 @@ class UnitStop:
                     self._opened = end
             newline = text.find("\n", newline + 1)
         return None
+
+    def _may_go_on(self, line: str, branches: tuple[str, ...]) -> bool:
+        """Whether a line that begins so far with this may come to be one that goes on with the
+        block."""
+        is_c = self._language in _C_LIKE
+        return any(word.startswith(line.strip()) for word in branches) or (
+            is_c and _MAY_BE_OUTDENTED.match(line) is not None
+        )
+
+    def _is_outdented(self, line: str) -> bool:
+        """Whether a line is a directive of a preprocessor or a label."""
+        return self._language in _C_LIKE and _OUTDENTED.match(line) is not None
 
     def _inside(self, text: str) -> str:
         """The string or comment that a line begins in which follows `text`, "" for none."""
@@ -224,6 +242,10 @@ class UnitStop:
             return True
         if self._language == "ruby" and code.endswith(","):
             return True
+        if self._language in _C_LIKE:
+            conditionals = _CONDITIONAL.findall(head)
+            if conditionals.count("if") > conditionals.count("endif"):
+                return True
         return bool(_GOES_ON.search(code)) and not _ENDS.search(code)
 
 

@@ -186,6 +186,8 @@ def indentation_unit(place: Place) -> str:
     widths = [len(line) - len(line.lstrip(" ")) for line in near if line.startswith("  ")]
     if n_tabs > len(widths):
         return "\t"
+    if 10 * n_tabs > len(widths):  # text in strings, or people who do not agree
+        return ""
     for width in (2, 4, 8):
         if widths and min(widths) <= width:
             return " " * width
