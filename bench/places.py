@@ -21,16 +21,23 @@ from codespec.index.trees import ParsedDocument, n_errors
 KINDS = ("line", "inline", "block")
 _BODY = re.compile(
     r"block|body|compound_statement|class_body|declaration_list|field_declaration_list"
+    r"|body_statement|statements"
+)
+_LIST = re.compile(
+    r".*(?:block|body|module|program|source_file|translation_unit|compilation_unit|chunk|list"
+    r"|compound_statement|body_statement|statements)"
 )
 MAX_FILE_BYTES = 200_000
 MIN_BODY_LINES, MAX_BODY_LINES = 2, 8
+MAX_STATEMENT_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """prefix + truth + suffix is the file as it is; it parses. kind: "line", the rest of a line;
     "inline", what stands between brackets that are closed behind it; "block", a body of some
-    lines."""
+    lines; "statement", one or a definition, of whole lines; "rest", one from its middle on;
+    "under", all of one but its first line."""
 
     path: Path
     root: Path
@@ -156,4 +163,39 @@ def _bodies(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-_SPANS = {"line": _lines, "inline": _between_brackets, "block": _bodies}
+def _statements(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
+    for node in nodes:
+        for child in node.children if _LIST.fullmatch(node.type) else ():
+            is_one = child.is_named and not re.search(f"comment|tag|{_LIST.pattern}$", child.type)
+            start, end = child.start_byte, len(raw[: child.end_byte].rstrip())
+            end += raw[end : end + 1] in (b",", b";")
+            lead = raw[raw.rfind(b"\n", 0, start) + 1 : start]
+            after = raw[end : raw.find(b"\n", end)] if b"\n" in raw[end:] else raw[end:]
+            n_lines = raw.count(b"\n", start, end) + 1
+            if is_one and n_lines <= MAX_STATEMENT_LINES and not (lead + after).strip():
+                yield start, end
+
+
+def _rests(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
+    for start, end in _statements(nodes, raw):
+        line = raw[start:end].split(b"\n", 1)[0]
+        words = [m.start() for m in re.finditer(rb"\w+|[^\w\s]+", line)]
+        if len(words) >= 4:
+            yield start + words[len(words) // 2], end
+
+
+def _under(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
+    for start, end in _statements(nodes, raw):
+        at = raw.find(b"\n", start, end)
+        if at >= 0:
+            yield at, end
+
+
+_SPANS = {
+    "line": _lines,
+    "inline": _between_brackets,
+    "block": _bodies,
+    "statement": _statements,
+    "rest": _rests,
+    "under": _under,
+}

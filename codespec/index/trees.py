@@ -32,8 +32,8 @@ NEAR_BYTES = 1024
 """After the cursor, so much is parsed in any case."""
 # Nodes whose children stand one below the other, and can do without the last of them.
 _LISTS = re.compile(
-    r"(?:^|_)(?:block|body|module|program|source_file|translation_unit|declaration_list"
-    r"|compound_statement)$"
+    r"(?:^|_)(?:block|body|module|program|source_file|translation_unit|compilation_unit|chunk"
+    r"|declaration_list|compound_statement|body_statement|statements)$"
 )
 
 _DEPTH = np.zeros(256, np.int8)

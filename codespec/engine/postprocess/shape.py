@@ -52,7 +52,8 @@ def shape_at(place: Place, *, multiline: bool = True) -> Shape:
     if not multiline:
         return Shape("line", "one line was asked for")
     here = scan(line, language)
-    if here.inside or _in_text(place):
+    # A string that ends with its line is a part of the statement.
+    if (here.inside and here.inside not in ("'", '"')) or _in_text(place):
         return Shape("line", "the cursor is in a string or comment")
     if line.strip():
         opener = _opener(here.code, language)

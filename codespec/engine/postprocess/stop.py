@@ -28,6 +28,7 @@ _BRANCHES = ("else", "elif ", "except", "finally")
 # What stands at the margin, or further out than the block it is in.
 _OUTDENTED = re.compile(r"[ \t]*(?:#[ \t]*[a-z]|(?!default\b)[A-Za-z_]\w*:(?!:))")
 _MAY_BE_OUTDENTED = re.compile(r"[ \t]*(?:#[ \t]*|[A-Za-z_]\w*)\Z")
+_WHERE = re.compile(r"^[ \t]*where\b[^{;]*\Z", re.MULTILINE)
 _CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(if|endif)", re.MULTILINE)
 _C_LIKE = ("c", "cpp", "csharp")
 _CLOSING = re.compile(r"[ \t]*[)\]}]+[;,)]*")
@@ -207,6 +208,8 @@ class UnitStop:
             return not (self._has_brace or code.endswith("}"))
         if _CONTINUES.match(after) or any(word.startswith(after) for word in _MORE):
             return True
+        if self._language == "rust" and after.startswith("where"[: len(after)]):
+            return True
         # Further in: the rest of an expression, or a body without braces.
         is_code = code and self._has_body and self._language in LANGUAGES
         deeper = indentation(below) - indentation(head.lstrip("\n"))
@@ -241,6 +244,8 @@ class UnitStop:
         if _belongs_below(code, self._language) and self._language in LANGUAGES:
             return True
         if self._language == "ruby" and code.endswith(","):
+            return True
+        if self._language == "rust" and _WHERE.search(code):
             return True
         if self._language in _C_LIKE:
             conditionals = _CONDITIONAL.findall(head)

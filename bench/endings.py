@@ -1,0 +1,79 @@
+"""What becomes of a suggestion whose model says what stood there.
+
+    python -m codespec_bench.endings REPO [REPO ...]
+
+Statements are cut out of source files, whole, from their middle on, or all but their first line,
+and the true text is given for what a model says, with the rest of the file after it: what is shown
+ought to be just what was cut out. No model is run, so the figures are the same each time.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from codespec.backends.fake import ByteTokenizer
+from codespec.engine.postprocess import Place, UnitStop, finish, shape_at
+from codespec.index.trees import Trees
+
+from . import places
+
+KINDS = ("statement", "rest", "under")
+OUTCOMES = ("whole", "cut short", "too long", "other", "nothing")
+N_AFTER = 600
+"""Characters of the file that a model goes on with."""
+STEP = 4
+"""Characters a token."""
+
+
+def shown(place: places.Place) -> str:
+    """What is suggested for the true text, STEP characters at a time."""
+    path = str(place.path)
+    whole = place.prefix.encode()
+    parsed = Trees().update(path, "", whole + place.suffix.encode(), len(whole))
+    at = Place(place.prefix, place.suffix, parsed.language if parsed is not None else "", parsed)
+    shape = shape_at(at)
+    stop = UnitStop(ByteTokenizer(), shape, at)
+    said = place.truth + place.suffix[:N_AFTER]
+    lengths = range(STEP, len(said) + STEP, STEP)
+    text = next((said[:n] for n in lengths if stop.end(said[:n]) is not None), said)
+    end = stop.end(text)
+    return finish(text, end, "length" if end is None else "stop", shape, at).text
+
+
+def outcome(place: places.Place) -> str:
+    """One of OUTCOMES."""
+    text, truth = shown(place).rstrip(), place.truth.rstrip()
+    if text == truth:
+        return "whole"
+    if not text.strip():
+        return "nothing"
+    if truth.startswith(text):
+        return "cut short"
+    return "too long" if text.startswith(truth) else "other"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m codespec_bench.endings", description=__doc__)
+    parser.add_argument("repos", nargs="+", type=Path, metavar="REPO")
+    parser.add_argument("--places", type=int, default=200, help="of each kind and language")
+    given = parser.parse_args()
+    table = Table("language", "kind", "places", *OUTCOMES, caption="per cent of the places")
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    found = [p for r in given.repos for p in places.places_in(r, given.places, KINDS, per_file=8)]
+    for place in track(found, "places", transient=True):
+        counts.setdefault((place.language, place.kind), Counter())[outcome(place)] += 1
+    for (language, kind), by_outcome in sorted(counts.items()):
+        n = by_outcome.total()
+        shares = (f"{100 * by_outcome[outcome] / n:.1f}" for outcome in OUTCOMES)
+        table.add_row(language, kind, str(n), *shares)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
