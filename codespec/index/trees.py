@@ -153,6 +153,13 @@ class ParsedDocument:
             self._known = [*self._known, _Parsed(text, tree)][-_MAX_KNOWN:]
         return self._known[-1].tree.root_node
 
+    def changed(self, start: int, end: int, new: bytes) -> ParsedDocument:
+        """Another document: this one with `new` in the place of bytes start..end - 1."""
+        other = ParsedDocument(self.language)
+        other._base = self._base
+        other.update(self.text[:start] + new + self.text[end:])
+        return other
+
     def _changed(self) -> _Change:
         """What became of the base."""
         if self._change is None:
@@ -251,8 +258,9 @@ class Trees:
         at: the cursor's byte. Then, of what stands after the cursor, at least the next lines.
         """
         language = language_of(path)
-        if language == TEXT:
-            language = language_of_id(language_id)
+        said = language_of_id(language_id)
+        if language == TEXT or (language, said) == ("c", "cpp"):  # a header of either
+            language = said
         if language == TEXT or len(text) > MAX_BYTES:
             return None
         known = self._documents.pop(path, None)

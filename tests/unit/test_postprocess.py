@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from codespec.backends.fake import ByteTokenizer
 from codespec.engine.postprocess import Place, UnitStop, finish, fit, shape_at
 from codespec.engine.postprocess.scan import scan
+from codespec.index.languages import LANGUAGES
 from codespec.index.trees import ParsedDocument, Trees
 from codespec_bench.places import places_in
 
@@ -262,3 +263,10 @@ def test_a_long_parse_is_left_off_on_its_way(monkeypatch):
     assert "no time" in finish(trying._text, None, "stop", shape, trying._place, late).trimmed[-1]
     assert trying.n_parses < n_parses
     assert trying.finished() == whole
+
+
+@pytest.mark.parametrize("language", [*LANGUAGES, ""])
+def test_a_text_that_ends_within_an_escape_is_scanned_once(language):
+    """A pattern that fails there looks again from each quote before it, for minutes."""
+    text = '"' + '\\"' * 100_000 + "\\"
+    assert scan(text, language).inside == '"'

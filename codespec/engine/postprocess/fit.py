@@ -17,6 +17,7 @@ from codespec.engine.postprocess.below import wanted_openers
 from codespec.engine.postprocess.grammar import follows_grammar
 from codespec.engine.postprocess.place import Place, indentation
 from codespec.engine.postprocess.python import is_python
+from codespec.engine.postprocess.readings import readings
 from codespec.engine.postprocess.scan import CLOSER_OF, scan
 from codespec.engine.postprocess.trials import Late, TooLateError, Trials, never
 from codespec.engine.postprocess.trim import without_suffix
@@ -51,7 +52,30 @@ def fit(text: str, place: Place, late: Late = never) -> str:
 @lru_cache(maxsize=1)  # candidates for a place are judged one after the other
 def _judge(place: Place) -> Callable[[str, Late], bool]:
     trials = Trials(place.parsed) if place.parsed is not None else None
-    judges = _judges(place, trials)
+    as_it_is = _reading(place, place)
+    others = (_reading(place, at) for at in readings(place, trials)) if trials else iter(())
+    tried: list[Callable[[str, Late], bool]] = [as_it_is]
+
+    def fits(variant: str, late: Late) -> bool:
+        if trials is not None:
+            trials.late = late
+        if any(reads(variant, late) for reads in tried):
+            return True
+        for reads in others:
+            tried.append(reads)
+            if reads(variant, late):
+                return True
+        return False
+
+    return fits
+
+
+def _reading(place: Place, at: Place) -> Callable[[str, Late], bool]:
+    """at: the place in what its document may become."""
+    trials = Trials(at.parsed) if at.parsed is not None else None
+    judges = _judges(at, trials)
+    # What is shorter may end just where the text after the cursor is said again.
+    judges.insert(0, lambda variant: without_suffix(variant, place) == variant)
 
     def fits(variant: str, late: Late) -> bool:
         if late():
@@ -73,8 +97,6 @@ def _judges(place: Place, trials: Trials | None) -> list[Callable[[str], bool]]:
     asked = wanted_openers(place)
     if asked is not None:
         judges.insert(0, _opens(place, *asked))
-    # What is shorter may end just where the text after the cursor is said again.
-    judges.insert(0, lambda variant: without_suffix(variant, place) == variant)
     return judges
 
 
@@ -180,7 +202,7 @@ def _balances(place: Place) -> Callable[[str], bool]:
 
     def fits(variant: str) -> bool:
         # Without a parser, text that opens a block on its last line is not at fault.
-        last = variant.rsplit("\n", 1)[-1]
+        last = (place.line_prefix + variant).rsplit("\n", 1)[-1]
         opens = indentation(last) >= floor and last.rstrip().endswith(("{", "(", "["))
         closes_string = in_string and variant.count(quote) % 2 == 1
         return imbalance(variant) <= before + opens and not closes_string

@@ -12,17 +12,17 @@ from functools import cache, lru_cache
 _HASH = r"\#[^\n]*"
 _SLASHES = r"//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)"
 _TRIPLE = r'"""(?s:\\.|.)*?(?:"""|\Z)|' + r"'''(?s:\\.|.)*?(?:'''|\Z)"
-_DOUBLE = r'"(?:\\(?s:.)|[^"\\\n])*(?:"|(?=\n)|\Z)'
-_DOUBLE_OVER_LINES = r'"(?:\\(?s:.)|[^"\\])*(?:"|\Z)'
-_SINGLE = r"'(?:\\(?s:.)|[^'\\\n])*(?:'|(?=\n)|\Z)"
+_DOUBLE = r'"(?:\\(?:(?s:.)|\Z)|[^"\\\n])*(?:"|(?=\n)|\Z)'
+_DOUBLE_OVER_LINES = r'"(?:\\(?:(?s:.)|\Z)|[^"\\])*(?:"|\Z)'
+_SINGLE = r"'(?:\\(?:(?s:.)|\Z)|[^'\\\n])*(?:'|(?=\n)|\Z)"
 # A quote that may also begin a lifetime or stand in a number.
 _CHARACTER = r"'(?:\\[^\n]{1,8}?|[^'\\\n])'"
-_BACKTICK = r"`(?:\\(?s:.)|[^`\\])*(?:`|\Z)"
+_BACKTICK = r"`(?:\\(?:(?s:.)|\Z)|[^`\\])*(?:`|\Z)"
 _BRACKET = r"[()\[\]{}]"
 # What ends with the same quotes, whatever stands between.
 _RAW_TRIPLE = r'"""(?s:.*?)(?:"""|\Z)'
 _VERBATIM = r'(?:(?<=@)|(?<=@\$))"(?:[^"]|"")*(?:"|\Z)'
-_SINGLE_OVER_LINES = r"'(?:\\(?s:.)|[^'\\])*(?:'|\Z)"
+_SINGLE_OVER_LINES = r"'(?:\\(?:(?s:.)|\Z)|[^'\\])*(?:'|\Z)"
 _LUA_COMMENT = r"--\[\[(?s:.*?)(?:\]\]|\Z)|--[^\n]*"
 _LUA_BRACKETS = r"\[\[(?s:.*?)(?:\]\]|\Z)"
 

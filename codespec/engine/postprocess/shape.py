@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from codespec.engine.postprocess import words
 from codespec.engine.postprocess.place import Place, indentation
+from codespec.engine.postprocess.readings import opens_comment
 from codespec.engine.postprocess.scan import CLOSER_OF, scan
 
 Kind: TypeAlias = Literal["inline", "line", "statement", "block"]
@@ -58,10 +59,12 @@ def shape_at(place: Place, *, multiline: bool = True) -> Shape:
     if line.strip():
         opener = _opener(here.code, language)
         if opener:
-            floor = indentation(line) + 1
+            # Of a head of several lines, the first tells how far in its body is.
+            indent = min(indentation(line), indentation(_head(place.prefix, language)))
+            floor = indent + 1
             if indentation(place.line_below) >= floor:
                 return Shape("line", "the block that the line opens has a body")
-            closes = opener != ":" and not _is_closed(place, indentation(line), opener)
+            closes = opener != ":" and not _is_closed(place, indent, opener)
             branches = _branches(here.code, opener, closes)
             why = "the line before the cursor opens a block"
             return Shape("block", why, floor, closes, branches)
@@ -152,6 +155,8 @@ def _is_closed(place: Place, indent: int, opener: str) -> bool:
 
 def _in_text(place: Place) -> bool:
     """Whether the cursor is inside a comment or a string that began above its line."""
+    if opens_comment(place):
+        return True
     if place.parsed is None or "\n" not in place.prefix:
         return False
     start = len(place.prefix[: len(place.prefix) - len(place.line_prefix)].encode())

@@ -28,6 +28,7 @@ _BRANCHES = ("else", "elif ", "except", "finally")
 # What stands at the margin, or further out than the block it is in.
 _OUTDENTED = re.compile(r"[ \t]*(?:#[ \t]*[a-z]|(?!default\b)[A-Za-z_]\w*:(?!:))")
 _MAY_BE_OUTDENTED = re.compile(r"[ \t]*(?:#[ \t]*|[A-Za-z_]\w*)\Z")
+_IF = re.compile(r"\s*if\b")
 _WHERE = re.compile(r"^[ \t]*where\b[^{;]*\Z", re.MULTILINE)
 _CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(if|endif)", re.MULTILINE)
 _C_LIKE = ("c", "cpp", "csharp")
@@ -190,7 +191,11 @@ class UnitStop:
                 if is_python:
                     return newline
                 after = text[newline:].lstrip()
-                if code.endswith((";", "{", ":", ",")) or self._is_ended(head):
+                is_if = code.endswith(";") and _IF.match(code)
+                if is_if and "else".startswith(after[:4]):
+                    if len(after) < 5:
+                        return None  # `else` may come
+                elif code.endswith((";", "{", ":", ",")) or self._is_ended(head):
                     return newline
                 if after:
                     lead = text[newline : len(text) - len(after)].rpartition("\n")[2]

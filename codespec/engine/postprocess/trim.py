@@ -17,6 +17,7 @@ _INVISIBLE = re.compile(
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _IN_LINE_LOOP = re.compile(r"(?P<unit>[^\n]{1,40}?)(?P=unit){4,}(?P<tail>[^\n]{0,40})\Z")
+_OPENERS = frozenset("([{")
 MAX_CYCLE = 8
 """Lines of a loop that is recognised as one."""
 
@@ -86,6 +87,11 @@ def _without_punctuation(line: str, place: Place) -> str:
     """The line without brackets and quotes at its end that are closed after the cursor, where one
     would be closed twice, and without a comma or semicolon that stands there."""
     rest = "".join(place.rest.split())
+    if not _OPENERS.isdisjoint(rest):
+        # What opens something there, with all that follows it: said again, it is that.
+        for at in range(len(line)):
+            if not line[at].isspace() and "".join(line[at:].split()) == rest:
+                return line[:at]
     without, whole = (
         scan(place.line_prefix + said + place.rest, place.language).extra for said in ("", line)
     )

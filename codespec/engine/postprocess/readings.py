@@ -1,0 +1,126 @@
+"""What a half-typed document may become: other texts around the cursor, in which a suggestion is
+judged where it is refused in the document as it is.
+
+An editor closes a bracket or a quote at once; what the statement needs behind it, `;`, `:`, a
+body, is typed later. And where no editor closes anything, all blocks around the cursor are open
+until they are written. So text that would stand after the cursor's line is tried, with something
+simple at the cursor, and what leaves fewer errors than there are now is one more way to read the
+document.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cache
+
+from codespec.engine.postprocess.place import Place
+from codespec.engine.postprocess.scan import CLOSER_OF, OPENER_OF, scan
+from codespec.engine.postprocess.trials import Trials
+from codespec.index.trees import n_errors
+
+_CLOSES = re.compile(r"[ \t]*[)\]}>\"'`]+[ \t]*")
+# After what closes the line's brackets, which is in the place of the dot.
+_TAILS = (
+    *("·", "·;", "· {}", "·,", "· {", "·:", "·: x,", "· = x;", "· => {"),
+    *(" {", ",", ", () => {}·", ", () => {"),
+)
+_TAILS_OF = {
+    "python": ("·", "·:", "·: pass", "·,", "·: x,"),
+    "ruby": ("·", "·,", "· do\nend", "\nend", "· do"),
+    "lua": (
+        *("·", "·,", "· then", "· do", "· end", "· then\nend"),
+        *(", function()\nend·", ", function()"),
+    ),
+}
+_PROBES = ("x", "", "x, x", "x x", "x;", "x: x,", ";;")
+_MOST_READINGS = 2
+_MAX_MISSING = 12
+
+
+def readings(place: Place, trials: Trials) -> Iterator[Place]:
+    """The place in what its document may become, best first; nothing where the document as it is
+    needs nothing. Raises: TooLateError."""
+    found = False
+    for text in _helpful(place, trials, _tails(place)):
+        found = True
+        yield _with(place, text)
+    if not found:
+        yield from (_with(place, text) for text in _helpful(place, trials, _missing(place)))
+
+
+def opens_comment(place: Place) -> bool:
+    """Whether the cursor is in a comment of lines that nothing closes."""
+    start = place.prefix.rfind("/*")
+    if start < 0 or place.prefix.find("*/", start) >= 0:
+        return False
+    before = place.prefix[place.prefix.rfind("\n", 0, start) + 1 : start]
+    end = place.suffix.find("*/")
+    is_open = end < 0 or 0 <= place.suffix.find("/*") < end
+    return is_open and not before.strip() and scan("/*", place.language).inside == "comment"
+
+
+def _tails(place: Place) -> Iterator[str]:
+    """What a statement may need behind brackets that stand after the cursor."""
+    if not place.rest.strip() or not _CLOSES.fullmatch(place.rest):
+        return
+    closers = scan(place.line_prefix + place.rest, place.language).closers
+    for tail in _TAILS_OF.get(place.language, _TAILS):
+        if text := tail.replace("·", closers):
+            yield text
+
+
+def _missing(place: Place) -> Iterator[str]:
+    """What closes the brackets that the lines above leave open and the lines below do not close."""
+    if opens_comment(place):
+        yield "\n*/"
+        return
+    above, below = "\n".join(place.above), "\n".join(place.below)
+    opened = scan(above, place.language)
+    brackets = [bracket for bracket, _ in opened.open]
+    closed = [OPENER_OF[below[at]] for at in scan(below, place.language).extra]
+    n = len(closed)
+    if opened.inside or closed[::-1] != brackets[:n] or not 0 < len(brackets) - n <= _MAX_MISSING:
+        return
+    text = "".join(f"\n{CLOSER_OF[bracket]}" for bracket in reversed(brackets[n:]))
+    yield from (text, f"{text};", f"{text},")
+
+
+def _helpful(place: Place, trials: Trials, texts: Iterable[str]) -> list[str]:
+    """Of these texts after the cursor's line those that mend most, with one of some simple things
+    at the cursor."""
+    start = len(place.prefix.encode())
+    end = start + len(place.rest.encode())
+
+    @cache
+    def errors(probe: str, text: str) -> int:
+        return n(start, f"{probe}{place.rest}{text}")
+
+    def n(start: int, new: str) -> int:
+        root = trials.with_change(start, end, new.encode())
+        return n_errors(root) if root is not None else 0
+
+    found: list[tuple[int, str]] = []
+    n_without = -1
+    for text in texts:
+        if n_without < 0:  # nothing is parsed where there is nothing to try
+            n_without = n(start - len(place.line_prefix.encode()), "")
+        left = [e for probe in _PROBES if (e := errors(probe, text)) < errors(probe, "")]
+        if left:
+            found.append((min(left), text))
+        if sum(n <= n_without for n, _ in found) == _MOST_READINGS:
+            break
+    found.sort(key=lambda f: f[0])
+    return [text for _, text in found[:_MOST_READINGS]]
+
+
+def _with(place: Place, text: str) -> Place:
+    """With `text` after the cursor's line."""
+    at = len(place.rest)
+    parsed = place.parsed
+    if parsed is not None:
+        end = len(place.prefix.encode()) + len(place.rest.encode())
+        parsed = parsed.changed(end, end, text.encode())
+    suffix = place.suffix[:at] + text + place.suffix[at:]
+    return replace(place, suffix=suffix, parsed=parsed)
