@@ -4,13 +4,16 @@
 
 Statements are cut out of source files, whole, from their middle on, or all but their first line,
 and the true text is given for what a model says, with the rest of the file after it: what is shown
-ought to be just what was cut out. No model is run, so the figures are the same each time.
+ought to be just what was cut out. "closed" is what stands between brackets, with the rest of the
+line not yet typed: the editor has closed them. No model is run, so the figures are the same each
+time.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -23,12 +26,21 @@ from codespec.index.trees import Trees
 
 from . import places
 
-KINDS = ("statement", "rest", "under")
+KINDS = ("statement", "rest", "under", "closed")
 OUTCOMES = ("whole", "cut short", "too long", "other", "nothing")
 N_AFTER = 600
 """Characters of the file that a model goes on with."""
 STEP = 4
 """Characters a token."""
+
+
+def without_line(place: places.Place) -> places.Place | None:
+    """An "inline" one, as it is while its line is typed; None for the head of a body."""
+    n_closing = len(place.suffix) - len(place.suffix.lstrip(")]}"))
+    line, _, rest = place.suffix[n_closing:].partition("\n")
+    if line.rstrip().endswith(("{", ":", "(", "[", ">")):
+        return None
+    return replace(place, kind="closed", suffix=f"{place.suffix[:n_closing]}\n{rest}")
 
 
 def shown(place: places.Place) -> str:
@@ -65,7 +77,10 @@ def main() -> None:
     given = parser.parse_args()
     table = Table("language", "kind", "places", *OUTCOMES, caption="per cent of the places")
     counts: dict[tuple[str, str], Counter[str]] = {}
-    found = [p for r in given.repos for p in places.places_in(r, given.places, KINDS, per_file=8)]
+    kinds = (*KINDS[:-1], "inline")
+    found = [p for r in given.repos for p in places.places_in(r, given.places, kinds, per_file=8)]
+    typed = [without_line(p) if p.kind == "inline" else p for p in found]
+    found = [p for p in typed if p is not None]
     for place in track(found, "places", transient=True):
         counts.setdefault((place.language, place.kind), Counter())[outcome(place)] += 1
     for (language, kind), by_outcome in sorted(counts.items()):
