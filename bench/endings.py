@@ -35,10 +35,11 @@ STEP = 4
 
 
 def without_line(place: places.Place) -> places.Place | None:
-    """An "inline" one, as it is while its line is typed; None for the head of a body."""
+    """An "inline" one, as it is while its line is typed; None for the head of a body, and where no
+    bracket is closed."""
     n_closing = len(place.suffix) - len(place.suffix.lstrip(")]}"))
     line, _, rest = place.suffix[n_closing:].partition("\n")
-    if line.rstrip().endswith(("{", ":", "(", "[", ">")):
+    if not n_closing or line.rstrip().endswith(("{", ":", "(", "[", ">")):
         return None
     return replace(place, kind="closed", suffix=f"{place.suffix[:n_closing]}\n{rest}")
 
