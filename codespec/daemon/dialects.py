@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 import secrets
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated, Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from codespec.config import CompletionSettings
-from codespec.context.fim import parted
+from codespec.context.templates import Parts, parted
 from codespec.engine.until import STOPPED
 from codespec.errors import InputError
 from codespec.index.text import normalise
@@ -197,9 +198,9 @@ class OpenAICompletions:
     def request(self, defaults: CompletionSettings) -> CompletionRequest:
         body = self._body
         prompt = body.prompt if isinstance(body.prompt, str) else body.prompt[0]
-        # Markers of a model would be read as plain text: they name two parts, whatever the model.
-        prefix, suffix = (prompt, body.suffix) if body.suffix else parted(prompt)
-        return body.request(prefix, suffix, body.max_tokens, defaults)
+        parts = Parts(prompt, body.suffix) if body.suffix else parted(prompt)
+        made = body.request(parts.prefix, parts.suffix, body.max_tokens, defaults)
+        return replace(made, extra=_shown(parts.files))
 
     def answer(self, completion: Completion) -> Json:
         found = self._event(completion.text, completion)
@@ -275,12 +276,7 @@ class Infill:
             body.request(prefix, body.input_suffix, n_predict, defaults),
             min_indent=body.n_indent,
             max_line_ms=body.t_max_predict_ms,
-            extra=tuple(
-                Snippet(
-                    "buffers", extra.filename, normalise(extra.text).rstrip(), "sent by the client"
-                )
-                for extra in body.input_extra
-            ),
+            extra=_shown((extra.filename, extra.text) for extra in body.input_extra),
         )
 
     def answer(self, completion: Completion) -> Json:
@@ -325,6 +321,14 @@ def _decode(raw: bytes, kind: type[_Struct]) -> _Struct:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         detail = str(e) if isinstance(e, msgspec.DecodeError) else type(e).__name__
         raise FieldError("", f"the body is not JSON: {detail}") from None
+
+
+def _shown(files: Iterable[tuple[str, str]]) -> tuple[Snippet, ...]:
+    """Of (name, text) pairs."""
+    return tuple(
+        Snippet("buffers", name, normalise(text).rstrip(), "sent by the client")
+        for name, text in files
+    )
 
 
 def _end_of(text: str, n_chars: int) -> str:

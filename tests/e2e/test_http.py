@@ -11,13 +11,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from itertools import cycle
 from pathlib import Path
 
 import pytest
 
 from codespec.config import load_settings
-from codespec.context.fim import FAMILIES
 from codespec.daemon import control
 from codespec.daemon.client import DaemonEngine
 from codespec.engine.local import LocalEngine
@@ -129,11 +127,20 @@ def test_it_says_what_the_command_line_says(front, home) -> None:
     assert front.text(prompt=PREFIX, suffix=SUFFIX, max_tokens=24) == expected
 
 
-def test_a_prompt_in_some_models_template_is_understood(front, plain) -> None:
-    for (a, b, c), suffix in zip(FAMILIES, cycle([None, ""]), strict=False):
-        prompt = f"{a}{PREFIX}{b}{SUFFIX}{c}"
-        found = front.text(prompt=prompt, suffix=suffix, max_tokens=24, stop=[a, b, c])
-        assert found == plain(REQUEST).text
+@pytest.mark.parametrize(
+    "template",
+    [
+        "<fim_prefix>{prefix}<fim_suffix>{suffix}<fim_middle>",
+        "<PRE> {prefix} <SUF>{suffix} <MID>",
+        "[SUFFIX]{suffix}[PREFIX]{prefix}",
+        "<|repo_name|>x\n<|file_sep|>a.py\nimport os\n<|file_sep|>b.py\n"
+        "<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
+    ],
+)
+def test_a_prompt_in_some_models_template_is_understood(front, plain, template) -> None:
+    prompt = template.format(prefix=PREFIX, suffix=SUFFIX)
+    stop = ["<fim_prefix>", "<|file_separator|>", "<PRE>", "[PREFIX]"]
+    assert front.text(prompt=prompt, max_tokens=24, stop=stop) == plain(REQUEST).text
 
 
 def test_infill_as_llama_vim_asks(front, plain) -> None:

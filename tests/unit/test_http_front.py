@@ -107,6 +107,16 @@ def test_an_empty_suffix_is_none(suffix: str | None) -> None:
     assert (made.prefix, made.suffix) == ("a", "b")
 
 
+def test_files_in_a_prompt_are_those_of_input_extra() -> None:
+    files = "<|repo_name|>shop\n<|file_sep|>a.py\nimport os\r\n<|file_sep|>b.py\n"
+    made = request_of(prompt=f"{files}<|fim_prefix|>x<|fim_suffix|>y<|fim_middle|>")
+    extra = [{"filename": "a.py", "text": "import os\n"}]
+    body = {"input_prefix": "x", "input_suffix": "y", "input_extra": extra}
+    asked = Infill(json.dumps(body).encode(), "").request(CompletionSettings())
+    assert (made.prefix, made.suffix, made.extra) == (asked.prefix, asked.suffix, asked.extra)
+    assert made.extra[0].text == "import os"
+
+
 def test_a_key_that_no_header_holds_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     keys = ["a" * 32, "b" * 32]
