@@ -142,6 +142,7 @@ class _Body(Document, kw_only=True):
             ),
             stop=(self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()),
             verbatim=self.verbatim,
+            whole=self.verbatim,
         )
 
 
@@ -276,6 +277,8 @@ class Infill:
             body.request(prefix, body.input_suffix, n_predict, defaults),
             min_indent=body.n_indent,
             max_line_ms=body.t_max_predict_ms,
+            # An editor, which asks with each key and waits for the prompt to be read.
+            whole=body.verbatim and body.t_max_predict_ms <= 0,
             extra=_shown((extra.filename, extra.text) for extra in body.input_extra),
         )
 
@@ -302,7 +305,6 @@ class Infill:
             "tokens_predicted": trace.n_tokens,
             "tokens_evaluated": trace.n_prompt_tokens,
             "tokens_cached": trace.n_prompt_cached,
-            "truncated": False,
             "stop_type": "limit" if _was_cut(completion) else stop_type,
             **_about(completion),
         }
@@ -363,7 +365,7 @@ def _usage(trace: Trace) -> Json:
 
 
 def _about(completion: Completion) -> Json:
-    """What it took, by llama.cpp's names and some of ours; why there is no text."""
+    """What was read, what it took, by llama.cpp's names and some of ours; why there is no text."""
     trace = completion.trace
     read_ms = trace.first_token_ms
     write_ms = max(0.0, trace.ms - trace.context_ms - read_ms)
@@ -387,7 +389,8 @@ def _about(completion: Completion) -> Json:
             for source, stats in trace.by_source.items()
         },
     }
-    return {"timings": timings} | ({"reason": completion.reason} if completion.reason else {})
+    about: Json = {"truncated": trace.n_left_out > 0, "timings": timings}
+    return about | ({"reason": completion.reason} if completion.reason else {})
 
 
 def _picked(found: Json, fields: list[str]) -> Json:

@@ -321,6 +321,20 @@ def test_text_of_the_client_is_shown_where_buffers_are(home, monkeypatch) -> Non
         assert (with_extra["tokens_evaluated"] > without["tokens_evaluated"]) == is_longer
 
 
+def test_a_prompt_is_read_as_a_whole_and_it_is_said_where_it_is_not(front) -> None:
+    n_ctx = load_settings().model.window(0)
+    lines = [f"x{i} = {i}\n" for i in range(n_ctx)]
+    for n_lines, is_whole in ((n_ctx // 12, True), (n_ctx, False)):
+        body = {"input_prefix": "".join(lines[:n_lines]), "n_predict": 8}
+        patient, hurried = (
+            front.ask("/infill", {**body, "t_max_predict_ms": limit})[1] for limit in (0, 60_000)
+        )
+        assert patient["truncated"] == (not is_whole)
+        assert hurried["truncated"]
+        assert hurried["tokens_evaluated"] < n_ctx * 3 // 4
+        assert is_whole or n_ctx * 3 // 4 < patient["tokens_evaluated"] < n_ctx
+
+
 def test_models_and_health(front, home) -> None:
     until(lambda: front.ask("/health")[0] == 200)
     assert front.ask("/v1/health") == (200, {"status": "ok"})

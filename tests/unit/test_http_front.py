@@ -16,10 +16,11 @@ from uvicorn.server import ServerState
 from codespec.config import CompletionSettings, Settings
 from codespec.daemon import http
 from codespec.daemon.access import Access, is_loopback, listen, read_keys
-from codespec.daemon.dialects import FieldError, Infill, OpenAICompletions
+from codespec.daemon.dialects import Dialect, FieldError, Infill, OpenAICompletions
 from codespec.daemon.http import Front
 from codespec.errors import ConfigError
-from codespec.requests import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, CompletionRequest
+from codespec.requests import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, Completion, CompletionRequest
+from codespec.types import Trace
 
 Message = dict[str, Any]
 
@@ -115,6 +116,23 @@ def test_files_in_a_prompt_are_those_of_input_extra() -> None:
     asked = Infill(json.dumps(body).encode(), "").request(CompletionSettings())
     assert (made.prefix, made.suffix, made.extra) == (asked.prefix, asked.suffix, asked.extra)
     assert made.extra[0].text == "import os"
+
+
+def test_the_prompt_is_read_as_a_whole_unless_an_editor_waits() -> None:
+    assert request_of(prompt="x").whole
+    assert not request_of(prompt="x", verbatim=False).whole
+    for limit, expected in ((None, True), (0, True), (500, False)):
+        body = {"prompt": "x"} if limit is None else {"prompt": "x", "t_max_predict_ms": limit}
+        made = Infill(json.dumps(body).encode(), "").request(CompletionSettings())
+        assert made.whole == expected
+
+
+@pytest.mark.parametrize("dialect", [Infill, OpenAICompletions])
+def test_it_is_said_when_not_all_of_the_prompt_was_read(dialect: type[Dialect]) -> None:
+    asked = dialect(b'{"prompt": "x"}', "")
+    for n_left_out in (0, 7):
+        completion = Completion("y", "stop", trace=Trace(n_left_out=n_left_out))
+        assert asked.answer(completion)["truncated"] == bool(n_left_out)
 
 
 def test_a_key_that_no_header_holds_is_refused(tmp_path: Path) -> None:
