@@ -23,7 +23,8 @@ from codespec.config import Settings
 from codespec.daemon import wire
 from codespec.daemon.access import Access, Refused
 from codespec.daemon.async_client import AsyncClient
-from codespec.daemon.dialects import Dialect, FieldError, Infill, OpenAICompletions
+from codespec.daemon.bodies import FieldError
+from codespec.daemon.dialects import Dialect, Infill, OpenAICompletions
 from codespec.daemon.logs import outline
 from codespec.engine.until import Until
 from codespec.errors import CodespecError, InputError

@@ -16,7 +16,8 @@ from uvicorn.server import ServerState
 from codespec.config import CompletionSettings, Settings
 from codespec.daemon import http
 from codespec.daemon.access import Access, is_loopback, listen, read_keys
-from codespec.daemon.dialects import Dialect, FieldError, Infill, OpenAICompletions
+from codespec.daemon.bodies import FieldError
+from codespec.daemon.dialects import Dialect, Infill, OpenAICompletions
 from codespec.daemon.http import Front
 from codespec.errors import ConfigError
 from codespec.requests import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, Completion, CompletionRequest
@@ -133,6 +134,81 @@ def test_it_is_said_when_not_all_of_the_prompt_was_read(dialect: type[Dialect]) 
     for n_left_out in (0, 7):
         completion = Completion("y", "stop", trace=Trace(n_left_out=n_left_out))
         assert asked.answer(completion)["truncated"] == bool(n_left_out)
+
+
+DIALECTS: list[type[Dialect]] = [Infill, OpenAICompletions]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    ("field", "value", "harmless"),
+    [
+        ("response_format", {"type": "json_object"}, {"type": "text"}),
+        ("json_schema", {"type": "object"}, {}),
+        ("logit_bias", {"15043": -100}, {}),
+        ("logit_bias", [[15043, False]], []),
+        ("n_probs", 3, 0),
+        ("logprobs", 0, False),
+    ],
+)
+def test_what_would_bind_the_output_is_refused(
+    dialect: type[Dialect], field: str, value: object, harmless: object
+) -> None:
+    with pytest.raises(FieldError, match=field) as refused:
+        dialect(json.dumps({"prompt": "x", field: value}).encode(), "")
+    assert refused.value.field == field
+    for ignored in (harmless, None):
+        dialect(json.dumps({"prompt": "x", field: ignored}).encode(), "")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_null_is_the_default(dialect: type[Dialect]) -> None:
+    fields = "input_prefix input_suffix input_extra n_indent t_max_predict_ms suffix stream stop"
+    fields += " path language verbatim workspace max_tokens n_predict seed top_k grammar n"
+    raw = json.dumps({"prompt": "x", "seed": 5}).encode()
+    nulls = json.dumps({"prompt": "x", **dict.fromkeys(fields.split()), "seed": 5}).encode()
+    settings = CompletionSettings()
+    assert dialect(nulls, "").request(settings) == dialect(raw, "").request(settings)
+    assert dialect(nulls, "").document.workspace is None
+    with pytest.raises(FieldError, match="prompt"):
+        request_of(prompt=None)
+    extra = b'{"input_extra": [{"text": "x", "filename": null}]}'
+    assert Infill(extra, "").request(settings).extra[0].path == ""
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", ["max_tokens", "n_predict"])
+def test_how_many_tokens_has_two_names(dialect: type[Dialect], name: str) -> None:
+    for n, expected in ((7, 7), (-1, 1 << 20), (None, CompletionSettings().max_tokens)):
+        asked = dialect(json.dumps({"prompt": "x", name: n}).encode(), "")
+        assert asked.request(CompletionSettings()).max_tokens == expected
+        assert not asked.only_reads
+    assert dialect(json.dumps({"prompt": "x", name: 0}).encode(), "").only_reads
+
+
+def test_line_ends_of_stop_texts_are_those_of_the_text() -> None:
+    assert request_of(prompt="a\r\nb", stop=["\r\n", "", "c\r\n\r\n"]).stop == ("\n", "c\n\n")
+    assert request_of(prompt="a", stop="\r\n").stop == ("\n",)
+    assert request_of(prompt="a", stop="").stop == ()
+
+
+@pytest.mark.parametrize(
+    ("escaped", "text"),
+    [
+        (r"\udc4d!", "\ufffd!"),
+        (r"\uD83D", "\ufffd"),
+        (r"\ud83d\ud83d\udc4d", "\ufffd\U0001f44d"),
+        (r"\udc4d\ud83d", "\ufffd\ufffd"),
+        (r"\ud83d\udc4d", "\U0001f44d"),
+        (r"\\udc4d", r"\udc4d"),
+        (r"\\\udc4d", "\\\ufffd"),
+        (r"\ud83d\n", "\ufffd\n"),
+    ],
+)
+def test_half_a_character_is_a_replacement_character(escaped: str, text: str) -> None:
+    for dialect in DIALECTS:
+        asked = dialect(f'{{"prompt": "{escaped}"}}'.encode(), "")
+        assert asked.request(CompletionSettings()).prefix == text
 
 
 def test_a_key_that_no_header_holds_is_refused(tmp_path: Path) -> None:
