@@ -137,7 +137,7 @@ class _StreamOptions(msgspec.Struct):
 
 
 class CompletionsBody(Body, kw_only=True):
-    prompt: str | list[str]
+    prompt: str | _Texts
     suffix: str = ""
     stream_options: _StreamOptions = msgspec.field(default_factory=_StreamOptions)
 
@@ -145,8 +145,12 @@ class CompletionsBody(Body, kw_only=True):
         super().check()
         if self.prompt == []:
             raise FieldError("prompt", "the list of prompts is empty")
-        if isinstance(self.prompt, list) and len(self.prompt) > 1:
-            raise FieldError("prompt", "several prompts are not supported; send them one by one")
+        if self.stream and len(self.prompts) > 1:
+            raise FieldError("prompt", "a stream answers one prompt; send several one by one")
+
+    @property
+    def prompts(self) -> list[str]:
+        return [self.prompt] if isinstance(self.prompt, str) else self.prompt
 
 
 class _Extra(msgspec.Struct):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
@@ -41,11 +42,14 @@ class Dialect(Protocol):
         """No text is wanted: the prompt is to be read, for a request that will come."""
         ...
 
-    def request(self, defaults: CompletionSettings) -> CompletionRequest:
-        """Without path and workspace, which not everybody may name. Raises: FieldError."""
+    def requests(self, defaults: CompletionSettings) -> list[CompletionRequest]:
+        """One, or several to be answered in turn, which are not streamed. Without path and
+        workspace, which not everybody may name."""
         ...
 
-    def answer(self, completion: Completion) -> Json: ...
+    def answer(self, completions: Sequence[Completion]) -> Json:
+        """completions: of all requests."""
+        ...
 
     def part(self, text: str) -> Event:
         """Of a stream: more text."""
@@ -77,16 +81,27 @@ class OpenAICompletions:
     def only_reads(self) -> bool:
         return self._body.n_tokens == 0
 
-    def request(self, defaults: CompletionSettings) -> CompletionRequest:
+    def requests(self, defaults: CompletionSettings) -> list[CompletionRequest]:
+        return [self._request(prompt, defaults) for prompt in self._body.prompts]
+
+    def _request(self, prompt: str, defaults: CompletionSettings) -> CompletionRequest:
         body = self._body
-        prompt = body.prompt if isinstance(body.prompt, str) else body.prompt[0]
         parts = Parts(prompt, body.suffix) if body.suffix else parted(prompt)
         made = body.request(parts.prefix, parts.suffix, defaults)
         return replace(made, extra=shown(parts.files))
 
-    def answer(self, completion: Completion) -> Json:
-        found = self._event(completion.text, completion)
-        return found | {"usage": _usage(completion.trace)}
+    def answer(self, completions: Sequence[Completion]) -> Json:
+        """Of several, each choice says what it took."""
+        usage = _usage(*(completion.trace for completion in completions))
+        if len(completions) == 1:
+            return self._event(completions[0].text, completions[0]) | {"usage": usage}
+        found = self._event("", None)
+        found["model"] = completions[0].trace.model or self._model
+        found["choices"] = [
+            {**_choice(completion.text, completion), "index": index, **_about(completion)}
+            for index, completion in enumerate(completions)
+        ]
+        return found | {"usage": usage}
 
     def part(self, text: str) -> Event:
         return self._event(text, None)
@@ -100,16 +115,14 @@ class OpenAICompletions:
 
     def _event(self, text: str, completion: Completion | None) -> Json:
         """completion: where `text` ends it."""
-        choice: Json = {"text": text, "index": 0, "logprobs": None, "finish_reason": None}
         found: Json = {
             "id": self._id,
             "object": "text_completion",
             "created": self._created,
             "model": self._model,
-            "choices": [choice],
+            "choices": [_choice(text, completion)],
         }
         if completion is not None:
-            choice["finish_reason"] = "length" if _was_cut(completion) else "stop"
             found |= {"model": completion.trace.model or self._model, **_about(completion)}
         return found
 
@@ -133,10 +146,10 @@ class Infill:
     def only_reads(self) -> bool:
         return self._body.n_tokens == 0
 
-    def request(self, defaults: CompletionSettings) -> CompletionRequest:
+    def requests(self, defaults: CompletionSettings) -> list[CompletionRequest]:
         body = self._body
         prefix = body.input_prefix + body.prompt
-        return replace(
+        request = replace(
             body.request(prefix, body.input_suffix, defaults),
             min_indent=body.n_indent,
             max_line_ms=body.t_max_predict_ms,
@@ -144,8 +157,10 @@ class Infill:
             whole=body.verbatim and body.t_max_predict_ms <= 0,
             extra=shown((extra.filename or "", extra.text) for extra in body.input_extra),
         )
+        return [request]
 
-    def answer(self, completion: Completion) -> Json:
+    def answer(self, completions: Sequence[Completion]) -> Json:
+        [completion] = completions
         found = self._end(completion.text, completion)
         if self._body.response_fields is None:
             return found
@@ -177,12 +192,20 @@ def _was_cut(completion: Completion) -> bool:
     return completion.finish in ("length", "deadline") or completion.trace.is_limited
 
 
-def _usage(trace: Trace) -> Json:
-    n_completion = trace.n_tokens - trace.n_repeated  # what `max_tokens` counts
+def _choice(text: str, completion: Completion | None) -> Json:
+    """completion: where `text` ends it."""
+    finish = None if completion is None else "length" if _was_cut(completion) else "stop"
+    return {"text": text, "index": 0, "logprobs": None, "finish_reason": finish}
+
+
+def _usage(*traces: Trace) -> Json:
+    n_prompt = sum(trace.n_prompt_tokens for trace in traces)
+    # What `max_tokens` counts.
+    n_completion = sum(trace.n_tokens - trace.n_repeated for trace in traces)
     return {
-        "prompt_tokens": trace.n_prompt_tokens,
+        "prompt_tokens": n_prompt,
         "completion_tokens": n_completion,
-        "total_tokens": trace.n_prompt_tokens + n_completion,
+        "total_tokens": n_prompt + n_completion,
     }
 
 
