@@ -34,6 +34,7 @@ class CompletionRequest:
     min_indent: int = 0  # and before a further line that is indented by fewer columns
     max_line_ms: float = 0.0  # so long after the first token it ends with its line; 0: no limit
     verbatim: bool = False  # the model's own text: no shape ends it, nothing else is taken away
+    whole: bool = False  # the model reads all of the text that its context holds, however long
     extra: tuple[Snippet, ...] = ()  # what to show the model of other files, the best one last
     n_candidates: int = 1  # different texts to choose from, the best one included
     lends: bool = True  # its text may serve the workspace's other documents

@@ -195,6 +195,7 @@ class Trace:
     n_accepted: int = 0
     n_prompt_tokens: int = 0
     n_prompt_cached: int = 0
+    n_left_out: int = 0  # tokens of the document that the prompt does not hold
     n_snippets: int = 0  # texts of other files in the prompt
     by_source: dict[str, SourceStats] = field(default_factory=dict[str, SourceStats])
     # Of each pass over the target: its time, its tokens, how deep the draft was, how much of it was

@@ -30,9 +30,10 @@ class Window:
 
     def fitted(self, n_ctx: int, n_output: int) -> Window:
         """This window cut down to a context of `n_ctx` tokens with room for the output, at most
-        half of them: who asks for as much as there is still wants it to follow a prompt."""
+        half of them: who asks for as much as there is still wants it to follow a prompt. A quarter
+        is for the suffix, or what the prefix does not need."""
         room = max(n_ctx - min(n_output, n_ctx // 2), 16)
-        n_suffix = min(self.n_suffix, room // 4)
+        n_suffix = min(self.n_suffix, max(room // 4, room - self.n_prefix))
         return Window(min(self.n_prefix, room - n_suffix), n_suffix)
 
 
@@ -52,11 +53,13 @@ def build_context(
     n_output = min(request.max_tokens, info.n_ctx // 2)
     if len(shown) > (info.n_ctx - n_output) // 2:
         snippets, shown = (), NO_TOKENS
-    window = window.fitted(info.n_ctx - n_markers(info) - len(shown), n_output)
     # A grammar describes what is written after the cursor and nothing before it. Something is left
     # to read, also for models whose prompts are the text alone.
     heals = not request.sampling.grammar and (len(left) > 1 or n_markers(info) > 0)
     kept, healed = hold_back(left, tokenizer) if heals else (left, b"")
+    # What is held back is said once more.
+    n_repeated = len(left) - len(kept)
+    window = window.fitted(info.n_ctx - n_markers(info) - len(shown) - n_repeated, n_output)
     start = window_start(len(kept), window.n_prefix)
     inside, after = kept[start:], right[: window.n_suffix]
     n_before = len(inside)

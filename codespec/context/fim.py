@@ -20,20 +20,8 @@ FAMILIES = (
     ("▁<PRE>", "▁<SUF>", "▁<MID>"),
     ("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
 )
-"""Markers by family of models: before the prefix, the suffix, the middle.
+"""Markers in vocabularies, by family of models: before the prefix, the suffix, the middle.
 Sources: the model cards of Code Llama, StarCoder 2, DeepSeek Coder, CodeGemma, Codestral."""
-
-
-def parted(prompt: str) -> tuple[str, str]:
-    """(prefix, suffix) of a prompt in which some family's markers stand as text: a client has put
-    it together for a model that need not be this one. Any other prompt is all prefix."""
-    for before_prefix, before_suffix, before_middle in FAMILIES:
-        if prompt.startswith(before_prefix) and prompt.endswith(before_middle):
-            inner = prompt[len(before_prefix) : -len(before_middle)]
-            prefix, _, suffix = inner.partition(before_suffix)
-            if inner.count(before_suffix) == 1:
-                return prefix, suffix
-    return prompt, ""
 
 
 def assemble(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codespec.daemon.address import same_key
-from codespec.daemon.dialects import Document
+from codespec.daemon.bodies import Document
 from codespec.errors import ConfigError
 
 _MIN_KEY_CHARS = 16

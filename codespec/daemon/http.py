@@ -23,7 +23,8 @@ from codespec.config import Settings
 from codespec.daemon import wire
 from codespec.daemon.access import Access, Refused
 from codespec.daemon.async_client import AsyncClient
-from codespec.daemon.dialects import Dialect, FieldError, Infill, OpenAICompletions
+from codespec.daemon.bodies import FieldError
+from codespec.daemon.dialects import Dialect, Infill, OpenAICompletions
 from codespec.daemon.logs import outline
 from codespec.engine.until import Until
 from codespec.errors import CodespecError, InputError
@@ -147,13 +148,17 @@ class Front:
 
     async def _answer(self, dialect: Dialect, reply: _Reply) -> None:
         workspace, path = self._access.place(dialect.document)
-        request = replace(
-            dialect.request(self._defaults),
-            workspace=workspace,
-            path=path,
-            deadline_ms=_ANSWER_S * 1e3,
-            lends=False,  # what one client sent is shown to no other
-        )
+        requests = [
+            replace(
+                request,
+                workspace=workspace,
+                path=path,
+                deadline_ms=_ANSWER_S * 1e3,
+                lends=False,  # what one client sent is shown to no other
+            )
+            for request in dialect.requests(self._defaults)
+        ]
+        request = requests[0]
         if dialect.only_reads:
             self._client.connect()
             self._client.prefetch(
@@ -163,12 +168,21 @@ class Front:
             if dialect.streams:
                 await reply.end(dialect.end("", nothing))
             else:
-                await reply.json(200, dialect.answer(nothing))
+                await reply.json(200, dialect.answer([nothing] * len(requests)))
         elif dialect.streams:
             await self._stream(dialect, request, reply)
         else:
-            completion = _made(await self._client.ask(request, _NO_DOCUMENT))
-            await reply.json(200, dialect.answer(completion))
+            await reply.json(200, dialect.answer(await self._in_turn(requests)))
+
+    async def _in_turn(self, requests: Sequence[CompletionRequest]) -> list[Completion]:
+        """All in the time that one has."""
+        loop, completions = asyncio.get_running_loop(), list[Completion]()
+        ends_s = loop.time() + _ANSWER_S
+        for request in requests:
+            left_ms = max(1.0, (ends_s - loop.time()) * 1e3)
+            asked = replace(request, deadline_ms=left_ms)
+            completions.append(_made(await self._client.ask(asked, _NO_DOCUMENT)))
+        return completions
 
     async def _stream(self, dialect: Dialect, request: CompletionRequest, reply: _Reply) -> None:
         until = Until(request.stop, request.min_indent)

@@ -38,6 +38,7 @@ from codespec.native import MAX_DEPTH
 from codespec.requests import Completion, CompletionRequest, OnProgress, Paused
 from codespec.sampling import Sampler, TokenMask
 from codespec.types import (
+    NO_TOKENS,
     Context,
     Drafter,
     ModelInfo,
@@ -273,7 +274,8 @@ class LocalEngine:
         trace = Trace(model=self.info.name, backend=self.info.backend)
         name = self._documents.name_of(request)
         document = self._documents.update(request, name)
-        shown = self._reading.shown
+        right = document.right if self.info.fim is not None else NO_TOKENS
+        shown = self._reading.of(request, len(document.left), len(right))
         snippets = self._gatherer.snippets(request, shown.n_snippet_tokens, name)
         context = build_context(
             request,
@@ -286,6 +288,8 @@ class LocalEngine:
             self._gatherer.render(snippets, request),
             name,
         )
+        n_shown = context.n_before + context.n_after
+        trace.n_left_out = len(context.left) + len(context.right) - n_shown
         trace.n_snippets = len(context.snippets)
         started = self._clock()
         # A grammar says what the text is.

@@ -1,7 +1,9 @@
 """How much a model is shown of a file: as much as it reads while its user waits.
 
 The first suggestion at a place waits for the text around it to be read. A small model reads the
-whole window in an instant, one of a billion parameters takes many seconds for it on a CPU.
+whole window in an instant, one of a billion parameters takes many seconds for it on a CPU. Whoever
+waits for the model's own text instead has it read as much as its context holds
+(`CompletionRequest.whole`).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Protocol
 from codespec.config import Settings
 from codespec.context.build import Window
 from codespec.drafters.cost import CostCurve
+from codespec.requests import CompletionRequest
 
 # With fewer tokens, a model knows too little of the place to be worth asking.
 _LEAST = 160
@@ -58,6 +61,12 @@ class Reading:
         if self._decided is None and self._passes.is_measured:
             self._decided = readable(self._all, self._passes.curve.token_ms, self._max_ms)
         return self._decided or self._all
+
+    def of(self, request: CompletionRequest, n_left: int, n_right: int) -> Shown:
+        """For a document of so many tokens before and after the cursor."""
+        if request.whole:
+            return Shown(Window(n_left, n_right), self._all.n_snippet_tokens)
+        return self.shown
 
 
 def whole(settings: Settings) -> Shown:

@@ -11,13 +11,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from itertools import cycle
 from pathlib import Path
 
 import pytest
 
 from codespec.config import load_settings
-from codespec.context.fim import FAMILIES
 from codespec.daemon import control
 from codespec.daemon.client import DaemonEngine
 from codespec.engine.local import LocalEngine
@@ -129,11 +127,20 @@ def test_it_says_what_the_command_line_says(front, home) -> None:
     assert front.text(prompt=PREFIX, suffix=SUFFIX, max_tokens=24) == expected
 
 
-def test_a_prompt_in_some_models_template_is_understood(front, plain) -> None:
-    for (a, b, c), suffix in zip(FAMILIES, cycle([None, ""]), strict=False):
-        prompt = f"{a}{PREFIX}{b}{SUFFIX}{c}"
-        found = front.text(prompt=prompt, suffix=suffix, max_tokens=24, stop=[a, b, c])
-        assert found == plain(REQUEST).text
+@pytest.mark.parametrize(
+    "template",
+    [
+        "<fim_prefix>{prefix}<fim_suffix>{suffix}<fim_middle>",
+        "<PRE> {prefix} <SUF>{suffix} <MID>",
+        "[SUFFIX]{suffix}[PREFIX]{prefix}",
+        "<|repo_name|>x\n<|file_sep|>a.py\nimport os\n<|file_sep|>b.py\n"
+        "<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
+    ],
+)
+def test_a_prompt_in_some_models_template_is_understood(front, plain, template) -> None:
+    prompt = template.format(prefix=PREFIX, suffix=SUFFIX)
+    stop = ["<fim_prefix>", "<|file_separator|>", "<PRE>", "[PREFIX]"]
+    assert front.text(prompt=prompt, max_tokens=24, stop=stop) == plain(REQUEST).text
 
 
 def test_infill_as_llama_vim_asks(front, plain) -> None:
@@ -312,6 +319,20 @@ def test_text_of_the_client_is_shown_where_buffers_are(home, monkeypatch) -> Non
             _, without = front.ask("/infill", body)
             _, with_extra = front.ask("/infill", {**body, "input_extra": extra})
         assert (with_extra["tokens_evaluated"] > without["tokens_evaluated"]) == is_longer
+
+
+def test_a_prompt_is_read_as_a_whole_and_it_is_said_where_it_is_not(front) -> None:
+    n_ctx = load_settings().model.window(0)
+    lines = [f"x{i} = {i}\n" for i in range(n_ctx)]
+    for n_lines, is_whole in ((n_ctx // 12, True), (n_ctx, False)):
+        body = {"input_prefix": "".join(lines[:n_lines]), "n_predict": 8}
+        patient, hurried = (
+            front.ask("/infill", {**body, "t_max_predict_ms": limit})[1] for limit in (0, 60_000)
+        )
+        assert patient["truncated"] == (not is_whole)
+        assert hurried["truncated"]
+        assert hurried["tokens_evaluated"] < n_ctx * 3 // 4
+        assert is_whole or n_ctx * 3 // 4 < patient["tokens_evaluated"] < n_ctx
 
 
 def test_models_and_health(front, home) -> None:

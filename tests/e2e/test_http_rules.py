@@ -42,13 +42,14 @@ def scripted(home: Home) -> Iterator[Front]:
     [
         ("/v1/completions", b'{"prompt": "secret words"', 400, ["not JSON"]),
         ("/v1/completions", b'{"prompt": "\xff"}', 400, ["not JSON"]),
-        ("/v1/completions", b'{"prompt": "\\ud800 lone"}', 400, ["JSON"]),
         ("/v1/completions", {}, 400, ["prompt"]),
         ("/v1/completions", {"prompt": 5}, 400, ["prompt", "str"]),
         ("/v1/completions", {"prompt": [1, 2]}, 400, ["prompt"]),
-        ("/v1/completions", {"prompt": ["a", "b"]}, 400, ["prompt", "one by one"]),
+        ("/v1/completions", {"prompt": ["a", "b"], "stream": True}, 400, ["prompt"]),
         ("/v1/completions", {"prompt": "a", "echo": True}, 400, ["echo"]),
         ("/v1/completions", {"prompt": "a", "n": 2}, 400, ["n is not supported"]),
+        ("/infill", {"prompt": "a", "response_format": {"type": "json_object"}}, 400, ["format"]),
+        ("/infill", [], 400, ["object"]),
         ("/v1/completions", {"prompt": "a", "logprobs": 0}, 400, ["logprobs"]),
         ("/v1/completions", {"prompt": "a", "top_p": 1.5}, 400, ["top_p"]),
         ("/v1/completions", {"prompt": "a", "temperature": -1}, 400, ["temperature"]),
@@ -68,6 +69,18 @@ def scripted(home: Home) -> Iterator[Front]:
 def test_what_cannot_be_honoured_is_named(scripted, path, body, status, words) -> None:
     refusal(scripted.ask(path, body), status, *words)
     assert scripted.text(prompt="on", suffix="off", n=1, echo=False, logit_bias={}) == "[on|off]"
+
+
+def test_several_prompts_are_answered_in_turn(scripted) -> None:
+    body = {"prompt": ["on", "off", "over"], "suffix": "x"}
+    status, answer = scripted.ask("/v1/completions", body)
+    assert status == 200
+    texts = [(choice["index"], choice["text"]) for choice in answer["choices"]]
+    assert texts == [(0, "[on|x]"), (1, "[off|x]"), (2, "[over|x]")]
+    # One that fails fails all, as there is one status.
+    refusal(scripted.ask("/v1/completions", {"prompt": ["on", "raise x"]}), 503)
+    status, nothing = scripted.ask("/v1/completions", {**body, "max_tokens": 0})
+    assert [choice["text"] for choice in nothing["choices"]] == ["", "", ""]
 
 
 def test_numbers_larger_than_any_vocabulary_are_as_good_as_it(scripted) -> None:

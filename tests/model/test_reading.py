@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from codespec.config import CompletionSettings, Settings
+from codespec.context.build import STEP
 from codespec.engine.local import LocalEngine
 from codespec.requests import CompletionRequest
 
@@ -21,6 +24,18 @@ def test_the_window_is_cut_once_passes_are_measured():
         assert (64 <= cut.n_before <= 128, cut.n_after) == (True, 32)
         # What drafters look up is not cut.
         assert len(cut.left) == len(whole.left)
-        assert engine.complete(request).trace.n_prompt_tokens <= 200
+        trace = engine.complete(request).trace
+        assert trace.n_prompt_tokens <= 200
+        assert trace.n_left_out == len(cut.left) + len(cut.right) - cut.n_before - cut.n_after
+        # Whoever waits for the model's own text has it read as much as its context holds.
+        patient = replace(request, verbatim=True, whole=True, max_tokens=50)
+        trace = engine.complete(patient).trace
+        room = engine.info.n_ctx - 50
+        assert room - STEP - 10 <= trace.n_prompt_tokens <= room
+        assert trace.n_left_out > 0
+        fitting = replace(patient, prefix=request.prefix[-600:], suffix=request.suffix[:1500])
+        assert engine.complete(fitting).trace.n_left_out == 0
+        # Others are shown what they were.
+        assert engine.context(request).prompt.tolist() == cut.prompt.tolist()
     finally:
         engine.close()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from codespec.backends.fake import FIM_MIDDLE, FIM_PREFIX, FIM_SUFFIX, ByteTokenizer, FakeTarget
 from codespec.context.build import STEP, Window, build_context, n_in_line, window_start
 from codespec.context.document import read_document, split_at, workspace_of
-from codespec.context.fim import FAMILIES, assemble, parted
+from codespec.context.fim import assemble
 from codespec.context.healing import HealingMask, hold_back, vocabulary_of
 from codespec.errors import InputError
 from codespec.requests import CompletionRequest
@@ -109,22 +109,6 @@ def test_prompt_and_output_fit_the_context(n_left, n_right, n_ctx, n_output):
     info = replace(INFO, n_ctx=n_ctx)
     context = build_context(request, left, right, info, TOKENIZER, Window(1024, 256))
     assert len(context.prompt) + request.max_tokens <= n_ctx + 16
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_prompt_with_markers_in_it_is_parted(family):
-    a, b, c = family
-    assert parted(f"{a}one{b}two\n{c}") == ("one", "two\n")
-    assert parted(f"{a}{b}{c}") == ("", "")
-    for whole in (
-        "",
-        "one",
-        f"x{a}one{b}two{c}",
-        f"{a}one{b}two{c}x",
-        f"{a}one{c}",
-        f"{a}{b}{b}{c}",
-    ):
-        assert parted(whole) == (whole, "")
 
 
 def test_an_output_of_all_there_is_leaves_room_for_a_prompt():

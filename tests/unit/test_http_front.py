@@ -16,10 +16,12 @@ from uvicorn.server import ServerState
 from codespec.config import CompletionSettings, Settings
 from codespec.daemon import http
 from codespec.daemon.access import Access, is_loopback, listen, read_keys
-from codespec.daemon.dialects import FieldError, Infill, OpenAICompletions
+from codespec.daemon.bodies import FieldError
+from codespec.daemon.dialects import Dialect, Infill, OpenAICompletions
 from codespec.daemon.http import Front
 from codespec.errors import ConfigError
-from codespec.requests import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, CompletionRequest
+from codespec.requests import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, Completion, CompletionRequest
+from codespec.types import Trace
 
 Message = dict[str, Any]
 
@@ -65,13 +67,18 @@ def refusal(sent: list[Message]) -> tuple[int, str]:
 def test_only_a_seed_that_was_asked_for_binds(body: dict[str, int], any_seed: bool) -> None:
     raw = json.dumps({"prompt": "x", "temperature": 0.5, **body}).encode()
     for dialect in (Infill(raw, ""), OpenAICompletions(raw, "")):
-        sampling = dialect.request(CompletionSettings()).sampling
+        sampling = requested(dialect).sampling
         assert sampling.any_seed == any_seed
         assert any_seed or sampling.seed == 0
 
 
+def requested(asked: Dialect) -> CompletionRequest:
+    [request] = asked.requests(CompletionSettings())
+    return request
+
+
 def request_of(**body: object) -> CompletionRequest:
-    return OpenAICompletions(json.dumps(body).encode(), "").request(CompletionSettings())
+    return requested(OpenAICompletions(json.dumps(body).encode(), ""))
 
 
 def test_a_suggestion_is_made_from_no_more_text_than_an_editor_sends() -> None:
@@ -105,6 +112,122 @@ def test_an_empty_list_of_prompts_is_not_several() -> None:
 def test_an_empty_suffix_is_none(suffix: str | None) -> None:
     made = request_of(prompt="<fim_prefix>a<fim_suffix>b<fim_middle>", suffix=suffix)
     assert (made.prefix, made.suffix) == ("a", "b")
+
+
+def test_several_prompts_are_choices_of_one_answer() -> None:
+    raw = {"prompt": ["a", "<fim_prefix>b<fim_suffix>c<fim_middle>"], "max_tokens": 4}
+    asked = OpenAICompletions(json.dumps(raw).encode(), "")
+    made = asked.requests(CompletionSettings())
+    assert [(request.prefix, request.suffix) for request in made] == [("a", ""), ("b", "c")]
+    traces = Trace(n_prompt_tokens=3, n_tokens=2), Trace(n_prompt_tokens=4, n_tokens=5)
+    answer = asked.answer([Completion("x", "stop", trace=t) for t in traces])
+    assert [choice["index"] for choice in answer["choices"]] == [0, 1]
+    usage = {"prompt_tokens": 7, "completion_tokens": 7, "total_tokens": 14}
+    assert answer["usage"] == usage
+    with pytest.raises(FieldError, match="stream"):
+        request_of(prompt=["a", "b"], stream=True)
+    assert request_of(prompt=["a"], stream=True).prefix == "a"
+
+
+def test_files_in_a_prompt_are_those_of_input_extra() -> None:
+    files = "<|repo_name|>shop\n<|file_sep|>a.py\nimport os\r\n<|file_sep|>b.py\n"
+    made = request_of(prompt=f"{files}<|fim_prefix|>x<|fim_suffix|>y<|fim_middle|>")
+    extra = [{"filename": "a.py", "text": "import os\n"}]
+    body = {"input_prefix": "x", "input_suffix": "y", "input_extra": extra}
+    asked = requested(Infill(json.dumps(body).encode(), ""))
+    assert (made.prefix, made.suffix, made.extra) == (asked.prefix, asked.suffix, asked.extra)
+    assert made.extra[0].text == "import os"
+
+
+def test_the_prompt_is_read_as_a_whole_unless_an_editor_waits() -> None:
+    assert request_of(prompt="x").whole
+    assert not request_of(prompt="x", verbatim=False).whole
+    for limit, expected in ((None, True), (0, True), (500, False)):
+        body = {"prompt": "x"} if limit is None else {"prompt": "x", "t_max_predict_ms": limit}
+        made = requested(Infill(json.dumps(body).encode(), ""))
+        assert made.whole == expected
+
+
+@pytest.mark.parametrize("dialect", [Infill, OpenAICompletions])
+def test_it_is_said_when_not_all_of_the_prompt_was_read(dialect: type[Dialect]) -> None:
+    asked = dialect(b'{"prompt": "x"}', "")
+    for n_left_out in (0, 7):
+        completion = Completion("y", "stop", trace=Trace(n_left_out=n_left_out))
+        assert asked.answer([completion])["truncated"] == bool(n_left_out)
+
+
+DIALECTS: list[type[Dialect]] = [Infill, OpenAICompletions]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    ("field", "value", "harmless"),
+    [
+        ("response_format", {"type": "json_object"}, {"type": "text"}),
+        ("json_schema", {"type": "object"}, {}),
+        ("logit_bias", {"15043": -100}, {}),
+        ("logit_bias", [[15043, False]], []),
+        ("n_probs", 3, 0),
+        ("logprobs", 0, False),
+    ],
+)
+def test_what_would_bind_the_output_is_refused(
+    dialect: type[Dialect], field: str, value: object, harmless: object
+) -> None:
+    with pytest.raises(FieldError, match=field) as refused:
+        dialect(json.dumps({"prompt": "x", field: value}).encode(), "")
+    assert refused.value.field == field
+    for ignored in (harmless, None):
+        dialect(json.dumps({"prompt": "x", field: ignored}).encode(), "")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_null_is_the_default(dialect: type[Dialect]) -> None:
+    fields = "input_prefix input_suffix input_extra n_indent t_max_predict_ms suffix stream stop"
+    fields += " path language verbatim workspace max_tokens n_predict seed top_k grammar n"
+    raw = json.dumps({"prompt": "x", "seed": 5}).encode()
+    nulls = json.dumps({"prompt": "x", **dict.fromkeys(fields.split()), "seed": 5}).encode()
+    assert requested(dialect(nulls, "")) == requested(dialect(raw, ""))
+    assert dialect(nulls, "").document.workspace is None
+    with pytest.raises(FieldError, match="prompt"):
+        request_of(prompt=None)
+    extra = b'{"input_extra": [{"text": "x", "filename": null}]}'
+    assert requested(Infill(extra, "")).extra[0].path == ""
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", ["max_tokens", "n_predict"])
+def test_how_many_tokens_has_two_names(dialect: type[Dialect], name: str) -> None:
+    for n, expected in ((7, 7), (-1, 1 << 20), (None, CompletionSettings().max_tokens)):
+        asked = dialect(json.dumps({"prompt": "x", name: n}).encode(), "")
+        assert requested(asked).max_tokens == expected
+        assert not asked.only_reads
+    assert dialect(json.dumps({"prompt": "x", name: 0}).encode(), "").only_reads
+
+
+def test_line_ends_of_stop_texts_are_those_of_the_text() -> None:
+    assert request_of(prompt="a\r\nb", stop=["\r\n", "", "c\r\n\r\n"]).stop == ("\n", "c\n\n")
+    assert request_of(prompt="a", stop="\r\n").stop == ("\n",)
+    assert request_of(prompt="a", stop="").stop == ()
+
+
+@pytest.mark.parametrize(
+    ("escaped", "text"),
+    [
+        (r"\udc4d!", "\ufffd!"),
+        (r"\uD83D", "\ufffd"),
+        (r"\ud83d\ud83d\udc4d", "\ufffd\U0001f44d"),
+        (r"\udc4d\ud83d", "\ufffd\ufffd"),
+        (r"\ud83d\udc4d", "\U0001f44d"),
+        (r"\\udc4d", r"\udc4d"),
+        (r"\\\udc4d", "\\\ufffd"),
+        (r"\ud83d\n", "\ufffd\n"),
+    ],
+)
+def test_half_a_character_is_a_replacement_character(escaped: str, text: str) -> None:
+    for dialect in DIALECTS:
+        asked = dialect(f'{{"prompt": "{escaped}"}}'.encode(), "")
+        assert requested(asked).prefix == text
 
 
 def test_a_key_that_no_header_holds_is_refused(tmp_path: Path) -> None:

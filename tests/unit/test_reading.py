@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,7 @@ from codespec.config import CompletionSettings, ContextSettings, Settings
 from codespec.context.build import Window
 from codespec.drafters.cost import CostCurve
 from codespec.engine.reading import Reading, Shown, readable, whole
+from codespec.requests import CompletionRequest
 
 WHOLE = Shown(Window(1024, 256), 512)
 
@@ -54,6 +56,28 @@ def test_everything_is_shown_until_passes_are_measured_and_then_what_was_decided
     # Another window would be another prompt: what load the machine has later does not change it.
     passes.curve = curve(0.1)
     assert reading.shown.window == Window(256, 64)
+
+
+def test_all_that_there_is_is_read_where_that_was_asked_for():
+    reading = Reading(settings(1.0), SimpleNamespace(is_measured=True, curve=curve(2.0)))
+    request = CompletionRequest("")
+    assert reading.of(request, 3000, 2000) == reading.shown == Shown(Window(128, 32), 64)
+    shown = reading.of(replace(request, whole=True), 3000, 2000)
+    assert shown == Shown(Window(3000, 2000), 512)
+
+
+@pytest.mark.parametrize(
+    ("n_prefix", "n_suffix", "expected"),
+    [
+        (3000, 3000, Window(1434, 478)),
+        (300, 3000, Window(300, 1612)),
+        (3000, 30, Window(1882, 30)),
+        (300, 30, Window(300, 30)),
+        (1024, 256, Window(1024, 256)),
+    ],
+)
+def test_a_suffix_gets_a_quarter_or_what_the_prefix_leaves(n_prefix, n_suffix, expected):
+    assert Window(n_prefix, n_suffix).fitted(1976, 64) == expected
 
 
 def test_a_token_of_a_prompt_costs_what_the_end_of_the_curve_says():
