@@ -11,6 +11,7 @@ import contextlib
 import difflib
 import json
 import os
+import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -323,11 +324,27 @@ def runtime_dir() -> Path:
     Raises: ConfigError as `cache_dir`.
     """
     path = _override("CODESPEC_RUNTIME_DIR")
+    if path is None and sys.platform in ("darwin", "win32"):
+        path = platformdirs.user_runtime_path("codespec")
     if path is None:
-        # Where no login session made one, the usual substitute, below /tmp, is anybody's to squat.
-        is_made = sys.platform != "linux" or os.environ.get("XDG_RUNTIME_DIR")
-        path = platformdirs.user_runtime_path("codespec") if is_made else cache_dir() / "run"
+        # The usual substitute, below /tmp, is anybody's to squat.
+        session = _session_dir()
+        path = session / "codespec" if session is not None else cache_dir() / "run"
     return _writable(path, "CODESPEC_RUNTIME_DIR", 0o700)
+
+
+def _session_dir() -> Path | None:
+    """$XDG_RUNTIME_DIR, if it is what its specification says: made by the login session, which is
+    why we do not make it, for this user alone. Others come in by su, or out of containers."""
+    path = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
+    if not path.is_absolute():
+        return None
+    try:
+        info = path.stat()
+    except OSError:
+        return None
+    is_ours = info.st_uid == os.geteuid() and stat.S_IMODE(info.st_mode) == 0o700
+    return path if is_ours and stat.S_ISDIR(info.st_mode) and os.access(path, os.W_OK) else None
 
 
 def data_path() -> Path:

@@ -133,6 +133,26 @@ def test_without_a_login_session_sockets_stay_out_of_tmp(tmp_path, monkeypatch):
     assert config.runtime_dir() == tmp_path / "run"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="login sessions of freedesktop.org")
+@pytest.mark.filterwarnings("error")
+def test_a_session_folder_is_used_as_its_specification_has_it(tmp_path, monkeypatch):
+    """Never made by us, nor used where others may look in: twice the same answer."""
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("CODESPEC_RUNTIME_DIR")
+    (tmp_path / "session").mkdir(mode=0o700)
+    (tmp_path / "open").mkdir(mode=0o755)
+    (tmp_path / "file").touch(mode=0o700)
+    monkeypatch.chdir(tmp_path)
+    for value in (tmp_path / "none" / "yet", tmp_path / "open", tmp_path / "file", "session", ""):
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(value))
+        for _ in range(2):
+            assert config.runtime_dir() == tmp_path / "cache" / "run", value
+    assert not (tmp_path / "none").exists()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "session"))
+    assert config.runtime_dir() == tmp_path / "session" / "codespec"
+    assert stat.S_IMODE(config.runtime_dir().stat().st_mode) == 0o700
+
+
 def test_an_unusable_cache_folder_names_the_variable(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "file" / "cache"))
