@@ -187,6 +187,13 @@ _ENV_RESERVED = {
     "CODESPEC_RUNTIME_DIR",
 }
 
+# Backups leave such a folder out, and so does an index of what lies around it.
+# Source: https://bford.info/cachedir/
+_CACHE_TAG = """\
+Signature: 8a477f597d28d172789f06886806bc55
+# This file marks a folder of codespec's that can be rebuilt. See https://bford.info/cachedir/
+"""
+
 
 def load_settings(
     options: Mapping[str, Any] | None = None,
@@ -315,7 +322,12 @@ def cache_dir() -> Path:
     Raises: ConfigError when it can be neither found nor created.
     """
     path = _override("CODESPEC_CACHE_DIR") or platformdirs.user_cache_path("codespec")
-    return _writable(path, "CODESPEC_CACHE_DIR")
+    is_new = not path.exists()
+    _writable(path, "CODESPEC_CACHE_DIR")
+    if is_new:  # what was there may be more than a cache
+        with contextlib.suppress(OSError):
+            (path / "CACHEDIR.TAG").write_text(_CACHE_TAG)
+    return path
 
 
 def runtime_dir() -> Path:

@@ -79,7 +79,8 @@ class Starter:
                 else:
                     subprocess.run(
                         command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                        cwd=folder, env=env, start_new_session=True, timeout=_LAUNCHER_S, check=False,
+                        cwd=folder, env=env, start_new_session=True, timeout=_LAUNCHER_S,
+                        check=False,
                     )  # fmt: skip
         except (OSError, subprocess.SubprocessError) as e:
             raise DaemonError(f"cannot start the daemon: {e}", "Install codespec again.") from None

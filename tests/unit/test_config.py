@@ -9,6 +9,7 @@ import pytest
 from codespec import config
 from codespec.config import load_settings
 from codespec.errors import ConfigError
+from codespec.index.ignore import IgnoreRules
 
 
 def load(tmp_path, toml="", env=None, options=None):
@@ -151,6 +152,18 @@ def test_a_session_folder_is_used_as_its_specification_has_it(tmp_path, monkeypa
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "session"))
     assert config.runtime_dir() == tmp_path / "session" / "codespec"
     assert stat.S_IMODE(config.runtime_dir().stat().st_mode) == 0o700
+
+
+def test_a_new_cache_folder_is_marked_as_one(tmp_path, monkeypatch):
+    """Backups leave it out, and it is no part of a workspace around it."""
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "cache"))
+    mark = config.cache_dir() / "CACHEDIR.TAG"
+    assert mark.read_bytes().startswith(b"Signature: 8a477f597d28d172789f06886806bc55")
+    assert "cache" in IgnoreRules(tmp_path).why_excluded(str(mark.parent / "x.py"), is_dir=False)
+    # One that was there may hold more than a cache.
+    (tmp_path / "all").mkdir()
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "all"))
+    assert not any(config.cache_dir().iterdir())
 
 
 def test_an_unusable_cache_folder_names_the_variable(tmp_path, monkeypatch):
