@@ -179,7 +179,7 @@ def test_progress_is_thinned_out() -> None:
 # Asks to be ended while a file is in work, twice over as an editor that is closed may.
 ENDING = """
 import os, signal, sys
-from codespec.cli.index_jobs import ending_in_order
+from codespec.processes import ending_in_order
 from codespec.index import documents
 
 def select(path, source, parse):
