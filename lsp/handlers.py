@@ -12,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
 
 from .configuration import section_of
 from .documents import Place
@@ -32,6 +33,8 @@ DID_FOCUS = "textDocument/didFocus"
 
 async def initialize(server: Server, params: types.InitializeParams) -> None:
     server.configuration.options = params.initialization_options
+    if params.trace is not None:
+        server.protocol.trace = params.trace
 
 
 async def initialized(server: Server, _params: types.InitializedParams) -> None:
@@ -98,9 +101,11 @@ def _item(snapshot: Snapshot, offer: Offer) -> types.InlineCompletionItem:
 # --- what became of a suggestion --------------------------------------------------------------
 
 
-async def accepted(server: Server, offer_id: str) -> None:
+async def accepted(server: Server, *arguments: object) -> None:
+    if len(arguments) != 1 or not isinstance(arguments[0], str):
+        raise JsonRpcInvalidParams(f"{ACCEPTED} takes the id of an item")
     if server.session is not None:
-        server.session.accepted(offer_id)
+        server.session.accepted(arguments[0])
 
 
 async def did_show(server: Server, params: Any) -> None:
