@@ -124,8 +124,9 @@ def draft_model_option(f: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--draft-model",
         "draft_model",
-        metavar="FILE",
-        help='GGUF of a draft model, of any tokenizer; "auto": as without settings; "none": none.',
+        metavar="MODEL",
+        help="Draft model of any tokenizer, a GGUF file or a name from `models list`; "
+        '"auto": as without settings; "none": none.',
     )(f)
 
 
@@ -137,8 +138,9 @@ def model_options(f: Callable[..., Any]) -> Callable[..., Any]:
 def model_option(f: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--model",
-        metavar="FILE",
-        help='GGUF of the target model, or "bundled" (default: that of the settings).',
+        metavar="MODEL",
+        help="Target model: a GGUF file, a name from `models list`, or "
+        '"bundled" (default: that of the settings).',
     )(f)
 
 
@@ -146,12 +148,14 @@ def model_settings(model: str | None, draft_model: str | None = None) -> dict[st
     """The flags of `model_options` as options for `config.load_settings`.
 
     Files are given in full: what is started with these settings may run in another folder.
+
+    Raises: InputError for a model that is named but not there.
     """
     values: dict[str, Any] = {}
     if model is not None:
-        values["target"] = "" if model == "bundled" else _in_full(model)
+        values["target"] = "" if model == "bundled" else _model_file(model)
     if draft_model is not None:
-        values["draft"] = "" if draft_model == "none" else _in_full(draft_model)
+        values["draft"] = "" if draft_model == "none" else _model_file(draft_model)
     return {"model": values} if values else {}
 
 
@@ -162,6 +166,14 @@ def check_folder(folder: Path) -> None:
         raise InputError(f"{folder}: {why}", "Give the folder of a workspace.")
 
 
-def _in_full(file: str) -> str:
-    """What is no file here, such as "auto", stays as it is."""
-    return str(Path(file).absolute()) if Path(file).is_file() else file
+def _model_file(model: str) -> str:
+    """A file here, or what the user's list has by that name. A path that leads nowhere stays as it
+    is, for who loads it to complain."""
+    path = Path(model)
+    if path.is_file():
+        return str(path.absolute())
+    if model in ("", "auto") or path.name != model or path.suffix.lower() == ".gguf":
+        return model
+    from codespec.models import library
+
+    return str(library.find(model))
