@@ -13,9 +13,9 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
 import platformdirs
@@ -125,16 +125,25 @@ class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """For all of them together."""
 
 
+def without_none(drafters: Iterable[str]) -> tuple[str, ...]:
+    """Names of drafters, none of them where "none" is all that is said."""
+    named = tuple(name for name in drafters if name)
+    return () if named == ("none",) else named
+
+
 class DraftingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[drafting]"""
 
     drafters: tuple[str, ...] = ("lookup", "model")
-    """In order of preference; (): plain decoding."""
+    """In order of preference; () or "none": plain decoding."""
     max_width: _Count = 16
     """Most drafted tokens verified in one pass."""
     adaptive: bool = True
     """Whether drafters are asked seldom where that has not paid: of the smallest models a pass
     takes no longer than asking."""
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "drafters", without_none(self.drafters))
 
 
 class IndexSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -251,11 +260,20 @@ def _resolve(
                 try:
                     msgspec.convert({key: value}, _SECTIONS[section], strict=False)
                 except msgspec.ValidationError as e:
-                    allowed = _range_of(known[key])
+                    allowed = _allowed(known[key])
                     why = f"needs to be {allowed}" if allowed else str(e).partition(" - at ")[0]
                     raise ConfigError(f"{origin}: {section}.{key} = {value!r}: {why}") from None
                 found[section, key] = (value, origin)
     return found
+
+
+def _allowed(kind: Any) -> str:
+    """In words; "" for what is neither a number nor one of a few."""
+    if kind is bool:
+        return "true or false"
+    if get_origin(kind) is Literal:
+        return " or ".join(f'"{value}"' for value in get_args(kind))
+    return _range_of(kind)
 
 
 def _range_of(kind: Any) -> str:

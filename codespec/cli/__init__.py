@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -75,8 +76,18 @@ def _fail(e: CodespecError) -> NoReturn:
     sys.exit(1)
 
 
+def _is_nowhere() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
+
+
 def _with_cause(e: OSError) -> CodespecError:
     cause = e.strerror or str(e) or type(e).__name__
+    if isinstance(e, FileNotFoundError) and _is_nowhere():
+        return InputError("the current folder was deleted", "Go to one that is there, with cd.")
     if e.filename is None:  # of what was open already, the output above all
         return InputError(cause, "Check where the output goes, and the disk with the cache folder.")
     return InputError(f"{e.filename}: {cause}", "Check that file or folder, or give another one.")

@@ -193,6 +193,26 @@ def test_a_list_whose_words_hold_commas_is_json(tmp_path, value, words):
     assert load(tmp_path, env={"CODESPEC_INDEX_EXCLUDE": value}).index.exclude == words
 
 
+def test_no_drafters_may_be_said_in_a_word(tmp_path):
+    assert load(tmp_path, env={"CODESPEC_DRAFTING_DRAFTERS": "none"}).drafting.drafters == ()
+    assert load(tmp_path, '[drafting]\ndrafters = ["none"]\n', {}).drafting.drafters == ()
+    both = load(tmp_path, env={"CODESPEC_DRAFTING_DRAFTERS": "lookup, none"})
+    assert both.drafting.drafters == ("lookup", "none")  # which the engine refuses
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("MODEL_KV_TYPE", "q4", 'needs to be "f16" or "q8_0"'),
+        ("INDEX_ENABLED", "no", "needs to be true or false"),
+        ("CONTEXT_EDITS", "no", 'needs to be "auto" or "on" or "off"'),
+    ],
+)
+def test_one_of_a_few_values_is_named_with_the_others(tmp_path, name, value, allowed):
+    with pytest.raises(ConfigError, match=allowed):
+        load(tmp_path, env={f"CODESPEC_{name}": value})
+
+
 def test_every_setting_has_an_environment_variable(tmp_path):
     """No key holds an underscore ambiguity: each can be set from the environment."""
     import typing
