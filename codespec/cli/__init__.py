@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import math
 import os
@@ -58,6 +59,7 @@ class LazyGroup(click.Group):
 
 class _Main(LazyGroup):
     def main(self, *args: Any, **kwargs: Any) -> Any:
+        _encode_what_can_be()
         try:
             return super().main(*args, **kwargs)
         except CodespecError as e:
@@ -67,6 +69,13 @@ class _Main(LazyGroup):
         except UnicodeDecodeError as e:
             what = f"a file that should be text is not UTF-8: {e.reason} at byte {e.start}"
             _fail(InputError(what, "Give a text file, or convert it to UTF-8, e.g. with iconv."))
+
+
+def _encode_what_can_be() -> None:
+    """Rather than end in the middle of a table, where the terminal's encoding is not UTF-8."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
 
 
 def _fail(e: CodespecError) -> NoReturn:

@@ -461,3 +461,12 @@ def test_a_gpu_that_this_build_cannot_use_is_said_and_not_counted(
     monkeypatch.setattr("codespec.backends.llama.loader.gpu_backend", lambda: "cuda")
     assert json.loads(ok("recommend", "--json"))["machine"] == "GPU 24 GiB"
     assert "its GPU is left out" not in ok("recommend")
+
+
+def test_narrow_terminals_cut_nothing_off(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = ok("show", model, "--no-speed")
+    _, _, path = shown.partition("path ")
+    folded = "".join(path.partition("architecture")[0].split())
+    assert folded == str(model)
+    assert "…" not in shown + ok("recommend") + ok("list")
