@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +30,10 @@ _COMMANDS = {
     "bench": "Measure codespec on this machine.",
     "lsp": "Serve an editor over standard input and output.",
 }
+
+
+INTERRUPTED = 128 + signal.SIGINT
+"""As shells say it of what SIGINT ended."""
 
 
 class LazyGroup(click.Group):
@@ -69,6 +74,12 @@ class _Main(LazyGroup):
         except UnicodeDecodeError as e:
             what = f"a file that should be text is not UTF-8: {e.reason} at byte {e.start}"
             _fail(InputError(what, "Give a text file, or convert it to UTF-8, e.g. with iconv."))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # the way to end some commands: not worth a word
+            ctx.exit(INTERRUPTED)
 
 
 def _encode_what_can_be() -> None:

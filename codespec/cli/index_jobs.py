@@ -58,8 +58,8 @@ def _run(command: list[str]) -> int:
     with subprocess.Popen(command) as child:
         try:
             return child.wait()
-        except SystemExit:
-            child.terminate()  # of an interrupt the whole group is told
+        except (SystemExit, KeyboardInterrupt):
+            child.terminate()  # also where a terminal has told it, as not every interrupt is one's
             raise
         finally:
             with contextlib.suppress(subprocess.TimeoutExpired):
