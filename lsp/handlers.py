@@ -69,6 +69,7 @@ async def inline_completion(
         selection=_selection_of(context.selected_completion_info),
     )
     snapshot = ask.snapshot
+    server.at_hand = document.uri
     answer = await server.session.suggest(ask)
     server.status.paused(answer.paused)
     place = f"{ask.path or document.uri}:{snapshot.place.line + 1}"
@@ -132,12 +133,9 @@ async def did_focus(server: Server, params: Any) -> None:
     """The status is about the document that the user looks at."""
     uri = getattr(getattr(params, "textDocument", None), "uri", None)
     document = server.documents.get(uri) if isinstance(uri, str) else None
-    if server.session is not None and document is not None:
-        from .session import workspace_of
-
-        path = server.path_of(document.uri)
-        workspace = workspace_of(path, server.roots)
-        server.status.paused(server.session.why_paused(path, workspace, document.language_id))
+    if document is not None:
+        server.at_hand = document.uri
+        server.show_pause()
         cursor = getattr(params, "position", None)
         line, character = getattr(cursor, "line", None), getattr(cursor, "character", None)
         if isinstance(line, int) and isinstance(character, int):
