@@ -29,7 +29,7 @@ _MOST = (1 << 63) - 1  # what travels to the daemon
     help="Most tokens to generate (default: that of the settings).",
 )
 @click.option("--no-draft", is_flag=True, help="Plain decoding: same text, more time.")
-@click.option("--drafters", metavar="LIST", help="Only these, e.g. lookup,model; none.")
+@click.option("--drafters", metavar="LIST", help='Only these, e.g. lookup,model, or "none".')
 @click.option("--temperature", type=FiniteRange(0), help="0 (default): greedy.")
 @click.option(
     "--top-k",
