@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import PATIENT, Home, Spawn
+from tests.e2e.conftest import PATIENT, Home, Spawn, daemon_of
 from tests.rpc import LspClient
 
 NOT_INITIALIZED, INVALID_REQUEST, UNKNOWN, INVALID = -32002, -32600, -32601, -32602
@@ -30,8 +31,9 @@ def error_of(client: LspClient, message: dict[str, Any]) -> int:
 
 
 @pytest.fixture
-def client(home: Home, spawn: Spawn) -> LspClient:
-    return spawn()
+def client(home: Home, spawn: Spawn) -> Iterator[LspClient]:
+    with daemon_of(home, "ok"):
+        yield spawn()
 
 
 def test_before_initialize_requests_are_errors(client: LspClient) -> None:
