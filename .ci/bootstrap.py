@@ -105,6 +105,7 @@ def llama_wheel() -> Path:
             say(f"llama.cpp ({backend()}): using the wheel built before")
             return wheel
         say("the cached llama.cpp wheel is damaged; building it again")
+    make_cache_dir()
     folder.mkdir(parents=True, exist_ok=True)
     say(f"building llama.cpp for {backend()}; this takes some minutes, once a machine")
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
@@ -202,6 +203,15 @@ def cache_dir() -> Path:
     if os.name == "nt":
         return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "codespec" / "Cache"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "codespec"
+
+
+def make_cache_dir() -> None:
+    """With the mark that codespec.config.cache_dir leaves in a new one, for backups."""
+    if not cache_dir().exists():
+        cache_dir().mkdir(parents=True, exist_ok=True)
+        # Source: https://bford.info/cachedir/
+        tag = "Signature: 8a477f597d28d172789f06886806bc55\n"
+        (cache_dir() / "CACHEDIR.TAG").write_text(tag)
 
 
 def bin_dir() -> Path:

@@ -77,7 +77,7 @@ def read_corpus(
     longest = ""
     n_tokens = 0
     # The order of names puts a package's files together; a cut there would leave most out.
-    order = sorted(files, key=lambda p: hashlib.blake2b(str(p).encode()).digest())
+    order = sorted(files, key=lambda p: hashlib.blake2b(os.fsencode(p)).digest())
 
     def read(path: Path) -> tuple[str, Tokens]:
         text = normalise(path.read_bytes().decode("utf-8", "replace"))

@@ -29,6 +29,7 @@ from codespec.index.languages import language_of
 from codespec.requests import Completion
 
 TIMEOUT_S = 60.0
+_PATIENCE_S = 10.0
 _HINT = f"It was waited for {TIMEOUT_S:.0f} s. Try codespec doctor, or a smaller model."
 ENGINE_MS = re.compile(r"([\d.]+) ms in the engine, ([\d.]+) in the model")
 """What the trace of a reply says where the model was asked."""
@@ -44,13 +45,16 @@ class Reply(NamedTuple):
 
 
 class Editor:
-    """As little of an editor as it takes: documents, requests in flight, times of replies.
+    """As little of an editor as it takes: documents, requests in flight, times of replies. Its
+    server runs from the beginning, and until it is ended or closed.
 
     figures: be told what each generation took, which is work of its own.
     """
 
     def __init__(self, folder: Path, options: dict[str, Any], *, figures: bool) -> None:
+        self._folder = folder
         self._options = options
+        self._trace_value = "verbose" if figures else "messages"
         self._started = time.perf_counter()
         self._server = subprocess.Popen(
             [sys.executable, "-m", "codespec", "lsp"],
@@ -66,14 +70,15 @@ class Editor:
         self._generations: list[Completion] = []
         self._status = ""
         threading.Thread(target=self._read, daemon=True).start()
-        trace = "verbose" if figures else "messages"
+
+    def initialize(self) -> None:
         self._send(
             "initialize",
             {
                 "processId": None,
-                "rootUri": folder.as_uri(),
-                "initializationOptions": options,
-                "trace": trace,
+                "rootUri": self._folder.as_uri(),
+                "initializationOptions": self._options,
+                "trace": self._trace_value,
                 "capabilities": {},
             },
             request=True,
@@ -81,7 +86,7 @@ class Editor:
         self.wait(self._id)
         self.startup_ms = self.elapsed_ms()
         self._send("initialized", {})
-        self._send("$/setTrace", {"value": trace})
+        self._send("$/setTrace", {"value": self._trace_value})
 
     def change(self, uri: str, version: int, line: int, start: int, end: int, text: str) -> None:
         self.replace(uri, version, (line, start), (line, end), text)
@@ -195,6 +200,15 @@ class Editor:
         self._send("exit", None)
         self._server.wait(TIMEOUT_S)
 
+    def end(self) -> None:
+        """The server, if it runs, with its indexer: in order where it can be."""
+        self._server.terminate()
+        try:
+            self._server.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._server.kill()
+            self._server.wait()
+
     def _send(self, method: str, params: object, request: bool = False) -> None:
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
         if request:
@@ -249,7 +263,7 @@ def _items(message: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 def own_folders(*, with_cache: bool) -> Generator[Path]:
     """A temporary folder, and a runtime folder in it for daemons of our own. with_cache: a cache
     folder, too, which knows what passes cost here if that is known."""
-    with tempfile.TemporaryDirectory(prefix="codespec-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="codespec-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         folders = {"CODESPEC_RUNTIME_DIR": str(folder / "run")}
         if with_cache:
@@ -259,8 +273,27 @@ def own_folders(*, with_cache: bool) -> Generator[Path]:
             if curves.is_file():
                 shutil.copyfile(curves, cache / curves.name)
             folders["CODESPEC_CACHE_DIR"] = str(cache)
-        with environment(folders):
-            yield folder
+        try:
+            with environment(folders):
+                yield folder
+        finally:
+            _end_those_in(folders["CODESPEC_RUNTIME_DIR"])
+
+
+def _end_those_in(runtime_folder: str) -> None:
+    """What is left of an editor that was interrupted: a daemon on its way up is nobody's child yet,
+    and holds no lock that would tell of it."""
+
+    def is_one(process: psutil.Process) -> bool:
+        with contextlib.suppress(psutil.Error):
+            return process.environ().get("CODESPEC_RUNTIME_DIR") == runtime_folder
+        return False
+
+    while left := [process for process in psutil.process_iter() if is_one(process)]:
+        for process in left:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(left, timeout=_PATIENCE_S)
 
 
 @contextlib.contextmanager
@@ -298,7 +331,9 @@ def editor_of(
     }
     editor = Editor(folder, options, figures=figures)
     try:
+        editor.initialize()
         yield editor
         editor.close()
     finally:
+        editor.end()  # first: it would start the daemon again
         control.stop(load_settings(options))

@@ -28,6 +28,7 @@ from .peers.run import is_other
 from .results import Row
 
 INTERRUPTED = "interrupted"
+_PATIENCE_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +142,12 @@ def _run(step: Step, output: Path, end_s: float) -> Outcome:
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    """With the servers that it started itself."""
+    """It ends its servers, and what does not end is killed with those that it started itself."""
     if child.poll() is not None:
+        return
+    child.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(_PATIENCE_S)
         return
     parent = psutil.Process(child.pid)
     for process in [*parent.children(recursive=True), parent]:

@@ -24,6 +24,8 @@ from codespec.backends.llama import LlamaTarget, LlamaTokenizer, load_model
 from codespec.config import Settings
 from codespec.drafters.measure import measure
 from codespec.engine.local import LocalEngine
+from codespec.errors import InputError
+from codespec.index.scan import as_text
 from codespec.requests import CompletionRequest
 from codespec.types import Draft, FimOrder, TargetModel, Tokens
 
@@ -36,7 +38,7 @@ from .results import Row
 HELD_OUT = ("flask==3.1.2", "click==8.3.1", "attrs==25.4.0", "requests==2.32.5")
 N_CHUNK = 1024
 N_FILES = 20
-MAX_FILE_BYTES = 60_000
+MIN_FILE_BYTES, MAX_FILE_BYTES = 500, 60_000
 MAX_LINE_TOKENS, MAX_BLOCK_TOKENS = 48, 160
 
 Progress = Callable[[str, int, int], None]
@@ -66,6 +68,10 @@ def run(
         for kind, n in numbers.items()
     }
     texts = list(_texts(roots))
+    if not texts:
+        named = ", ".join(map(as_text, roots))
+        sizes = f"{MIN_FILE_BYTES:,} to {MAX_FILE_BYTES:,} bytes"
+        raise InputError(f"{named}: no Python file of {sizes}", "Give a larger package.")
     rows: list[Row] = []
     scores: dict[str | None, _Scores] = {}
     for path in models:
@@ -209,7 +215,8 @@ def _places(root: Path, n: int, kind: str) -> list[Place]:
 def _texts(roots: list[Path]) -> Iterator[str]:
     """Of each package an equal number of Python files, the first by name; the same each time."""
     for root in roots:
-        files = sorted(p for p in root.rglob("*.py") if 500 <= p.stat().st_size <= MAX_FILE_BYTES)
+        sizes = range(MIN_FILE_BYTES, MAX_FILE_BYTES + 1)
+        files = sorted(p for p in root.rglob("*.py") if p.stat().st_size in sizes)
         for path in files[: max(1, N_FILES // len(roots))]:
             yield path.read_text("utf-8", "replace")
 

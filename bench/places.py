@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import re
 import subprocess
@@ -16,6 +17,7 @@ from codespec.context.document import read_document
 from codespec.errors import CodespecError, InputError
 from codespec.index.languages import TEXT, language_of
 from codespec.index.parse import why_not_by_name
+from codespec.index.scan import is_text_name
 from codespec.index.trees import ParsedDocument, n_errors
 
 KINDS = ("line", "inline", "block")
@@ -76,10 +78,11 @@ def _files(root: Path) -> list[Path]:
     command = ["git", "-C", str(root), "ls-files", "-z"]
     try:
         listed = subprocess.run(command, capture_output=True, check=True).stdout
-        names = [name for name in listed.decode("utf-8", "replace").split("\0") if name]
+        names = [name for name in os.fsdecode(listed).split("\0") if name]
     except (OSError, subprocess.CalledProcessError):
         names = [p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file()]
-    wanted = [n for n in names if language_of(n) != TEXT and not why_not_by_name(n)]
+    named = (n for n in names if is_text_name(n) and not why_not_by_name(n))  # as for the index
+    wanted = [n for n in named if language_of(n) != TEXT]
     wanted.sort(key=lambda name: hashlib.blake2b(name.encode()).digest())
     return [root / name for name in wanted]
 

@@ -49,10 +49,17 @@ def index(folder: Path, env: Mapping[str, str], model: str) -> int:
     command = module_command("codespec", "index", str(folder), "--json")
     if model:
         command += ["--model", model]
-    done = subprocess.run(command, env=dict(env), capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise InputError(f"{folder}: it cannot be indexed: {done.stderr.strip()[-300:]}")
-    report = json.loads(done.stdout)
+    with subprocess.Popen(
+        command, env=dict(env), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        try:
+            said, errors = child.communicate()
+        except BaseException:
+            child.terminate()  # it has children of its own
+            raise
+    if child.returncode:
+        raise InputError(f"{folder}: it cannot be indexed: {errors.strip()[-300:]}")
+    report = json.loads(said)
     return int(report["n_tokens"])
 
 

@@ -11,10 +11,11 @@ import contextlib
 import difflib
 import json
 import os
+import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
 import platformdirs
@@ -124,16 +125,25 @@ class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """For all of them together."""
 
 
+def without_none(drafters: Iterable[str]) -> tuple[str, ...]:
+    """Names of drafters, none of them where "none" is all that is said."""
+    named = tuple(name for name in drafters if name)
+    return () if named == ("none",) else named
+
+
 class DraftingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[drafting]"""
 
     drafters: tuple[str, ...] = ("lookup", "model")
-    """In order of preference; (): plain decoding."""
+    """In order of preference; () or "none": plain decoding."""
     max_width: _Count = 16
     """Most drafted tokens verified in one pass."""
     adaptive: bool = True
     """Whether drafters are asked seldom where that has not paid: of the smallest models a pass
     takes no longer than asking."""
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "drafters", without_none(self.drafters))
 
 
 class IndexSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -185,6 +195,13 @@ _ENV_RESERVED = {
     "CODESPEC_KERNELS",
     "CODESPEC_RUNTIME_DIR",
 }
+
+# Backups leave such a folder out, and so does an index of what lies around it.
+# Source: https://bford.info/cachedir/
+_CACHE_TAG = """\
+Signature: 8a477f597d28d172789f06886806bc55
+# This file marks a folder of codespec's that can be rebuilt. See https://bford.info/cachedir/
+"""
 
 
 def load_settings(
@@ -243,11 +260,20 @@ def _resolve(
                 try:
                     msgspec.convert({key: value}, _SECTIONS[section], strict=False)
                 except msgspec.ValidationError as e:
-                    allowed = _range_of(known[key])
+                    allowed = _allowed(known[key])
                     why = f"needs to be {allowed}" if allowed else str(e).partition(" - at ")[0]
                     raise ConfigError(f"{origin}: {section}.{key} = {value!r}: {why}") from None
                 found[section, key] = (value, origin)
     return found
+
+
+def _allowed(kind: Any) -> str:
+    """In words; "" for what is neither a number nor one of a few."""
+    if kind is bool:
+        return "true or false"
+    if get_origin(kind) is Literal:
+        return " or ".join(f'"{value}"' for value in get_args(kind))
+    return _range_of(kind)
 
 
 def _range_of(kind: Any) -> str:
@@ -314,7 +340,12 @@ def cache_dir() -> Path:
     Raises: ConfigError when it can be neither found nor created.
     """
     path = _override("CODESPEC_CACHE_DIR") or platformdirs.user_cache_path("codespec")
-    return _writable(path, "CODESPEC_CACHE_DIR")
+    is_new = not path.exists()
+    _writable(path, "CODESPEC_CACHE_DIR")
+    if is_new:  # what was there may be more than a cache
+        with contextlib.suppress(OSError):
+            (path / "CACHEDIR.TAG").write_text(_CACHE_TAG)
+    return path
 
 
 def runtime_dir() -> Path:
@@ -323,11 +354,27 @@ def runtime_dir() -> Path:
     Raises: ConfigError as `cache_dir`.
     """
     path = _override("CODESPEC_RUNTIME_DIR")
+    if path is None and sys.platform in ("darwin", "win32"):
+        path = platformdirs.user_runtime_path("codespec")
     if path is None:
-        # Where no login session made one, the usual substitute, below /tmp, is anybody's to squat.
-        is_made = sys.platform != "linux" or os.environ.get("XDG_RUNTIME_DIR")
-        path = platformdirs.user_runtime_path("codespec") if is_made else cache_dir() / "run"
+        # The usual substitute, below /tmp, is anybody's to squat.
+        session = _session_dir()
+        path = session / "codespec" if session is not None else cache_dir() / "run"
     return _writable(path, "CODESPEC_RUNTIME_DIR", 0o700)
+
+
+def _session_dir() -> Path | None:
+    """$XDG_RUNTIME_DIR, if it is what its specification says: made by the login session, which is
+    why we do not make it, for this user alone. Others come in by su, or out of containers."""
+    path = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
+    if not path.is_absolute():
+        return None
+    try:
+        info = path.stat()
+    except OSError:
+        return None
+    is_ours = info.st_uid == os.geteuid() and stat.S_IMODE(info.st_mode) == 0o700
+    return path if is_ours and stat.S_ISDIR(info.st_mode) and os.access(path, os.W_OK) else None
 
 
 def data_path() -> Path:

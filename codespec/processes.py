@@ -1,12 +1,16 @@
-"""Child processes: how Python is started on a module of ours, and how a process gives way."""
+"""Processes: how Python is started on a module of ours, how one gives way, and how one ends."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
+from collections.abc import Generator
 
 NICENESS = 10
+ENDINGS = (signal.SIGTERM,) if sys.platform == "win32" else (signal.SIGTERM, signal.SIGHUP)
+"""Signals that ask a process to end, beside the interrupt of a terminal."""
 
 # With -c as with -m, Python imports from the working folder first; here that is undone before
 # anything is imported. (-P would do, from Python 3.11 on.)
@@ -41,3 +45,19 @@ def be_modest(max_memory_bytes: int) -> None:
     limits = [max_memory_bytes, *(n for n in (soft, hard) if n != resource.RLIM_INFINITY)]
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
+
+
+@contextlib.contextmanager
+def ending_in_order() -> Generator[None, None, None]:
+    """A request to end is an exception, as an interrupt is one; what `nohup` ignores stays so."""
+
+    def end(number: int, _: object) -> None:
+        sys.exit(128 + number)
+
+    heard = [number for number in ENDINGS if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, end) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

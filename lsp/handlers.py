@@ -12,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
 
 from .configuration import section_of
 from .documents import Place
@@ -32,6 +33,8 @@ DID_FOCUS = "textDocument/didFocus"
 
 async def initialize(server: Server, params: types.InitializeParams) -> None:
     server.configuration.options = params.initialization_options
+    if params.trace is not None:
+        server.protocol.trace = params.trace
 
 
 async def initialized(server: Server, _params: types.InitializedParams) -> None:
@@ -66,6 +69,7 @@ async def inline_completion(
         selection=_selection_of(context.selected_completion_info),
     )
     snapshot = ask.snapshot
+    server.at_hand = document.uri
     answer = await server.session.suggest(ask)
     server.status.paused(answer.paused)
     place = f"{ask.path or document.uri}:{snapshot.place.line + 1}"
@@ -98,9 +102,11 @@ def _item(snapshot: Snapshot, offer: Offer) -> types.InlineCompletionItem:
 # --- what became of a suggestion --------------------------------------------------------------
 
 
-async def accepted(server: Server, offer_id: str) -> None:
+async def accepted(server: Server, *arguments: object) -> None:
+    if len(arguments) != 1 or not isinstance(arguments[0], str):
+        raise JsonRpcInvalidParams(f"{ACCEPTED} takes the id of an item")
     if server.session is not None:
-        server.session.accepted(offer_id)
+        server.session.accepted(arguments[0])
 
 
 async def did_show(server: Server, params: Any) -> None:
@@ -127,12 +133,9 @@ async def did_focus(server: Server, params: Any) -> None:
     """The status is about the document that the user looks at."""
     uri = getattr(getattr(params, "textDocument", None), "uri", None)
     document = server.documents.get(uri) if isinstance(uri, str) else None
-    if server.session is not None and document is not None:
-        from .session import workspace_of
-
-        path = server.path_of(document.uri)
-        workspace = workspace_of(path, server.roots)
-        server.status.paused(server.session.why_paused(path, workspace, document.language_id))
+    if document is not None:
+        server.at_hand = document.uri
+        server.show_pause()
         cursor = getattr(params, "position", None)
         line, character = getattr(cursor, "line", None), getattr(cursor, "character", None)
         if isinstance(line, int) and isinstance(character, int):

@@ -1,6 +1,7 @@
 """Our corrections to pygls 2.1: its document store splits lines where the protocol does not (form
 feeds, U+2028), costs time linear in the document for each keystroke, its reader takes three
-thread hops a message, and what kind a message is costs it more than everything else it does.
+thread hops a message, and what kind a message is costs it more than everything else it does. It
+leaves some requests without an answer, and tells others what the server's folders are.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException
+from pygls.exceptions import (
+    JsonRpcException,
+    JsonRpcInvalidRequest,
+    JsonRpcServerNotInitialized,
+)
 from pygls.io_ import StdinAsyncReader
 from pygls.protocol import LanguageServerProtocol, lsp_method
 from pygls.uris import to_fs_path
@@ -40,24 +45,48 @@ class Protocol(LanguageServerProtocol):
     on_close: Callable[[str], None]
 
     def structure_message(self, data: dict[str, Any]) -> Any:
-        # pygls leaves a request whose parameters are wrong without an answer.
+        # pygls leaves a request whose parameters are wrong without an answer, and takes one of a
+        # method that it does not know for wrong where it has none.
+        if "jsonrpc" in data and self.get_message_type(str(data.get("method"))) is None:
+            data.setdefault("params", None)
         try:
             return super().structure_message(data)
         except JsonRpcException as e:
             if "id" in data and "method" in data:
-                self._send_response(data["id"], error=e.to_response_error())
+                error = self._why_untimely(data["method"]) or e
+                self._send_response(data["id"], error=error.to_response_error())
             raise
 
     def handle_message(self, message: Any) -> None:
         # pygls asks `isinstance` of runtime-checkable protocols, 20 us each time.
         method = getattr(message, "method", None)
-        if method is None or self._shutdown or message.jsonrpc != self.VERSION:
+        if method is None or message.jsonrpc != self.VERSION:
             super().handle_message(message)
-        elif hasattr(message, "id"):
+            return
+        untimely = self._why_untimely(method)
+        if not hasattr(message, "id"):
+            if untimely is None:
+                contextvars.copy_context().run(self._handle_notification, method, message.params)
+        elif untimely is not None:
+            self._send_response(message.id, error=untimely.to_response_error())
+        else:
             run = contextvars.copy_context().run
             run(self._handle_request, message.id, method, message.params)
-        else:
-            contextvars.copy_context().run(self._handle_notification, method, message.params)
+
+    def _why_untimely(self, method: str) -> JsonRpcException | None:
+        """Before `initialize` and after `shutdown`, requests are errors and notifications are
+        dropped."""
+        if self._shutdown:
+            return None if method == types.EXIT else JsonRpcInvalidRequest("after shutdown")
+        is_early = self._workspace is None and method not in (types.INITIALIZE, types.EXIT)
+        return JsonRpcServerNotInitialized() if is_early else None
+
+    def _send_response(
+        self, msg_id: str | int, result: Any = None, error: types.ResponseError | None = None
+    ) -> None:
+        if error is not None:
+            error.data = None  # pygls puts tracebacks there
+        super()._send_response(msg_id, result, error)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -142,6 +171,12 @@ def path_of(uri: str) -> str:
     document is opened, or folders change."""
     if not uri.startswith("file:"):
         return ""
+    if uri.startswith("file://"):
+        host, slash, rest = uri[len("file://") :].partition("/")
+        if host.lower() == "localhost":
+            uri = f"file://{slash}{rest}"
+        elif host and os.name != "nt":  # there it is a folder that another machine shares
+            return ""
     try:
         path = to_fs_path(uri)
         return str(Path(path).resolve()) if path else ""
@@ -187,7 +222,7 @@ class _PipeReader:
         # begin first: it must see the document before the next message changes it.
         await asyncio.sleep(0)
         try:
-            return await self._stream.readline()
+            return as_expected(await self._stream.readline())
         except ValueError:  # a header line over 64 KiB: not LSP
             return b""
 
@@ -196,6 +231,21 @@ class _PipeReader:
             return await self._stream.readexactly(n)
         except asyncio.IncompleteReadError:
             return b""
+
+
+class _FileReader(StdinAsyncReader):
+    """Reads it in a thread."""
+
+    async def readline(self) -> bytes:
+        return as_expected(await super().readline())
+
+
+def as_expected(header: bytes) -> bytes:
+    """A header as pygls knows it. Their names are those of HTTP, in which case does not count."""
+    name, _, value = header.partition(b":")
+    if name.strip().lower() != b"content-length":
+        return header
+    return b"Content-Length: %s\r\n" % value.strip()
 
 
 async def stdin_reader() -> AsyncReader:
@@ -208,7 +258,7 @@ async def stdin_reader() -> AsyncReader:
             lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(os.dup(0), "rb", buffering=0)
         )
         return cast("AsyncReader", _PipeReader(stream))
-    return cast("AsyncReader", StdinAsyncReader(sys.stdin.buffer))
+    return cast("AsyncReader", _FileReader(sys.stdin.buffer))
 
 
 def private_stdout() -> BinaryIO:

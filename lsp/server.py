@@ -68,6 +68,8 @@ class Server(LanguageServer):
         self._reloading = asyncio.Lock()
         self._indexed_with: tuple[IndexSettings, ModelSettings] | None = None
         self._status: Status | None = None
+        self.at_hand = ""
+        """URI of the document that the user looks at, as far as we know."""
         self._work: dict[str, Work] = {}
 
     def report_server_error(
@@ -159,7 +161,19 @@ class Server(LanguageServer):
         async with self._reloading:
             if self.session is None:
                 await self._start_session()
+            self.show_pause()
             await self._index(self.settings)
+
+    def show_pause(self) -> None:
+        """The status is about the document at hand."""
+        if self.session is not None:
+            from .session import workspace_of
+
+            document = self.documents.get(self.at_hand)
+            uri, language = (document.uri, document.language_id) if document else ("", "")
+            path = self.path_of(uri)
+            workspace = workspace_of(path, self.roots)
+            self.status.paused(self.session.why_paused(path, workspace, language))
 
     async def _start_session(self) -> None:
         # In a thread: numpy and others take 0.1 s to import.

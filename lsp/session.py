@@ -189,6 +189,8 @@ class Session:
         pieces = left.pieces if left is not None else ()
         if rest is not None and ask.invoked:  # what is shown already stays first
             pieces = tuple(dict.fromkeys((*rest.pieces, *pieces)))
+        if not ask.invoked:  # several to choose from are for who asks
+            pieces = pieces[:1]
         if not pieces:
             reason = suggestion.reason or self._why_late()
             return _with_times(Answer(reason=reason, cached=cached), suggestion)

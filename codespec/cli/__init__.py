@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import math
+import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +30,10 @@ _COMMANDS = {
     "bench": "Measure codespec on this machine.",
     "lsp": "Serve an editor over standard input and output.",
 }
+
+
+INTERRUPTED = 128 + signal.SIGINT
+"""As shells say it of what SIGINT ended."""
 
 
 class LazyGroup(click.Group):
@@ -57,6 +64,7 @@ class LazyGroup(click.Group):
 
 class _Main(LazyGroup):
     def main(self, *args: Any, **kwargs: Any) -> Any:
+        _encode_what_can_be()
         try:
             return super().main(*args, **kwargs)
         except CodespecError as e:
@@ -67,6 +75,19 @@ class _Main(LazyGroup):
             what = f"a file that should be text is not UTF-8: {e.reason} at byte {e.start}"
             _fail(InputError(what, "Give a text file, or convert it to UTF-8, e.g. with iconv."))
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # the way to end some commands: not worth a word
+            ctx.exit(INTERRUPTED)
+
+
+def _encode_what_can_be() -> None:
+    """Rather than end in the middle of a table, where the terminal's encoding is not UTF-8."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
+
 
 def _fail(e: CodespecError) -> NoReturn:
     click.secho(f"error: {e.message}", fg="red", err=True)
@@ -75,8 +96,18 @@ def _fail(e: CodespecError) -> NoReturn:
     sys.exit(1)
 
 
+def _is_nowhere() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
+
+
 def _with_cause(e: OSError) -> CodespecError:
     cause = e.strerror or str(e) or type(e).__name__
+    if isinstance(e, FileNotFoundError) and _is_nowhere():
+        return InputError("the current folder was deleted", "Go to one that is there, with cd.")
     if e.filename is None:  # of what was open already, the output above all
         return InputError(cause, "Check where the output goes, and the disk with the cache folder.")
     return InputError(f"{e.filename}: {cause}", "Check that file or folder, or give another one.")
@@ -124,8 +155,9 @@ def draft_model_option(f: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--draft-model",
         "draft_model",
-        metavar="FILE",
-        help='GGUF of a draft model, of any tokenizer; "auto": as without settings; "none": none.',
+        metavar="MODEL",
+        help="Draft model of any tokenizer, a GGUF file or a name from `models list`; "
+        '"auto": as without settings; "none": none.',
     )(f)
 
 
@@ -137,8 +169,9 @@ def model_options(f: Callable[..., Any]) -> Callable[..., Any]:
 def model_option(f: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--model",
-        metavar="FILE",
-        help='GGUF of the target model, or "bundled" (default: that of the settings).',
+        metavar="MODEL",
+        help="Target model: a GGUF file, a name from `models list`, or "
+        '"bundled" (default: that of the settings).',
     )(f)
 
 
@@ -146,12 +179,14 @@ def model_settings(model: str | None, draft_model: str | None = None) -> dict[st
     """The flags of `model_options` as options for `config.load_settings`.
 
     Files are given in full: what is started with these settings may run in another folder.
+
+    Raises: InputError for a model that is named but not there.
     """
     values: dict[str, Any] = {}
     if model is not None:
-        values["target"] = "" if model == "bundled" else _in_full(model)
+        values["target"] = "" if model == "bundled" else _model_file(model)
     if draft_model is not None:
-        values["draft"] = "" if draft_model == "none" else _in_full(draft_model)
+        values["draft"] = "" if draft_model == "none" else _model_file(draft_model)
     return {"model": values} if values else {}
 
 
@@ -162,6 +197,14 @@ def check_folder(folder: Path) -> None:
         raise InputError(f"{folder}: {why}", "Give the folder of a workspace.")
 
 
-def _in_full(file: str) -> str:
-    """What is no file here, such as "auto", stays as it is."""
-    return str(Path(file).absolute()) if Path(file).is_file() else file
+def _model_file(model: str) -> str:
+    """A file here, or what the user's list has by that name. A path that leads nowhere stays as it
+    is, for who loads it to complain."""
+    path = Path(model)
+    if path.is_file():
+        return str(path.absolute())
+    if model in ("", "auto") or path.name != model or path.suffix.lower() == ".gguf":
+        return model
+    from codespec.models import library
+
+    return str(library.find(model))

@@ -10,7 +10,7 @@ import click
 
 from codespec.cli import FiniteRange, model_options, model_settings, print_json
 from codespec.cli.place import FilePlace, PlaceParam, request_at
-from codespec.config import load_settings
+from codespec.config import load_settings, without_none
 from codespec.engine.measures import Comparison, Measures, measures
 from codespec.engine.measures import compare as run_both
 from codespec.errors import InputError
@@ -29,7 +29,7 @@ _MOST = (1 << 63) - 1  # what travels to the daemon
     help="Most tokens to generate (default: that of the settings).",
 )
 @click.option("--no-draft", is_flag=True, help="Plain decoding: same text, more time.")
-@click.option("--drafters", metavar="LIST", help="Only these, e.g. lookup,model.")
+@click.option("--drafters", metavar="LIST", help='Only these, e.g. lookup,model, or "none".')
 @click.option("--temperature", type=FiniteRange(0), help="0 (default): greedy.")
 @click.option(
     "--top-k",
@@ -120,7 +120,7 @@ def command(
     """
     settings = load_settings(model_settings(model, draft_model))
     request = request_at(place, workspace, settings)
-    names = None if drafters is None else tuple(n.strip() for n in drafters.split(",") if n.strip())
+    names = None if drafters is None else without_none(map(str.strip, drafters.split(",")))
     request = replace(
         request,
         max_tokens=max_tokens or request.max_tokens,

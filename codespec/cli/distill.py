@@ -35,7 +35,9 @@ LINE_EVERY_S = 30.0  # a line's interval where no terminal shows the bar
 
 
 @click.command()
-@click.option("--target", metavar="FILE", help="GGUF of the model to draft for (default: yours).")
+@click.option(
+    "--target", metavar="MODEL", help="The model to draft for, a file or a name (default: yours)."
+)
 @click.option(
     "--workspace",
     type=click.Path(path_type=Path),

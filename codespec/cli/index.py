@@ -9,6 +9,7 @@ import click
 
 from codespec.cli import check_folder, index_jobs, index_reports, model_option, model_settings
 from codespec.config import load_settings
+from codespec.processes import ending_in_order
 
 
 @click.command()
@@ -63,7 +64,7 @@ def command(
             if not damaged or no_repair:
                 sys.exit(int(damaged))
         sys.exit(index_jobs.supervise(quiet))
-    with index_jobs.ending_in_order():
+    with ending_in_order():
         if job == "watch":
             index_jobs.watch(root, settings, quiet, as_json, progress)
             return

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator
 from pathlib import Path
 
 import click
@@ -26,7 +25,7 @@ from codespec.index.parsers import Parsers
 from codespec.index.watch import Hints, Keeper, elected, file_events
 from codespec.index.words import WordEncoder
 from codespec.models.registry import target_path
-from codespec.processes import be_modest, module_command
+from codespec.processes import ENDINGS, be_modest, ending_in_order, module_command
 
 PROGRESS_S = 0.5
 """A build that takes longer says how far it is."""
@@ -34,7 +33,6 @@ PROGRESS_S = 0.5
 _MAX_CRASHES = 50
 _PATIENCE_S = 5.0
 _WINDOWS_CRASH = 0xC0000000  # exit codes from here on are exceptions of native code
-_ENDINGS = (signal.SIGTERM,) if sys.platform == "win32" else (signal.SIGTERM, signal.SIGHUP)
 
 
 def supervise(quiet: bool) -> int:
@@ -46,7 +44,7 @@ def supervise(quiet: bool) -> int:
         with ending_in_order():
             code = _run(command)
         crashed = code < 0 or code >= _WINDOWS_CRASH
-        if not crashed or -code in (signal.SIGINT, *_ENDINGS):
+        if not crashed or -code in (signal.SIGINT, *ENDINGS):
             return abs(code)
         if not quiet:
             click.echo("a file crashed the indexer; going on with care", err=True)
@@ -60,29 +58,13 @@ def _run(command: list[str]) -> int:
     with subprocess.Popen(command) as child:
         try:
             return child.wait()
-        except SystemExit:
-            child.terminate()  # of an interrupt the whole group is told
+        except (SystemExit, KeyboardInterrupt):
+            child.terminate()  # also where a terminal has told it, as not every interrupt is one's
             raise
         finally:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(_PATIENCE_S)
             child.kill()
-
-
-@contextlib.contextmanager
-def ending_in_order() -> Generator[None, None, None]:
-    """A request to end is an exception, as an interrupt is one; what `nohup` ignores stays so."""
-
-    def end(number: int, _: object) -> None:
-        sys.exit(128 + number)
-
-    heard = [number for number in _ENDINGS if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, end) for number in heard}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _encoder(settings: Settings) -> WordEncoder:

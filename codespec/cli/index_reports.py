@@ -128,7 +128,8 @@ def print_symbols(path: Path, name: str, as_json: bool) -> int:
     known = upkeep.all_status(os.path.realpath(path))
     for status in known:
         index = WorkspaceIndex.open(path, status.tokenizer)
-        found |= dict.fromkeys(index.definitions([name]) if index else ())
+        if index is not None:
+            found |= dict.fromkeys(index.with_copies(index.definitions([name])))
     if as_json:
         print_json([asdict(d) for d in found])
     else:

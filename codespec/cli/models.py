@@ -32,6 +32,11 @@ _GO_BACK = {
 _json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
+def _folded(header: str = "") -> Column:
+    """Where a terminal is narrow, over several lines, with nothing cut off."""
+    return Column(header, overflow="fold")
+
+
 @click.group()
 def command() -> None:
     """The models here, and others that would suit this machine.
@@ -59,7 +64,7 @@ def list_models(as_json: bool) -> None:
     if as_json:
         print_json({"models": rows, "distilled": distilled})
         return
-    table = Table(Column("name", overflow="fold"), "size", "default", "from", box=None)
+    table = Table(*map(_folded, ("name", "size", "default", "from")), box=None)
     for row in rows:
         size = f"{row['bytes'] / 1e6:,.1f} MB" if row["exists"] else "missing"
         table.add_row(escape(row["name"]), size, row["default"], escape(row["origin"]))
@@ -120,7 +125,7 @@ def show(model: str, no_speed: bool, as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
-    table = Table(show_header=False, box=None)
+    table = Table(Column(no_wrap=True), _folded(), show_header=False, box=None)
     for row in in_words(facts):
         table.add_row(*map(escape, row))
     Console().print(table)
@@ -247,9 +252,8 @@ def recommend(as_json: bool) -> None:
             }
         )
         return
-    table = Table(
-        Column("model", no_wrap=True), "parameters", "needs", "licence", "suits", box=None
-    )
+    rest = ("parameters", "needs", "licence", "suits")
+    table = Table(Column("model", no_wrap=True), *map(_folded, rest), box=None)
     for e in catalogue.ENTRIES:
         suits = ", ".join(name for name, best in tiers.items() if best is e)
         needs = f"{e.memory_bytes / 1e9:.1f} GB"

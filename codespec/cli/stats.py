@@ -73,7 +73,7 @@ def _print(rows: list[LanguageStats]) -> None:
     table = Table()
     columns = ("", "shown", "accepted", "characters", "kept", "of the code", "ms p50/p95", "cached")
     for column in columns:
-        table.add_column(column, justify="right" if column else "left")
+        table.add_column(column, justify="right" if column else "left", overflow="fold")
     for row in rows:
         kept = row.n_retained_chars / row.n_looked_at_chars if row.n_looked_at_chars else None
         table.add_row(

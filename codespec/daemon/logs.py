@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 import logging.handlers
 import os
+import re
 import traceback
 from pathlib import Path
 
 _MAX_BYTES = 1_000_000
 _N_OLD_FILES = 2
+_PLACEHOLDERS = re.compile(r"(?:\s*%[-#0 +]*\d*(?:\.\d+)?[a-zA-Z])+")
 _FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
 
 
@@ -31,7 +33,8 @@ class Private(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not record.name.startswith("codespec"):
-            record.msg, record.args = str(record.msg), None
+            msg = str(record.msg)
+            record.msg, record.args = _PLACEHOLDERS.sub("…", msg) if record.args else msg, None
         if record.exc_info and record.exc_info[1] is not None:
             record.msg = f"{record.getMessage()}: {outline(record.exc_info[1])}"
             record.args = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -65,18 +66,21 @@ class Starter:
         settings = msgspec.json.encode(self._settings).decode()
         command = module_command("codespec.daemon", "--detach", address.transport, settings)
         folder = address.lock.parent  # not the caller's: that may go while the daemon runs
+        # Its address is decided: a login session that comes or goes meanwhile changes nothing.
+        env = {**os.environ, "CODESPEC_RUNTIME_DIR": str(folder)}
         try:
             with address.log.open("ab") as log:
                 if sys.platform == "win32":  # pragma: no cover
                     flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
                     subprocess.Popen(
                         command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                        cwd=folder, creationflags=flags,
+                        cwd=folder, env=env, creationflags=flags,
                     )  # fmt: skip
                 else:
                     subprocess.run(
                         command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                        cwd=folder, start_new_session=True, timeout=_LAUNCHER_S, check=False,
+                        cwd=folder, env=env, start_new_session=True, timeout=_LAUNCHER_S,
+                        check=False,
                     )  # fmt: skip
         except (OSError, subprocess.SubprocessError) as e:
             raise DaemonError(f"cannot start the daemon: {e}", "Install codespec again.") from None

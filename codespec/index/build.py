@@ -22,7 +22,7 @@ from codespec.index import check, compact, parse, upkeep
 from codespec.index.documents import Document, DocumentReader
 from codespec.index.ignore import IgnoreRules
 from codespec.index.parsers import Parsers
-from codespec.index.scan import Candidate, as_text, is_text_name, is_within, scan
+from codespec.index.scan import NOT_TEXT, Candidate, as_text, is_text_name, is_within, scan
 from codespec.index.store import FileEntry, Manifest, SegmentEntry, Store
 from codespec.index.words import WordEncoder
 
@@ -191,8 +191,8 @@ class _Build:
             self.paths,
         )
         report = BuildReport(n_excluded=found.n_excluded, truncated=found.truncated)
-        if found.n_too_large:
-            report.why_not["too large"] = found.n_too_large
+        left_out = {"too large": found.n_too_large, NOT_TEXT: found.n_not_text}
+        report.why_not.update({why: n for why, n in left_out.items() if n})
         before = {f.path: f for f in self.old.files if is_within(f.path, self.paths)}
         others = [f for f in self.old.files if f.path not in before]
         files: list[FileEntry] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -195,6 +195,13 @@ class WorkspaceIndex:
                             Definition(name, s.kind, s.signature, path, s.first_line, s.last_line)
                         )
         return found
+
+    def with_copies(self, definitions: Iterable[Definition]) -> list[Definition]:
+        """Those of this generation, each in every file of the same content."""
+        paths_of: dict[str, list[str]] = {}
+        for file in self._manifest.files:
+            paths_of.setdefault(file.key, []).append(file.path)
+        return [replace(d, path=p) for d in definitions for p in paths_of[self._keys[d.path]]]
 
     def defined_names(self) -> set[str]:
         """Every name that is defined somewhere. Reads all symbols, about 2 us each."""

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from codespec.index.ignore import MAX_DEPTH, IgnoreRules
 
 MAX_FILES = 500_000
+NOT_TEXT = "a name that is not UTF-8"
+"""Why such a file is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Scan:
 
     files: list[Candidate] = field(default_factory=list[Candidate])
     n_excluded: int = 0
+    n_not_text: int = 0
     n_too_large: int = 0
     truncated: bool = False
 
@@ -160,7 +163,9 @@ def _visit(
     is_dir = entry.is_dir(follow_symlinks=False)
     if not is_dir and not entry.is_file(follow_symlinks=False):
         return  # a link, pipe, socket or device
-    if not is_text_name(entry.name) or rules.entry(parts, is_dir):
+    if not is_text_name(entry.name):
+        found.n_not_text += 1
+    elif rules.entry(parts, is_dir):
         found.n_excluded += 1
     elif is_dir:
         if len(parts) < MAX_DEPTH:

@@ -47,7 +47,8 @@ def check_file(path: Path) -> None:
     except FileNotFoundError:
         raise ModelError(
             f"{path}: no such model file",
-            "Give an existing .gguf file; back to the bundled pair: "
+            "Give an existing .gguf file, or choose one by name: codespec models default NAME "
+            "(see models list); back to the bundled pair: "
             "codespec models default bundled --draft auto",
         ) from None
     except OSError as e:

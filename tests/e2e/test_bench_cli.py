@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from codespec.backends.llama import kernels
@@ -113,6 +116,49 @@ def test_peers_say_what_is_missing_and_how_it_compares(edited: Path, tmp_path: P
         assert row["ratio_high"] >= row["ratio_to_plain"] * 0.999
         assert row["accepted"] <= row["drafted"]
         assert row["n_threads"] == 1
+
+
+# Interrupts are ignored where the tests themselves run in the background.
+INTERRUPTIBLE = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from codespec.cli import main
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_what_is_ended_leaves_nothing_behind(edited: Path, tmp_path: Path, number: str) -> None:
+    """Neither a daemon with its model, nor a server that would start one, nor a folder."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    # A name of its own in the environment of all that it starts.
+    env = {**os.environ, "TMPDIR": str(scratch)}
+    command = [sys.executable, "-c", INTERRUPTIBLE, "bench", "hop", str(edited / "a.py")]
+
+    def started() -> list[psutil.Process]:
+        return [p for p in psutil.process_iter() if _variable(p, "TMPDIR") == str(scratch)]
+
+    with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) as it:
+        try:
+            while not any("codespec.daemon" in p.cmdline() for p in started()):
+                assert it.poll() is None, it.communicate()
+                time.sleep(0.02)
+            it.send_signal(signal.Signals[number])
+            assert it.wait(60) != 0
+            assert not started()
+            assert not any(scratch.glob("codespec-bench-*"))
+        finally:
+            for process in started():
+                process.kill()
+
+
+def _variable(process: psutil.Process, name: str) -> str:
+    try:
+        return process.environ().get(name, "")
+    except psutil.Error:
+        return ""
 
 
 def test_an_unknown_revision_is_named(tmp_path: Path) -> None:

@@ -86,3 +86,16 @@ def test_every_token_of_a_text_is_paid_for_once(n: int) -> None:
         row = logits(tuple(ids[max(first, i - 2) : i + 1])).astype(float)
         expected += math.log(np.exp(row).sum()) - row[ids[i + 1]]
     assert models.cost(target, tokens) == pytest.approx(expected)
+
+
+def test_a_package_of_small_files_is_an_error_in_words(tmp_path: Path) -> None:
+    source = """if True:
+        def area(radius, factor):
+            pi = 3.14159
+            return pi * radius * compute(radius, factor)
+    """
+    (tmp_path / "a.py").write_text(source)
+    args = ["bench", "models", str(bundled(BUNDLED_DRAFT)), "--package", str(tmp_path)]
+    result = CliRunner().invoke(main, [*args, "--places", "1"])
+    assert result.exit_code == 1
+    assert "no Python file of 500 to 60,000 bytes" in result.output

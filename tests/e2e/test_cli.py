@@ -88,6 +88,8 @@ def test_complete_json(repository):
     )
     assert lookup["text"] == result["text"]
     assert "draft-model" not in lookup["by_source"]
+    none = codespec("complete", place, "--json", "--max-tokens", 24, "--drafters", "none")[0]
+    assert json.loads(none)["n_drafted"] == 0
 
 
 def test_the_repository_drafts(repository):
@@ -252,6 +254,19 @@ def test_mistaken_settings(tmp_path, repository):
     message = error("index", repository, CODESPEC_COMPLETION_MAX_TOKENS="x").splitlines()[0]
     assert message.endswith("max_tokens = 'x': needs to be a whole number from 1 to 1,048,576")
     assert "unknown drafter" in error("complete", place, "--drafters", "lokup")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders in use can be deleted")
+@pytest.mark.parametrize("arguments", [["index"], ["doctor", "--quick"]])
+def test_a_current_folder_that_was_deleted_is_said_to_be(tmp_path, arguments):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = [sys.executable, "-m", "codespec", *arguments]
+    run = f"import os, sys; os.rmdir({str(gone)!r}); os.execv(sys.executable, {command!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", run], cwd=gone, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "the current folder was deleted" in done.stderr) == (1, True)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes")

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from codespec.backends.llama import LlamaTarget
-from codespec.cli import main
+from codespec.cli import main, model_settings
 from codespec.cli.doctor.model import measure_speed
 from codespec.config import config_path, load_settings
 from codespec.models import catalogue, download, drafts, hardware, library
@@ -256,6 +256,28 @@ def test_a_name_that_is_no_text_is_refused_in_words(model: Path, tmp_path: Path)
     assert "not UTF-8" in run("default", odd).output
 
 
+def test_every_command_takes_the_names_of_the_list(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ok("add", model)
+    assert model_settings("mine", "codespec-draft")["model"] == {
+        "target": str(model),
+        "draft": str(bundled(BUNDLED_DRAFT)),
+    }
+    for name, as_it_is in (("missing.gguf",) * 2, ("../mine",) * 2, ("bundled", "")):
+        assert model_settings(name)["model"]["target"] == as_it_is
+    for name, draft in (("auto", "auto"), ("none", "")):
+        assert model_settings(None, name)["model"]["draft"] == draft
+    (tmp_path / "a.py").write_text("def add(a, b):\n    return\n")
+    command = ["complete", "a.py:2:11", "--max-tokens", "2", "--model"]
+    assert CliRunner().invoke(main, [*command, "mine"]).exit_code == 0
+    refused = CliRunner().invoke(main, [*command, "mnie"])
+    assert (refused.exit_code, "See: codespec models list" in refused.output) == (1, True)
+    refused = CliRunner().invoke(main, [*command, catalogue.ENTRIES[0].name])
+    assert "codespec models add" in refused.output
+
+
 def test_nothing_is_downloaded_unasked(hub: Hub, model: Path, config: Path) -> None:
     for args in (["list"], ["recommend"], ["add", model], ["show", "bundled", "--no-speed"]):
         ok(*args)
@@ -439,3 +461,12 @@ def test_a_gpu_that_this_build_cannot_use_is_said_and_not_counted(
     monkeypatch.setattr("codespec.backends.llama.loader.gpu_backend", lambda: "cuda")
     assert json.loads(ok("recommend", "--json"))["machine"] == "GPU 24 GiB"
     assert "its GPU is left out" not in ok("recommend")
+
+
+def test_narrow_terminals_cut_nothing_off(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = ok("show", model, "--no-speed")
+    _, _, path = shown.partition("path ")
+    folded = "".join(path.partition("architecture")[0].split())
+    assert folded == str(model)
+    assert "…" not in shown + ok("recommend") + ok("list")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -163,3 +164,33 @@ def test_without_a_terminal_it_watches_until_it_is_told_to_end(home: Home) -> No
         finally:
             watcher.terminate()
         assert watcher.wait(TIMEOUT_S) == 128 + signal.SIGTERM
+
+
+# Interrupts are ignored where the tests themselves run in the background.
+INTERRUPTIBLE = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from codespec.cli import main
+main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("of_all", [True, False], ids=["a terminal's", "its own"])
+def test_an_interrupt_ends_it_without_a_word(home: Home, of_all: bool) -> None:
+    drafts = Drafts(home.workspace)
+    (home.workspace / "alpha.py").write_text(ALPHA)
+    arguments = ("index", str(home.workspace), "--watch", "--quiet")
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTIBLE, *arguments],
+        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+    ) as watcher:  # fmt: skip
+        try:
+            until(lambda: drafts.after("    return value +").startswith(" alpha_constant"))
+            (os.killpg if of_all else os.kill)(watcher.pid, signal.SIGINT)
+            assert watcher.wait(TIMEOUT_S) == 128 + signal.SIGINT
+            assert watcher.stderr is not None
+            assert watcher.stderr.read() == b""
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(watcher.pid, signal.SIGKILL)

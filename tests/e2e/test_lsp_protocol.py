@@ -116,6 +116,7 @@ def test_several_to_choose_from_are_for_who_asks(scripted: LspClient) -> None:
     assert texts(scripted.complete(URI, 0, 6, invoked=False)) == ["a"]
     # What is shown stays first.
     assert texts(scripted.complete(URI, 0, 6, invoked=True)) == ["a", "b", "c"]
+    assert texts(scripted.complete(URI, 0, 6, invoked=False)) == ["a"]
     pushed = {"codespec": {"server": {"completion": {"n_candidates": 2}}}}
     scripted.notify("workspace/didChangeConfiguration", {"settings": pushed})
     assert texts(scripted.complete(URI, 0, 6, invoked=True)) == ["a", "b"]

@@ -45,6 +45,23 @@ def test_settings_change_while_the_editor_runs(home: Home, scripted: LspClient) 
     assert n_items() == (1, 1)
 
 
+def test_the_status_follows_the_settings_before_anything_is_asked(scripted: LspClient) -> None:
+    def push(completion: object) -> None:
+        settings = {"codespec": {"server": {"completion": completion}}}
+        scripted.notify("workspace/didChangeConfiguration", {"settings": settings})
+
+    push({"enabled": False})
+    scripted.wait_for_status("Inactive", "paused: switched off in the settings")
+    push({"enabled": True})
+    scripted.wait_for_status("Normal", "ready")
+    scripted.open(URI, "x")
+    scripted.notify("textDocument/didFocus", {"textDocument": {"uri": URI}})
+    push({"disabled_languages": ["python"]})
+    scripted.wait_for_status("Inactive", "paused: switched off for python in the settings")
+    push({"disabled_languages": ["go"]})
+    scripted.wait_for_status("Normal", "ready")
+
+
 def test_counting_and_models_change_while_the_editor_runs(home: Home, scripted: LspClient) -> None:
     from codespec.stats import summary
 

@@ -24,7 +24,8 @@ from bench.peers.base import Decoded, Job, MissingPeerError
 from bench.peers.run import Comparison
 from bench.peers.server import Server
 from codespec.backends.llama import kernels
-from codespec.cli.bench.peers import INTERRUPTED, command
+from codespec.cli import INTERRUPTED
+from codespec.cli.bench.peers import command
 from codespec.config import Settings
 from codespec.engine.local import LocalEngine
 from codespec.errors import ModelError

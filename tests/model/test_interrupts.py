@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -10,18 +11,25 @@ import pytest
 
 from codespec.backends.llama import LlamaTarget, load_model
 from codespec.models.registry import BUNDLED_TARGET, bundled
+from codespec.processes import ending_in_order
 
 
 class Once:
-    """Ctrl-C, the first time that it is called."""
+    """Ctrl-C, or another signal, the second time that it is called: the first one may be before
+    llama.cpp is."""
 
-    def __init__(self) -> None:
-        self.has_come = False
+    def __init__(self, number: signal.Signals = signal.SIGINT) -> None:
+        self.number = number
+        self.n_calls = 0
 
     def __call__(self) -> None:
-        if not self.has_come:
-            self.has_come = True
-            signal.raise_signal(signal.SIGINT)
+        self.n_calls += 1
+        if self.n_calls == 2:
+            signal.raise_signal(self.number)
+
+    @property
+    def has_come(self) -> bool:
+        return self.n_calls >= 2
 
 
 @pytest.fixture
@@ -52,6 +60,21 @@ def test_an_interrupt_while_a_prompt_is_read(prefill) -> None:
     assert interrupt.has_come
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert prefill(lambda: False) > 0  # it goes on
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_another_request_to_end_while_a_prompt_is_read(prefill) -> None:
+    request = Once(signal.SIGTERM)
+
+    def asked() -> bool:
+        request()
+        return False
+
+    with ending_in_order(), pytest.raises(SystemExit) as ended:
+        prefill(asked)
+    assert request.has_come
+    assert ended.value.code == 128 + signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_an_interrupt_while_a_model_is_loaded() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -51,6 +52,24 @@ def test_when_the_time_is_up_the_rest_is_left_out(tmp_path: Path) -> None:
     (outcome,) = everything.run([SLOW], tmp_path / "results", 0.02)
     assert outcome.why == "the time was up"
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_step_that_is_ended_may_clean_up() -> None:
+    script = """if True:
+        import signal, sys, time
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("cleaned up"))
+        print("ready", flush=True)
+        time.sleep(60)
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        assert child.stdout.readline() == "ready\n"
+        everything._end(child)
+        assert child.stderr.read() == "cleaned up\n"
 
 
 def test_the_table_says_what_was_left_out(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,16 @@ def test_places_are_real_of_every_kind_and_the_same_each_time(tmp_path):
         assert p.prefix + p.truth + p.suffix == SOURCE
         assert not breaks(p.truth, p)
         assert not repeats_suffix(p.truth, p)
+
+
+@pytest.mark.parametrize("in_git", [False, True])
+def test_names_that_are_not_text_are_left_out_as_by_the_index(tmp_path, in_git):
+    (tmp_path / os.fsdecode(b"caf\xe9.py")).write_text(SOURCE)
+    (tmp_path / "a.py").write_text(SOURCE)
+    if in_git:
+        for command in (["init", "-q"], ["add", "."]):
+            subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    assert {p.path.name for p in places_in(tmp_path, 10)} == {"a.py"}
 
 
 def test_a_folder_without_places(tmp_path):

@@ -35,3 +35,14 @@ def test_only_sources_make_it_build_again(bootstrap: ModuleType, tmp_path: Path)
         now = bootstrap.stamp(dev=False)
         assert now != before
         before = now
+
+
+def test_a_new_cache_folder_is_marked_as_one(bootstrap: ModuleType, tmp_path: Path) -> None:
+    folder = bootstrap.cache_dir()
+    assert not folder.exists()
+    bootstrap.make_cache_dir()
+    mark = folder / "CACHEDIR.TAG"
+    assert mark.read_text().startswith("Signature: 8a477f597d28d172789f06886806bc55")
+    mark.unlink()
+    bootstrap.make_cache_dir()
+    assert not mark.exists()

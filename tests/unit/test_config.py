@@ -9,6 +9,7 @@ import pytest
 from codespec import config
 from codespec.config import load_settings
 from codespec.errors import ConfigError
+from codespec.index.ignore import IgnoreRules
 
 
 def load(tmp_path, toml="", env=None, options=None):
@@ -133,6 +134,38 @@ def test_without_a_login_session_sockets_stay_out_of_tmp(tmp_path, monkeypatch):
     assert config.runtime_dir() == tmp_path / "run"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="login sessions of freedesktop.org")
+@pytest.mark.filterwarnings("error")
+def test_a_session_folder_is_used_as_its_specification_has_it(tmp_path, monkeypatch):
+    """Never made by us, nor used where others may look in: twice the same answer."""
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("CODESPEC_RUNTIME_DIR")
+    (tmp_path / "session").mkdir(mode=0o700)
+    (tmp_path / "open").mkdir(mode=0o755)
+    (tmp_path / "file").touch(mode=0o700)
+    monkeypatch.chdir(tmp_path)
+    for value in (tmp_path / "none" / "yet", tmp_path / "open", tmp_path / "file", "session", ""):
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(value))
+        for _ in range(2):
+            assert config.runtime_dir() == tmp_path / "cache" / "run", value
+    assert not (tmp_path / "none").exists()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "session"))
+    assert config.runtime_dir() == tmp_path / "session" / "codespec"
+    assert stat.S_IMODE(config.runtime_dir().stat().st_mode) == 0o700
+
+
+def test_a_new_cache_folder_is_marked_as_one(tmp_path, monkeypatch):
+    """Backups leave it out, and it is no part of a workspace around it."""
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "cache"))
+    mark = config.cache_dir() / "CACHEDIR.TAG"
+    assert mark.read_bytes().startswith(b"Signature: 8a477f597d28d172789f06886806bc55")
+    assert "cache" in IgnoreRules(tmp_path).why_excluded(str(mark.parent / "x.py"), is_dir=False)
+    # One that was there may hold more than a cache.
+    (tmp_path / "all").mkdir()
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "all"))
+    assert not any(config.cache_dir().iterdir())
+
+
 def test_an_unusable_cache_folder_names_the_variable(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "file" / "cache"))
@@ -158,6 +191,26 @@ def test_null_is_not_set_and_lists_are_words_between_commas(tmp_path):
 )
 def test_a_list_whose_words_hold_commas_is_json(tmp_path, value, words):
     assert load(tmp_path, env={"CODESPEC_INDEX_EXCLUDE": value}).index.exclude == words
+
+
+def test_no_drafters_may_be_said_in_a_word(tmp_path):
+    assert load(tmp_path, env={"CODESPEC_DRAFTING_DRAFTERS": "none"}).drafting.drafters == ()
+    assert load(tmp_path, '[drafting]\ndrafters = ["none"]\n', {}).drafting.drafters == ()
+    both = load(tmp_path, env={"CODESPEC_DRAFTING_DRAFTERS": "lookup, none"})
+    assert both.drafting.drafters == ("lookup", "none")  # which the engine refuses
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("MODEL_KV_TYPE", "q4", 'needs to be "f16" or "q8_0"'),
+        ("INDEX_ENABLED", "no", "needs to be true or false"),
+        ("CONTEXT_EDITS", "no", 'needs to be "auto" or "on" or "off"'),
+    ],
+)
+def test_one_of_a_few_values_is_named_with_the_others(tmp_path, name, value, allowed):
+    with pytest.raises(ConfigError, match=allowed):
+        load(tmp_path, env={f"CODESPEC_{name}": value})
 
 
 def test_every_setting_has_an_environment_variable(tmp_path):

@@ -64,3 +64,20 @@ def test_no_python_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys, "executable", str(tmp_path / "missing"))
     with pytest.raises(DaemonError, match="cannot start the daemon"):
         connect_or_start(address_of(Settings()), Settings())
+
+
+def test_the_daemon_lives_where_its_clients_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told the folder, whatever becomes of the login session meanwhile."""
+    broken_python(tmp_path, monkeypatch)
+    script = tmp_path / "python"
+    script.write_text('#!/bin/sh\necho "$CODESPEC_RUNTIME_DIR" > "$0.runs"\nexit 1\n')
+    monkeypatch.setattr(spawn, "_TAKEOFF_S", 0.1)
+    monkeypatch.delenv("CODESPEC_RUNTIME_DIR")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "session"))
+    (tmp_path / "session").mkdir(mode=0o700)
+    address = address_of(Settings())
+    with pytest.raises(DaemonError):
+        connect_or_start(address, Settings())
+    assert (tmp_path / "python.runs").read_text().strip() == str(address.lock.parent)

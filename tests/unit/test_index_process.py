@@ -179,7 +179,7 @@ def test_progress_is_thinned_out() -> None:
 # Asks to be ended while a file is in work, twice over as an editor that is closed may.
 ENDING = """
 import os, signal, sys
-from codespec.cli.index_jobs import ending_in_order
+from codespec.processes import ending_in_order
 from codespec.index import documents
 
 def select(path, source, parse):
@@ -229,3 +229,25 @@ def test_the_child_does_not_outlive_its_supervisor(number: signal.Signals) -> No
         assert process.stdout.read() == b""  # which the child had open, too
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)
+
+
+TOLD = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit("told"))
+print("ready", flush=True)
+time.sleep(300)
+"""
+
+
+def test_a_child_is_told_of_an_interrupt_that_came_to_its_supervisor_alone() -> None:
+    supervised = SUPERVISED.replace("child = ", f"child = {TOLD!r}\n_ = ")
+    command = [sys.executable, "-c", supervised]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) != 0
+        assert b"told" in process.stderr.read()

@@ -58,6 +58,8 @@ def test_odd_names(root: Path) -> None:
     for name in (b"\xff.py", b"a b\n\x1b[31m.py", "é.py".encode()):
         (root / os.fsdecode(name)).write_text("x")
     assert paths(root) == ["a b\n\x1b[31m.py", "é.py"]
+    found = scan(IgnoreRules(root), 1000)
+    assert (found.n_not_text, found.n_excluded) == (1, 0), "no rule keeps it out"
 
 
 def test_deep_folders(root: Path) -> None:

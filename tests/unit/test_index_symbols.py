@@ -413,6 +413,18 @@ def test_definitions_follow_the_files(workspace: Workspace) -> None:
     assert [d.signature for d in index.definitions(["beta"])] == ["def beta(changed)"]
 
 
+def test_definitions_in_copies_of_a_file(workspace: Workspace) -> None:
+    for path in ("b/x.py", "a/x.py"):
+        workspace.write(path, "def alpha(x):\n    return x\n\n\ndef beta(): ...\n")
+    workspace.write("c.py", "def beta(): ...\n")
+    workspace.build()
+    index = workspace.index()
+    one = index.definitions(["beta"])
+    assert [d.path for d in one] == ["a/x.py", "c.py"]
+    found = index.with_copies(one)
+    assert [(d.path, d.first_line) for d in found] == [("a/x.py", 5), ("b/x.py", 5), ("c.py", 1)]
+
+
 def test_merged_segments_keep_their_symbols(workspace: Workspace) -> None:
     n = 2 * compact.MAX_SEGMENTS + 3
     for i in range(n):
@@ -491,3 +503,9 @@ def test_the_listing(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> N
     (found,) = json.loads(run("--symbols", "alpha", "--json").stdout)
     assert (found["path"], found["kind"]) == ("a.py", "function")
     assert run("--symbols", "beta").exit_code == 1
+    workspace.write("copy.py", "def alpha(x):\n    return x\n")
+    workspace.build()
+    assert [line.partition(":")[0] for line in run("--symbols", "alpha").stdout.splitlines()] == [
+        "a.py",
+        "copy.py",
+    ]

@@ -215,3 +215,18 @@ def test_habits_are_shown_and_deleted_with_the_rest():
     assert "deleted" in runner.invoke(main, ["stats", "--delete", "--yes"]).output
     assert Stats().habits() == {}
     assert "nothing was shown yet" in runner.invoke(main, ["stats"]).output
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "utf-8"])
+def test_any_terminal_shows_all_figures(encoding, monkeypatch):
+    s = Stats()
+    s.shown("a", "python", 98765, 80.0)
+    s.accepted("a", 98765)
+    s.flush()
+    monkeypatch.setenv("COLUMNS", "40")
+    done = CliRunner(charset=encoding).invoke(main, ["stats"])
+    assert done.exit_code == 0, done.exception
+    said = done.stdout_bytes.decode(encoding)
+    rows = [line for line in said.splitlines() if line[:1] in ("│", "|")]
+    assert set("98765") <= set("".join(rows))
+    assert "…" not in said

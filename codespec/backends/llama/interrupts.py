@@ -1,4 +1,4 @@
-"""Ctrl-C while llama.cpp is at work."""
+"""Ctrl-C, or another request to end, while llama.cpp is at work."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 
+from codespec.processes import ENDINGS
+
 
 @contextmanager
 def interrupts_noted() -> Generator[Callable[[], bool], None, None]:
-    """An interrupt is raised in whatever Python code runs next; in a function that llama.cpp calls
-    it is lost, and so is that function's answer. Here it is noted, and raised at the end. Gives
-    whether one has come."""
-    has_come = False
+    """What a signal's handler raises is raised in whatever Python code runs next; in a function
+    that llama.cpp calls it is lost, and so is that function's answer. Here the signal is noted, and
+    handled at the end. Gives whether one has come."""
+    noted: list[int] = []
 
-    def note(_number: int, _frame: FrameType | None) -> None:
-        nonlocal has_come
-        has_come = True
+    def note(number: int, _frame: FrameType | None) -> None:
+        noted.append(number)
 
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    handlers = {n: h for n in (signal.SIGINT, *ENDINGS) if callable(h := signal.getsignal(n))}
+    if threading.current_thread() is not threading.main_thread() or not handlers:
         yield lambda: False
         return
-    signal.signal(signal.SIGINT, note)
+    for number in handlers:
+        signal.signal(number, note)
     try:
-        yield lambda: has_come
+        yield lambda: bool(noted)
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        if has_come:
-            raise KeyboardInterrupt
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number in noted[:1]:
+            handlers[signal.Signals(number)](number, None)

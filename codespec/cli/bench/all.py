@@ -10,8 +10,8 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from codespec.cli import FiniteRange, model_options, print_json
-from codespec.cli.bench.results import INTERRUPTED, can_be_written
+from codespec.cli import INTERRUPTED, FiniteRange, model_options, print_json
+from codespec.cli.bench.results import can_be_written
 from codespec.config import load_settings
 
 

@@ -17,7 +17,9 @@ from codespec.errors import ConfigError
 @click.argument(
     "workspace", default=".", type=click.Path(path_type=Path, exists=True, file_okay=False)
 )
-@click.option("--target", metavar="FILE", help="GGUF of the model to draft for (default: yours).")
+@click.option(
+    "--target", metavar="MODEL", help="The model to draft for, a file or a name (default: yours)."
+)
 @click.option(
     "--draft",
     "extra",

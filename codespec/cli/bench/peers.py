@@ -8,8 +8,8 @@ import click
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
-from codespec.cli import model_options, model_settings
-from codespec.cli.bench.results import INTERRUPTED, deliver, result_options
+from codespec.cli import INTERRUPTED, model_options, model_settings
+from codespec.cli.bench.results import deliver, result_options
 from codespec.config import load_settings
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)

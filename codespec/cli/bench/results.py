@@ -11,9 +11,6 @@ import click
 
 from codespec.cli import print_json
 
-INTERRUPTED = 130
-"""As shells say it of what SIGINT ended."""
-
 
 def can_be_written(_: click.Context, __: click.Parameter, file: Path | None) -> Path | None:
     """Said at once, not after the measurements."""

@@ -26,7 +26,7 @@ from codespec.index.ignore import IGNORE_FILES
 from codespec.index.openfiles import OpenFileRules
 from codespec.index.parse import select
 from codespec.index.parsers import ParserDiedError, Parsers
-from codespec.index.scan import read_file
+from codespec.index.scan import NOT_TEXT, is_text_name, read_file
 from codespec.index.text import normalise
 
 _PATIENCE_S = 10
@@ -277,6 +277,8 @@ def _why_not_indexed(file: Path, workspace: Path, max_file_bytes: int) -> str:
     """What the index finds in a file that no rule excludes and leaves it out for, or ""."""
     real = os.path.realpath(file)
     path = Path(os.path.relpath(real, os.path.realpath(workspace))).as_posix()
+    if not is_text_name(path):
+        return NOT_TEXT
     loaded = read_file(real, max_file_bytes)
     if loaded is None:
         return f"it cannot be read, or is larger than index.max_file_bytes = {max_file_bytes}"

@@ -1,0 +1,29 @@
+"""Which documents are files of this machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from codespec_lsp.protocol import path_of
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="other paths, and hosts that mean something")
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file://{}/a%20b.py", "{}/a b.py"),
+        ("file://localhost{}/a.py", "{}/a.py"),
+        ("file://LocalHost{}/a.py", "{}/a.py"),
+        ("file:{}/a.py", "{}/a.py"),
+        ("file://server{}/a.py", ""),
+        ("file://localhost.example{}/a.py", ""),
+        ("untitled:{}/a.py", ""),
+        ("file://", ""),
+    ],
+)
+def test_files_are_those_of_this_host(tmp_path: Path, uri: str, path: str) -> None:
+    folder = tmp_path.resolve().as_posix()
+    assert path_of(uri.format(folder)) == path.format(folder)
