@@ -19,7 +19,7 @@ from tree_sitter import Node
 from codespec.index.languages import TEXT, language_of, syntax_tree
 from codespec.index.symbols import Symbol, find_symbols
 
-RULES_VERSION = 6
+RULES_VERSION = 7
 """To be raised with every change of what is selected, or is a secret by its content: indexes are
 then built again."""
 

@@ -7,6 +7,7 @@ import difflib
 import inspect
 import json.decoder
 import logging.config
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -52,3 +53,16 @@ def test_a_live_document_has_the_tokens_of_its_text(tokenizer: LlamaTokenizer) -
         document.update(prefix + "x", suffix)
         assert np.array_equal(document.left, tokenizer.encode(prefix + "x"))
         assert np.array_equal(document.right, tokenizer.encode(suffix))
+
+
+def test_threads_that_share_a_tokenizer_get_their_own_tokens(tokenizer: LlamaTokenizer) -> None:
+    """The library is called without the interpreter's lock; the indexer calls it from as many
+    threads as it has parsers."""
+    lines = [line for module in MODULES for line in inspect.getsource(module).splitlines()]
+    alone = [tokenizer.encode(line).tolist() for line in lines]
+
+    def encoded(_: int) -> list[list[int]]:
+        return [tokenizer.encode(line).tolist() for line in lines]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(found == alone for found in pool.map(encoded, range(16)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,8 +12,19 @@ from codespec.backends.llama.loader import LoadedModel, lib, tokenize
 from codespec.types import Tokens
 
 _SHORT = 1024  # tokens
-_room = ctypes.create_string_buffer(1024)
 _MARK = b"\x01"  # merges with nothing
+
+
+class _Room(threading.local):
+    """Where llama.cpp writes, while other threads run: of each thread its own."""
+
+    def __init__(self) -> None:
+        self.tokens = np.empty(_SHORT, np.int32)
+        self.address = int(self.tokens.ctypes.data)
+        self.piece = ctypes.create_string_buffer(1024)
+
+
+_room = _Room()
 
 
 class LlamaTokenizer:
@@ -23,8 +35,6 @@ class LlamaTokenizer:
         self._vocab = model.vocab
         self.n_vocab = model.n_vocab
         self._pieces: list[bytes] | None = None
-        self._short = np.empty(_SHORT, np.int32)
-        self._short_at = int(self._short.ctypes.data)
         # SentencePiece models put a blank before each text: before this, which is dropped with it.
         self._mark, self._n_mark = b"", 0
         tokens = self.encode("x").tolist()
@@ -39,7 +49,7 @@ class LlamaTokenizer:
     def encode(self, text: str | bytes) -> Tokens:
         raw = self._mark + (text.encode() if isinstance(text, str) else text)
         capacity = len(raw) + 8  # a token is at least one byte, save a few markers
-        buffer, address = self._short, self._short_at
+        buffer, address = _room.tokens, _room.address
         if capacity > _SHORT:
             buffer = np.empty(capacity, np.int32)
             address = buffer.ctypes.data
@@ -56,8 +66,9 @@ class LlamaTokenizer:
 
     def _piece(self, token: int) -> bytes:
         # special=False: control tokens have no text in a document.
-        n = lib.llama_token_to_piece(self._vocab, token, _room, len(_room), 0, False)
-        return _room.raw[:n] if n > 0 else b""
+        room = _room.piece
+        n = lib.llama_token_to_piece(self._vocab, token, room, len(room), 0, False)
+        return room.raw[:n] if n > 0 else b""
 
     def piece(self, token: int) -> bytes:
         # llama.cpp aborts the process on an id out of range, so the table answers.
