@@ -45,7 +45,7 @@ class OpenFileRules:
     def __init__(self, exclude: Sequence[str] = ()) -> None:
         """exclude: patterns of the user's settings."""
         self._exclude = exclude
-        self._answers: dict[tuple[str, str, str], _Answer] = {}
+        self._answers: dict[tuple[str, str, str, str], _Answer] = {}
         self._folders: dict[str, _Folder] = {}
         self._user_files = user_files()
 
@@ -63,8 +63,14 @@ class OpenFileRules:
             return "a file that holds secrets by its name"
         if not os.path.isabs(folder):
             return ""
-        key = (path, workspace, language_id)
-        signature = self._signature(folder, {} if looks is None else looks)
+        looks = {} if looks is None else looks
+        # Rules are asked about where links lead, and links may come to lead elsewhere.
+        real, root = os.path.realpath(path or folder), os.path.realpath(workspace)
+        real_folder = os.path.dirname(real) if path else real
+        key = (path, real, root, language_id)
+        signature = self._signature(folder, looks)
+        if real_folder != folder:
+            signature += self._signature(real_folder, looks)
         answer = self._answers.get(key)
         if answer is None or answer.signature != signature:
             if len(self._answers) >= MAX_PATHS:

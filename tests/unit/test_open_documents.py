@@ -316,6 +316,23 @@ def test_rules_for_open_files(home: Path) -> None:
     assert why(str(outside / "a.py")) == ""
 
 
+def test_rules_are_those_of_where_a_link_leads_at_the_time(home: Path) -> None:
+    rules = OpenFileRules()
+    (home / "sub").mkdir()
+    (home / "sub" / "real.py").write_text("x = 1\n")
+    (home / ".env").write_text("KEY=1\n")
+    link = home / "link.py"
+    link.symlink_to("sub/real.py")
+    assert rules.why_excluded(str(link), str(home)) == ""
+    (home / "sub" / ".codespecignore").write_text("real.py\n")
+    assert "ignored" in rules.why_excluded(str(link), str(home))
+    (home / "sub" / ".codespecignore").unlink()
+    assert rules.why_excluded(str(link), str(home)) == ""
+    link.unlink()
+    link.symlink_to(".env")
+    assert "secrets" in rules.why_excluded(str(link), str(home))
+
+
 def test_what_git_ignores_by_files_elsewhere_is_heeded_from_then_on(home: Path) -> None:
     git(home, "init", "-q")
     git(home, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-mx")
