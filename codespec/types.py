@@ -256,7 +256,7 @@ class ModelInfo:
 
 
 class Tokenizer(Protocol):
-    """Text to ids and back. Not thread-safe."""
+    """Text to ids and back. Thread-safe: the indexer reads several files at a time."""
 
     @property
     def n_vocab(self) -> int: ...

@@ -20,8 +20,8 @@ from codespec.index.languages import TEXT, language_of, syntax_tree
 from codespec.index.symbols import Symbol, find_symbols
 
 RULES_VERSION = 7
-"""To be raised with every change of what is selected, or is a secret by its content: indexes are
-then built again."""
+"""To be raised with every change of what is selected, how it is tokenised, or what is a secret by
+its content: indexes are then built again."""
 
 MIN_DATA_BYTES = 2048
 """Literals smaller than this are code, whatever is in them."""

@@ -7,14 +7,19 @@ import difflib
 import inspect
 import json.decoder
 import logging.config
+import shutil
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from codespec.backends.llama import LlamaTokenizer, load_model
-from codespec.config import Settings
+from codespec.config import IndexSettings, Settings
+from codespec.index.build import build_index
 from codespec.index.live import LiveDocument
+from codespec.index.parsers import Parsers
+from codespec.index.store import Store
 from codespec.index.text import encode, safe_cuts, split
 from codespec.index.words import WordEncoder
 from codespec.models.registry import target_path
@@ -66,3 +71,31 @@ def test_threads_that_share_a_tokenizer_get_their_own_tokens(tokenizer: LlamaTok
 
     with ThreadPoolExecutor(8) as pool:
         assert all(found == alone for found in pool.map(encoded, range(16)))
+
+
+def test_many_parsers_store_the_tokens_that_one_does(
+    tokenizer: LlamaTokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "w"
+    root.mkdir()
+    for file in sorted(Path(argparse.__file__).parent.glob("[a-d]*.py")):
+        shutil.copy(file, root / file.name)
+
+    def stored(n_parsers: int) -> dict[str, list[list[int]]]:
+        monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / f"cache{n_parsers}"))
+        (tmp_path / f"cache{n_parsers}").mkdir()
+        with Parsers(n_parsers) as parsers:
+            build_index(root, WordEncoder(tokenizer), IndexSettings(), parsers=parsers)
+        store = Store(str(root.resolve()), tokenizer.hash)
+        manifest = store.read_manifest()
+        assert manifest is not None
+        found: dict[str, list[list[int]]] = {}
+        for entry in manifest.segments:
+            segment, at = store.open_segment(entry.name), 0
+            for content in entry.contents:
+                docs = range(at, at + content.n_docs)
+                found[content.key] = [segment.doc_tokens(d).tolist() for d in docs]
+                at = docs.stop
+        return found
+
+    assert stored(8) == stored(1)
