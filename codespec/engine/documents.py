@@ -52,7 +52,7 @@ class OpenDocuments:
         self._tokenizer = tokenizer
         self._cuts = cuts
         self._rules = OpenFileRules(exclude)
-        self._looks: Looks = {}
+        self._looks = Looks()
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._private: OrderedDict[str, _Open] = OrderedDict()
         self._at_work: tuple[str, LiveDocument] | None = None  # of the last `update` or `go_on`
@@ -62,12 +62,12 @@ class OpenDocuments:
     def why_excluded(self, request: CompletionRequest) -> str:
         """Why this document must not be completed or learned from; "" when it may be. What is
         found in folders serves the request's `neighbours`, too."""
-        self._looks = {}
+        self._looks = Looks()
         why = self._rules.why_excluded(
             request.path, request.workspace, request.language_id, self._looks
         )
         if why:
-            self._looks = {}
+            self._looks = Looks()
             if request.lends:
                 self._forget(request.path)
         return why
@@ -146,7 +146,7 @@ class OpenDocuments:
         were when last asked about. Nothing of a file that is excluded by now, that holds a secret,
         or that somebody else changed meanwhile."""
         found: list[tuple[Source, SuffixAutomaton]] = []
-        looks, self._looks = self._looks, {}
+        looks, self._looks = self._looks, Looks()
         edits = self._edits.get(context.workspace)
         if edits is not None:
             for path in edits.paths:
@@ -167,7 +167,7 @@ class OpenDocuments:
     def texts(self, path: str, workspace: str) -> list[tuple[str, str]]:
         """(path, text) of the other documents of a workspace, under the rules of `neighbours`;
         the one asked about last comes first."""
-        shared = self._shared(path, workspace, {})
+        shared = self._shared(path, workspace, Looks())
         return [(other, self._open[other].document.text) for other in reversed(shared)]
 
     def lost(self, workspace: str) -> list[tuple[str, Tokens]]:

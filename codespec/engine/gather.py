@@ -86,7 +86,7 @@ class Gatherer:
             self._pages.popitem(last=False)
         line = (request.prefix.count("\n"), request.suffix.count("\n"))
 
-        looks: Looks = {}
+        looks = Looks()
 
         def allowed(path: str) -> bool:
             return self._documents.may_show(path, request.workspace, looks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from codespec.index.gitfiles import info_exclude, repository_above, user_files
 from codespec.index.ignore import IGNORE_FILES, SECRET_FOLDERS, IgnoreRules, secret_name
@@ -19,8 +19,14 @@ _FRESH_NS = 3_000_000_000
 _State = tuple[int, int] | None
 _Signature = tuple[tuple[str, _State], ...]
 
-Looks = dict[str, _Signature]
-"""What was found in folders, for questions asked at the same moment."""
+
+@dataclass(slots=True)
+class Looks:
+    """What was found in folders, for questions asked at the same moment: what rules over each of
+    them, and where it is once links are followed."""
+
+    signatures: dict[str, _Signature] = field(default_factory=dict[str, _Signature])
+    real: dict[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +46,12 @@ class _Answer:
 
 class OpenFileRules:
     """Not thread-safe. The first answer for a path costs a few file reads; later ones a look at
-    the times of the files that could change it, some ten microseconds."""
+    the times of the files that could change it, some forty microseconds."""
 
     def __init__(self, exclude: Sequence[str] = ()) -> None:
         """exclude: patterns of the user's settings."""
         self._exclude = exclude
-        self._answers: dict[tuple[str, str, str, str], _Answer] = {}
+        self._answers: dict[tuple[str, ...], _Answer] = {}
         self._folders: dict[str, _Folder] = {}
         self._user_files = user_files()
 
@@ -58,34 +64,37 @@ class OpenFileRules:
         language_id: the editor's name for the language. looks: an empty one for several questions
         together, so that each folder is looked at once.
         """
+        path = os.path.normpath(path) if path else ""
         folder, name = os.path.split(path) if path else (workspace, "")
         if secret_name(name):
             return "a file that holds secrets by its name"
         if not os.path.isabs(folder):
             return ""
-        looks = {} if looks is None else looks
-        # Rules are asked about where links lead, and links may come to lead elsewhere.
-        real, root = os.path.realpath(path or folder), os.path.realpath(workspace)
-        real_folder = os.path.dirname(real) if path else real
-        key = (path, real, root, language_id)
+        looks = Looks() if looks is None else looks
+        root = _real(workspace, looks) if workspace else ""
+        folder = _real(folder, looks)
+        real = _target(os.path.join(folder, name)) if path else ""
+        # What a link leads to counts as much as what it is called; either may change.
         signature = self._signature(folder, looks)
-        if real_folder != folder:
-            signature += self._signature(real_folder, looks)
+        if real and os.path.dirname(real) != folder:
+            signature += self._signature(os.path.dirname(real), looks)
+        key = (path, real, root, language_id)
         answer = self._answers.get(key)
         if answer is None or answer.signature != signature:
             if len(self._answers) >= MAX_PATHS:
                 self._answers.clear()
-            why = self._why(path, workspace, language_id)
+            why = self._why(path, real, root, language_id)
             answer = self._answers[key] = _Answer(signature, why)
         return answer.why
 
     def _signature(self, folder: str, looks: Looks) -> _Signature:
-        """States of all files that could exclude something in this folder, those above it
-        included, and the user's own."""
-        if "" not in looks:
-            looks[""] = tuple((file, _state(file)) for file in self._user_files)
+        """States of all files that could exclude something in this folder (links resolved), those
+        above it included, and the user's own."""
+        known = looks.signatures
+        if "" not in known:
+            known[""] = tuple((file, _state(file)) for file in self._user_files)
         new: list[str] = []
-        while folder not in looks:
+        while folder not in known:
             new.append(folder)
             parent = os.path.dirname(folder)
             if parent == folder:
@@ -94,8 +103,8 @@ class OpenFileRules:
         for folder in reversed(new):
             own = tuple((file, _state(file)) for file in self._ruling_files(folder))
             above = os.path.dirname(folder)
-            looks[folder] = looks["" if above == folder else above] + own
-        return looks[new[0] if new else folder]
+            known[folder] = known["" if above == folder else above] + own
+        return known[new[0] if new else folder]
 
     def _ruling_files(self, folder: str) -> tuple[str, ...]:
         """Those that are there. One look at the folder says whether that is as it was: what comes
@@ -118,11 +127,10 @@ class OpenFileRules:
         self._folders[folder] = _Folder(state, is_fresh, files)
         return files
 
-    def _why(self, path: str, workspace: str, language_id: str) -> str:
-        root = os.path.realpath(workspace) if workspace else ""
+    def _why(self, path: str, real: str, root: str, language_id: str) -> str:
+        """real, root: path and workspace without links."""
         if not path:
             return IgnoreRules(root).why_disabled(language_id)
-        real = os.path.realpath(path)
         if not root or not real.startswith(os.path.join(root, "")):
             # Opened from elsewhere: its own repository's rules, if it is in one.
             root = repository_above(os.path.dirname(real))
@@ -131,6 +139,17 @@ class OpenFileRules:
         self._user_files = user_files()
         rules = IgnoreRules(root, exclude=self._exclude)
         return rules.why_excluded(path, is_dir=False) or rules.why_disabled(language_id, path)
+
+
+def _real(folder: str, looks: Looks) -> str:
+    if folder not in looks.real:
+        looks.real[folder] = os.path.realpath(folder)
+    return looks.real[folder]
+
+
+def _target(path: str) -> str:
+    """Where a file is, whose folder is written without links."""
+    return os.path.realpath(path) if os.path.islink(path) else path
 
 
 def _state(path: str) -> _State:

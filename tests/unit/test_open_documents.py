@@ -357,6 +357,58 @@ def test_what_git_ignores_by_files_elsewhere_is_heeded_from_then_on(home: Path) 
         assert ignored() == expected
 
 
+def test_what_a_link_leads_to_is_heeded_from_then_on(home: Path) -> None:
+    rules = OpenFileRules()
+    for name in ("sub/real.py", "sub/other.py", ".env"):
+        (home / name).parent.mkdir(exist_ok=True)
+        (home / name).write_text("x = 1\n")
+    link = home / "link.py"
+    link.symlink_to("sub/real.py")
+    (home / "folder").symlink_to("sub")
+
+    def why(path: Path) -> str:
+        return rules.why_excluded(str(path), str(home))
+
+    places = [link, home / "folder" / "real.py"]
+    assert [why(path) for path in places] == ["", ""]
+    (home / "sub" / ".gitignore").write_text("real.py\n")
+    assert all("ignored" in why(path) for path in places)
+    (home / "sub" / ".gitignore").unlink()
+    assert [why(path) for path in places] == ["", ""]
+    for target, excluded in ((".env", True), ("sub/other.py", False)):
+        link.unlink()
+        link.symlink_to(target)
+        assert bool(why(link)) is excluded
+
+
+def test_rules_above_a_workspace_opened_through_a_link_are_heeded(home: Path) -> None:
+    rules = OpenFileRules()
+    (home / "repository" / ".git").mkdir(parents=True)
+    (home / "repository" / "part").mkdir()
+    (home / "link").symlink_to(home / "repository" / "part")
+    path, workspace = str(home / "link" / "a.py"), str(home / "link")
+    assert rules.why_excluded(path, workspace) == ""
+    (home / "repository" / ".gitignore").write_text("a.py\n")
+    assert "ignored" in rules.why_excluded(path, workspace)
+    (home / "other").mkdir()
+    (home / "link").unlink()
+    (home / "link").symlink_to(home / "other")
+    assert rules.why_excluded(path, workspace) == ""
+
+
+def test_a_document_behind_a_link_lends_nothing_once_it_is_excluded(home: Path) -> None:
+    engine = Engine(home)
+    (home / "private").mkdir()
+    (home / "private" / "real.py").write_text("x\n")
+    (home / "link.py").symlink_to("private/real.py")
+    engine.see("link.py", "buffer_name = unsaved(value)\n")
+    engine.see("b.py", "")
+    assert engine.drafts("b.py", "buffer_name =")
+    (home / "private" / ".gitignore").write_text("*\n")
+    assert engine.drafts("b.py", "buffer_name =") == {}
+    assert "ignored" in engine.see("link.py", "buffer_name = unsaved(value)\n")
+
+
 def test_a_folder_is_looked_through_again_when_something_came_or_went(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
