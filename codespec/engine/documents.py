@@ -95,11 +95,14 @@ class OpenDocuments:
         path, name = request.path, name or self.name_of(request)
         lends = name == path
         shelf, n_most = (self._open, MAX_DOCUMENTS) if lends else (self._private, MAX_PRIVATE)
+        edits = self._edits_of(request.workspace) if lends else None
         known = shelf.pop(name, None)
-        if known is None or known.workspace != request.workspace:
-            edits = self._edits_of(request.workspace) if lends else None
+        if known is None:
             document = LiveDocument(self._tokenizer, self._cuts, edits, path)
             known = _Open(document, path, request.workspace)
+        elif edits is not None:
+            known.workspace = request.workspace
+            known.document.report_to(edits)
         known.file = _file_state(path)
         shelf[name] = known
         if len(shelf) > n_most:
@@ -122,18 +125,16 @@ class OpenDocuments:
         """The document is no longer open. Of text that was never saved, or that holds a secret,
         nothing is kept, the lines that it lost included. Returns: whether there was any."""
         known, self._at_work = self._open.pop(path, None), None
-        if known is None:
-            # It had to make room for others, and whether its text was saved is not known any more.
-            for edits in self._edits.values():
-                edits.forget(path)
-            return True
-        # A file that changed since was saved, most likely by this editor.
-        saved = known.file != _file_state(path) or _holds(path, known.document.text)
-        keeps = saved and not known.document.is_secret
-        edits = self._edits.get(known.workspace)
-        if edits is not None:
-            edits.close(path) if keeps else edits.forget(path)
-        return not keeps
+        # Of one that had to make room for others it is not known any more whether it was saved.
+        is_kept = known is not None and _is_saved(known) and not known.document.is_secret
+        kept_in = known.workspace if known is not None and is_kept else None
+        forgot = kept_in is None
+        for workspace, edits in self._edits.items():
+            if workspace == kept_in:
+                edits.close(path)
+            else:
+                forgot = edits.forget(path) or forgot
+        return forgot
 
     def get(self, name: str) -> LiveDocument:
         """The document at work, or of the last `update` under this name. Raises: KeyError."""
@@ -212,9 +213,10 @@ class OpenDocuments:
         return edits
 
     def _forget(self, path: str) -> None:
-        known, self._at_work = self._open.pop(path, None), None
-        if known is not None and known.workspace in self._edits:
-            self._edits[known.workspace].forget(path)
+        self._at_work = None
+        self._open.pop(path, None)
+        for edits in self._edits.values():
+            edits.forget(path)
 
 
 def _likeness(a: str, b: str) -> float:
@@ -223,6 +225,11 @@ def _likeness(a: str, b: str) -> float:
     n_same = common_prefix(a, b)
     n_same += common_suffix(a, b, n_shorter - n_same)
     return n_same / n_longer if n_longer else 1.0
+
+
+def _is_saved(known: _Open) -> bool:
+    # A file that changed since was saved, most likely by this editor.
+    return known.file != _file_state(known.path) or _holds(known.path, known.document.text)
 
 
 def _holds(path: str, text: str) -> bool:

@@ -64,7 +64,7 @@ class Gatherer:
         self._index = index
         self._trees = trees
         self._scanners = Scanners()
-        self._pages: OrderedDict[str, _Page] = OrderedDict()
+        self._pages: OrderedDict[tuple[str, str], _Page] = OrderedDict()
         self._windows: OrderedDict[str, tuple[str, list[_Window]]] = OrderedDict()
         self._rendered = NO_TOKENS
         self._rendered_for: tuple[tuple[Snippet, ...], str, str] = (), "", ""
@@ -79,9 +79,9 @@ class Gatherer:
             return self._given(request, n_most) if self._is_on(self._settings.buffers) else ()
         if not request.workspace or not request.path:
             return ()
-        name = name or request.path
-        page = self._pages.pop(name, None) or _Page()
-        self._pages[name] = page
+        key = name or request.path, request.workspace
+        page = self._pages.pop(key, None) or _Page()
+        self._pages[key] = page
         if len(self._pages) > MAX_SHELVES:
             self._pages.popitem(last=False)
         line = (request.prefix.count("\n"), request.suffix.count("\n"))

@@ -61,13 +61,14 @@ class RecentEdits:
                 self._lost.popleft()
             self._rebuild()
 
-    def forget(self, path: str) -> None:
-        """Nothing of this file may be used any more."""
+    def forget(self, path: str) -> bool:
+        """Nothing of this file may be used any more. Returns: whether there was anything."""
         if path not in self.paths:
-            return
+            return False
         self._open.pop(path, None)
         self._lost = deque((p, t) for p, t in self._lost if p != path)
         self._rebuild()
+        return True
 
     def _rebuild(self) -> None:
         # Some thousand tokens: a millisecond, once in an edit.
@@ -93,6 +94,14 @@ class EditTracker:
         self._original = ""  # the lines under edit as they were before it
         self._start = self._end = 0  # where they stand now
         self._removed = False
+
+    def report_to(self, edits: RecentEdits) -> None:
+        """Others that are not told yet: what those told up to now know of the file is forgotten, as
+        nobody will tell them whether it was saved."""
+        if edits is not self._edits:
+            self._edits.forget(self._path)
+            self._finish()
+            self._edits = edits
 
     def changed(self, old: str, new: str, n_same: int, n_tail: int) -> None:
         """The document went from `old` to `new`, with so many equal characters at both ends."""

@@ -110,6 +110,11 @@ class LiveDocument:
         self.after = SuffixAutomaton()
         """Of those after it."""
 
+    def report_to(self, edits: RecentEdits) -> None:
+        """Where to tell of lines that are lost, from now on."""
+        if self._tracker is not None:
+            self._tracker.report_to(edits)
+
     def update(self, prefix: str, suffix: str) -> bool:
         """The text around the cursor, \\n line ends. True if it is another text than before.
 

@@ -50,6 +50,7 @@ class Editor:
             settings, info, TOKENIZER, self.documents, lambda _: workspace.open(), self.trees
         )
 
+
     def request(self, path: str, prefix: str, suffix: str = "") -> CompletionRequest:
         root = self.workspace.root
         return CompletionRequest(prefix, suffix, path=str(root / path), workspace=str(root))
@@ -104,6 +105,15 @@ def test_definitions_of_open_documents_override_their_files(workspace):
     editor = Editor(workspace)
     editor.open("shapes.py", "\n")
     assert not any(s.source == "symbols" for s in editor.snippets("main.py", MAIN))
+
+
+def test_what_one_workspace_is_shown_another_is_not(workspace):
+    editor = Editor(workspace)
+    assert editor.snippets("main.py", MAIN)
+    inner = replace(editor.request("main.py", MAIN), workspace=str(workspace.root / "inner"))
+    editor.gatherer._index = lambda _: None
+    editor.documents.update(inner)
+    assert editor.gatherer.snippets(inner, MOST) == ()
 
 
 def test_a_like_part_of_another_document(workspace):

@@ -279,6 +279,41 @@ def test_what_made_room_for_others_is_forgotten_when_it_is_closed(home: Path) ->
     assert Source.EDITS not in engine.drafts("other0.py", "return old")
 
 
+def test_a_document_of_two_workspaces_is_kept_and_forgotten_in_both(home: Path) -> None:
+    """One folder in another, each the workspace of a window."""
+    engine = Engine(home)
+    (home / "sub").mkdir()
+    inner, path = str(home / "sub"), str(home / "sub" / "a.py")
+    for last in (str(home), inner):
+        engine.see("sub/a.py", BODY, str(home))
+        document = engine.documents.get(path)
+        changed = BODY.replace("old_name", "new_name")
+        engine.see("sub/a.py", changed, str(home))
+        assert engine.documents.lost(str(home))
+        engine.see("sub/a.py", changed, last)
+        assert engine.documents.get(path) is document
+        engine.see("sub/a.py", changed.replace("second", "other"), last)
+        assert {p for p, _ in engine.documents.lost(last)} == {path}
+        assert engine.documents.close(path)
+        assert engine.documents.lost(str(home)) == engine.documents.lost(inner) == []
+
+
+def test_what_made_room_in_one_workspace_is_forgotten_when_it_is_closed_in_another(
+    home: Path,
+) -> None:
+    engine = Engine(home)
+    (home / "a.py").write_text("last = 1\n")
+    path, other = str(home / "a.py"), str(home.parent)
+    for text in ("unsaved = 1\n", "last = 1\n"):
+        engine.see("a.py", text)
+    for n in range(MAX_DOCUMENTS):
+        engine.see(f"other{n}.py", f"x = {n}\n")
+    engine.see("a.py", "last = 1\n", other)
+    assert engine.documents.lost(str(home))
+    assert engine.documents.close(path)
+    assert engine.documents.lost(str(home)) == []
+
+
 def test_edits_of_documents_that_made_room_are_bounded(home: Path) -> None:
     engine = Engine(home)
     for n in range(60):
