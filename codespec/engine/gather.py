@@ -144,9 +144,12 @@ class Gatherer:
         index = self._index(request.workspace)
         if index is None:
             return
+        open_now = self._documents.overridden(request.path, request.workspace)
+        # An index has no links in its paths; an editor may.
+        spelled = {os.path.realpath(path): path for path in (*open_now, request.path)}
         n = 0
         for name in self._scanners.of(index).find(near):
-            places = self._places_of(name, index, request)
+            places = self._places_of(name, index, request.workspace, spelled)
             if request.path in places or not 0 < len(places) <= _MAX_PER_NAME:
                 continue  # defined here, or anywhere
             for path, (signature, line) in places.items():
@@ -156,14 +159,15 @@ class Gatherer:
                     return
 
     def _places_of(
-        self, name: str, index: WorkspaceIndex, request: CompletionRequest
+        self, name: str, index: WorkspaceIndex, workspace: str, spelled: dict[str, str]
     ) -> dict[str, tuple[str, int]]:
-        """Path -> (signature, line) of each definition; open documents override their files."""
+        """Path -> (signature, line) of each definition; open documents override their files.
+        spelled: their real paths -> as their editor writes them."""
         places: dict[str, tuple[str, int]] = {}
-        open_now = self._documents.overridden(request.path, request.workspace)
-        buffers = self._trees.definitions(name, open_now)
+        buffers = self._trees.definitions(name, spelled.values())
         for d in index.definitions([name]):
-            path = os.path.join(index.root, d.path)
+            real = os.path.join(index.root, d.path)
+            path = spelled.get(real) or os.path.join(workspace, d.path)
             if path not in buffers:
                 places[path] = d.signature, d.first_line
         for path, symbols in buffers.items():

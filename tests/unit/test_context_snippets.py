@@ -42,7 +42,9 @@ def workspace(tmp_path, monkeypatch):
 class Editor:
     """Documents and the gatherer over them, as an engine holds them."""
 
-    def __init__(self, workspace: Workspace, settings: ContextSettings = ON, info=INFO) -> None:
+    def __init__(
+        self, workspace: Workspace, settings: ContextSettings = ON, info=INFO, root=None
+    ) -> None:
         self.workspace = workspace
         self.documents = OpenDocuments(TOKENIZER, safe_cuts(TOKENIZER))
         self.trees = Trees()
@@ -50,14 +52,16 @@ class Editor:
             settings, info, TOKENIZER, self.documents, lambda _: workspace.open(), self.trees
         )
 
+        self.root = workspace.root if root is None else root
+        """As the editor writes it."""
 
     def request(self, path: str, prefix: str, suffix: str = "") -> CompletionRequest:
-        root = self.workspace.root
+        root = self.root
         return CompletionRequest(prefix, suffix, path=str(root / path), workspace=str(root))
 
     def open(self, path: str, text: str, suffix: str = "") -> None:
         self.documents.update(self.request(path, text, suffix))
-        self.trees.update(str(self.workspace.root / path), "", (text + suffix).encode())
+        self.trees.update(str(self.root / path), "", (text + suffix).encode())
 
     def snippets(self, path: str, prefix: str, suffix: str = "") -> tuple[Snippet, ...]:
         request = self.request(path, prefix, suffix)
@@ -105,6 +109,23 @@ def test_definitions_of_open_documents_override_their_files(workspace):
     editor = Editor(workspace)
     editor.open("shapes.py", "\n")
     assert not any(s.source == "symbols" for s in editor.snippets("main.py", MAIN))
+
+
+def test_links_in_the_paths_of_an_editor_lead_to_the_files_of_the_index(workspace):
+    link = workspace.root.parent / "link"
+    link.symlink_to(workspace.root)
+    (workspace.root / "linked.py").symlink_to("shapes.py")
+
+    def definitions(editor: Editor, path: str, prefix: str) -> list[str]:
+        return [s.text for s in editor.snippets(path, prefix) if s.source == "symbols"]
+
+    editor = Editor(workspace, root=link)
+    assert [s.path for s in editor.snippets("main.py", MAIN)] == [str(link / "shapes.py")]
+    for root, name in ((link, "shapes.py"), (workspace.root, "linked.py")):
+        editor = Editor(workspace, root=root)
+        assert definitions(editor, name, "x = circle_area(") == []  # its own
+        editor.open(name, "def circle_area(diameter):\n    return diameter\n")
+        assert definitions(editor, "main.py", MAIN) == ["def circle_area(diameter)"]
 
 
 def test_what_one_workspace_is_shown_another_is_not(workspace):
