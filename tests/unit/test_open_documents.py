@@ -416,6 +416,19 @@ def test_what_a_link_leads_to_is_heeded_from_then_on(home: Path) -> None:
         assert bool(why(link)) is excluded
 
 
+def test_rules_above_a_linked_folder_count_though_its_file_leads_elsewhere(home: Path) -> None:
+    rules = OpenFileRules()
+    for folder in ("sub/inner", "other"):
+        (home / folder).mkdir(parents=True)
+    (home / "other" / "b.py").write_text("x = 1\n")
+    (home / "sub" / "inner" / "a.py").symlink_to(home / "other" / "b.py")
+    (home / "link").symlink_to("sub/inner")
+    path = str(home / "link" / "a.py")
+    assert rules.why_excluded(path, str(home)) == ""
+    (home / "sub" / ".gitignore").write_text("inner/\n")
+    assert "ignored" in rules.why_excluded(path, str(home))
+
+
 def test_rules_above_a_workspace_opened_through_a_link_are_heeded(home: Path) -> None:
     rules = OpenFileRules()
     (home / "repository" / ".git").mkdir(parents=True)
