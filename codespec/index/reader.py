@@ -107,7 +107,7 @@ class WorkspaceIndex:
     def refresh(self) -> bool:
         """Go over to a newer generation if there is one; True if so. Costs one stat otherwise.
         An index that was deleted or damaged meanwhile leaves the view as it is."""
-        if self._stat() in (self._identity, (0, 0, 0)):
+        if self._store.generation in (self._identity, (0, 0, 0)):
             return False
         try:
             self._load()
@@ -259,16 +259,9 @@ class WorkspaceIndex:
         """Files with indexed text, relative to the workspace, sorted."""
         return tuple(f.path for f in self._manifest.files if f.key)
 
-    def _stat(self) -> tuple[int, int, int]:
-        try:
-            s = os.stat(self._store.manifest_path)
-        except OSError:
-            return (0, 0, 0)
-        return (s.st_mtime_ns, s.st_ino, s.st_size)
-
     def _load(self) -> None:
         for attempt in range(3):
-            identity = self._stat()
+            identity = self._store.generation
             manifest = self._store.read_manifest()
             if manifest is None:
                 raise IndexCorruptError("there is no index yet", "It is being built.")
@@ -283,7 +276,7 @@ class WorkspaceIndex:
                 ]
             except IndexCorruptError:
                 # A writer may have swapped the manifest and removed the segments it replaced.
-                if attempt == 2 or self._stat() == identity:
+                if attempt == 2 or self._store.generation == identity:
                     raise
                 continue
             break

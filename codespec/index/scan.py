@@ -77,6 +77,13 @@ def scan(rules: IgnoreRules, max_file_bytes: int, paths: Collection[str] = ("",)
     return found
 
 
+def has_anything_at(path: str, rules: IgnoreRules, max_file_bytes: int) -> bool:
+    """Whether a scan that begins at this path finds a file there, or a folder to look into."""
+    found, stack = Scan(), list[tuple[str, ...]]()
+    _start(path, rules, max_file_bytes, found, stack)
+    return bool(found.files or stack)
+
+
 def outermost(paths: Collection[str]) -> list[str]:
     """`paths` without those that lie below others of them, sorted."""
     given = set(paths)

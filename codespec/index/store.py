@@ -148,6 +148,15 @@ class Store:
             raise self._corrupt("it belongs to another workspace or tokenizer")
         return manifest
 
+    @property
+    def generation(self) -> tuple[int, int, int]:
+        """Another value for each manifest that is written; zeros where there is none."""
+        try:
+            s = os.stat(self.manifest_path)
+        except OSError:
+            return (0, 0, 0)
+        return (s.st_mtime_ns, s.st_ino, s.st_size)
+
     def mark_used(self) -> None:
         """Note that somebody needs this index: the least recently used ones are evicted first."""
         with contextlib.suppress(OSError):

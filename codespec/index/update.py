@@ -8,6 +8,7 @@ in any order, or too many.
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Collection
 
 import msgspec
@@ -17,7 +18,7 @@ from codespec.errors import IndexCorruptError
 from codespec.index.build import BuildProgress, BuildReport, build_index
 from codespec.index.ignore import IGNORE_FILES, IgnoreRules
 from codespec.index.parsers import Parsers
-from codespec.index.scan import is_within, scan
+from codespec.index.scan import has_anything_at, is_within, scan
 from codespec.index.store import FileEntry, Store
 from codespec.index.words import WordEncoder
 
@@ -62,6 +63,49 @@ def with_ruled(paths: Collection[str]) -> set[str]:
         elif path.endswith(".git/info/exclude"):
             found.add(path.removesuffix(".git/info/exclude").rstrip("/"))
     return found
+
+
+class EventFilter:
+    """Tells events that may change an index from those that cannot: a compiler may write all day
+    into folders that ignore files exclude, and bringing an index up to date reads all of its
+    manifest, twice. Remembers the paths in it. Not thread-safe."""
+
+    def __init__(self, store: Store, settings: IndexSettings) -> None:
+        self._store = store
+        self._settings = settings
+        self._generation = (0, 0, 0)
+        self._indexed: list[str] | None = None  # sorted; None: there is no index that can be used
+
+    def affecting(self, paths: Collection[str]) -> set[str]:
+        """Of changed paths, and folders that changed ignore files among them rule over, those where
+        a scan finds something, or where the index still has something. Cost: a few file reads, and
+        the manifest where it is a new one and there are others."""
+        store, most = self._store, self._settings.max_file_bytes
+        rules = IgnoreRules(store.root, exclude=self._settings.exclude)
+        places = with_ruled(paths)
+        found = {path for path in places if has_anything_at(path, rules, most)}
+        return found | {path for path in places - found if self._is_indexed(path)}
+
+    def _is_indexed(self, path: str) -> bool:
+        """Whether the index has this file, or some below this folder."""
+        generation = self._store.generation
+        if generation != self._generation:
+            self._generation, self._indexed = generation, self._read()
+        indexed = self._indexed
+        if indexed is None:
+            return True
+        for lowest in (path, f"{path}/"):
+            at = bisect_left(indexed, lowest)
+            if at < len(indexed) and (indexed[at] == path or indexed[at].startswith(f"{path}/")):
+                return True
+        return False
+
+    def _read(self) -> list[str] | None:
+        try:
+            manifest = self._store.read_manifest()
+        except IndexCorruptError:
+            return None
+        return None if manifest is None else sorted(file.path for file in manifest.files)
 
 
 def withdraw(store: Store, paths: Collection[str], settings: IndexSettings) -> int:

@@ -26,7 +26,7 @@ from codespec.index.ignore import TOOL_FOLDERS
 from codespec.index.inotify import FolderEvents
 from codespec.index.parsers import Parsers
 from codespec.index.store import Store
-from codespec.index.update import apply_changes
+from codespec.index.update import EventFilter, apply_changes
 from codespec.index.words import WordEncoder
 
 MAX_EVENTS = 4096
@@ -187,6 +187,7 @@ class Keeper:
         self._on_update = on_update
         self._on_progress = on_progress
         self._clock = clock
+        self._filter = EventFilter(self.store, settings)
         self._pending: set[str] = set()
         self._rescan_at = clock() + _MIN_RESCAN_S
         self._sound: set[str] = set()
@@ -203,8 +204,11 @@ class Keeper:
                 return
 
     def handle(self, paths: set[str]) -> None:
-        """One notice; an empty one says that nothing happened."""
-        self._pending |= paths
+        """One notice; one that is empty, or tells of nothing that is indexed, leaves time."""
+        if len(paths) > MAX_EVENTS:
+            paths = set(EVERYTHING)
+        if paths:
+            self._pending |= self._filter.affecting(paths)
         if self._clock() >= self._rescan_at or len(self._pending) > MAX_EVENTS:
             self._pending.add("")
         if self._pending:

@@ -14,6 +14,7 @@ import pytest
 
 from codespec.errors import IndexBusyError
 from codespec.index import check, update
+from codespec.index.build import BuildReport
 from codespec.index.store import Store
 from codespec.index.update import apply_changes, withdraw
 from codespec.index.watch import MAX_EVENTS, Hints, Keeper, elected, relevant
@@ -125,6 +126,53 @@ def test_an_event_in_a_linked_or_excluded_folder_is_nothing(workspace: Workspace
     report = apply_changes(workspace.root, workspace.encoder, SETTINGS, paths)
     assert not report.changed
     assert workspace.index().paths == (".gitignore", "b.py")
+
+
+def test_events_where_nothing_is_indexed_cost_no_update(
+    workspace: Workspace, keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.write(".gitignore", "out/\n*.o\n")
+    workspace.write("a.py", ALPHA)
+    keeper.run([set()])
+    updates: list[set[str]] = []
+
+    def recorded(*arguments: object, **options: object) -> BuildReport:
+        updates.append(arguments[3])  # type: ignore[arg-type]
+        return apply_changes(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("codespec.index.watch.apply_changes", recorded)
+    for name in ("out/x.o", "out/deep/y.py", "out/.gitignore", "d/z.o"):
+        workspace.write(name, BETA)
+    (workspace.root / "link").symlink_to(workspace.root)
+    keeper.handle({"out", "out/x.o", "out/deep/y.py", "out/.gitignore", "d/z.o", "link", "gone"})
+    assert updates == []
+    keeper.handle({"out/x.o", "a.py"})
+    assert updates == [{"a.py"}]
+    workspace.write(".gitignore", "*.o\n")
+    keeper.handle({".gitignore"})
+    assert set(workspace.index().paths) == {".gitignore", "a.py", "out/.gitignore", "out/deep/y.py"}
+    updates.clear()
+    workspace.store.manifest_path.write_bytes(b"{")
+    keeper.handle({"out/x.o"})
+    assert len(updates) == 1
+    assert "a.py" in workspace.index().paths
+
+
+def test_events_of_what_is_indexed_and_excluded_by_now_count(
+    workspace: Workspace, keeper: Keeper
+) -> None:
+    for name in ("a.py", "d/a.py", "d-e.py", "e/a.py", "f/.ignore"):
+        workspace.write(name, ALPHA + name)
+    keeper.run([set()])
+    workspace.write(".gitignore", "a.py\n")
+    keeper.handle({"d"})
+    assert "d/a.py" not in workspace.index().paths
+    keeper.handle({"a.py"})
+    assert workspace.index().paths == ("d-e.py", "e/a.py", "f/.ignore")
+    (workspace.root / "e" / "a.py").unlink()
+    (workspace.root / "e").rmdir()
+    keeper.handle({"e"})
+    assert workspace.index().paths == ("d-e.py", "f/.ignore")
 
 
 def test_without_an_index_events_build_all_of_it(workspace: Workspace) -> None:
