@@ -134,13 +134,17 @@ def _lines(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
     in_text = [(n.start_byte, n.end_byte) for n in nodes if re.search("comment|string", n.type)]
     at = 0
     for line in raw.split(b"\n"):
-        words = [m.start() for m in re.finditer(rb"\w+|[^\w\s]+", line)]
-        code = len(line.strip()) >= 12 and len(words) >= 4
-        if code and not any(a < at + len(line) and b > at for a, b in in_text):
-            # Of the words after the first, by a fixed rule: the middle one.
-            start = at + words[len(words) // 2]
-            yield start, at + len(line.rstrip())
+        middle = _middle(line) if len(line.strip()) >= 12 else None
+        if middle is not None and not any(a < at + len(line) and b > at for a, b in in_text):
+            yield at + middle, at + len(line.rstrip())
         at += len(line) + 1
+
+
+def _middle(line: bytes) -> int | None:
+    """Where the middle one of its words begins: by a fixed rule, and never the first. None for a
+    line of few."""
+    words = [m.start() for m in re.finditer(rb"\w+|[^\w\s]+", line)]
+    return words[len(words) // 2] if len(words) >= 4 else None
 
 
 def _between_brackets(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
@@ -151,15 +155,18 @@ def _between_brackets(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]
                 yield node.start_byte + 1, node.end_byte - 1
 
 
+def _end_of(node: Node, raw: bytes) -> int:
+    """Some grammars leave out the last separator, others take the line end in."""
+    end = node.start_byte + len(raw[node.start_byte : node.end_byte].rstrip())
+    return end + (raw[end : end + 1] in (b",", b";"))
+
+
 def _bodies(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
     for node in nodes:
         inside = [c for c in node.children if c.is_named]
         if not _BODY.fullmatch(node.type) or not inside:
             continue
-        start, end = inside[0].start_byte, inside[-1].end_byte
-        # Some grammars leave out the last separator, others take the line end in.
-        end = len(raw[:end].rstrip())
-        end += raw[end : end + 1] in (b",", b";")
+        start, end = inside[0].start_byte, _end_of(inside[-1], raw)
         n_lines = raw.count(b"\n", start, end) + 1
         lead = raw[raw.rfind(b"\n", 0, start) + 1 : start]
         if MIN_BODY_LINES <= n_lines <= MAX_BODY_LINES and not lead.strip():
@@ -170,8 +177,7 @@ def _statements(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
     for node in nodes:
         for child in node.children if _LIST.fullmatch(node.type) else ():
             is_one = child.is_named and not re.search(f"comment|tag|{_LIST.pattern}$", child.type)
-            start, end = child.start_byte, len(raw[: child.end_byte].rstrip())
-            end += raw[end : end + 1] in (b",", b";")
+            start, end = child.start_byte, _end_of(child, raw)
             lead = raw[raw.rfind(b"\n", 0, start) + 1 : start]
             after = raw[end : raw.find(b"\n", end)] if b"\n" in raw[end:] else raw[end:]
             n_lines = raw.count(b"\n", start, end) + 1
@@ -181,10 +187,9 @@ def _statements(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
 
 def _rests(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
     for start, end in _statements(nodes, raw):
-        line = raw[start:end].split(b"\n", 1)[0]
-        words = [m.start() for m in re.finditer(rb"\w+|[^\w\s]+", line)]
-        if len(words) >= 4:
-            yield start + words[len(words) // 2], end
+        middle = _middle(raw[start:end].split(b"\n", 1)[0])
+        if middle is not None:
+            yield start + middle, end
 
 
 def _under(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:

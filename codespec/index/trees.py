@@ -155,9 +155,14 @@ class ParsedDocument:
 
     def changed(self, start: int, end: int, new: bytes) -> ParsedDocument:
         """Another document: this one with `new` in the place of bytes start..end - 1."""
+        return self._from(self._base, self.text[:start] + new + self.text[end:])
+
+    def _from(self, base: _Parsed | None, text: bytes) -> ParsedDocument:
+        """A document of this text, parsed as a change of what is parsed already, which leaves what
+        stands before the change as it is."""
         other = ParsedDocument(self.language)
-        other._base = self._base
-        other.update(self.text[:start] + new + self.text[end:])
+        other._base = base
+        other.update(text)
         return other
 
     def _changed(self) -> _Change:
@@ -177,12 +182,9 @@ class ParsedDocument:
             if self.root is None or self._tree is None:
                 return None
             parsed = _Parsed(text, self._tree)
-        # Parsed as a change of what is parsed already, which leaves what stands before as it is.
-        document = ParsedDocument(self.language)
-        document._base = parsed
         begin = len(parsed.text) - len(tail)
         kept = _without_far(parsed.tree.root_node, parsed.text, begin)
-        document.update(parsed.text[:begin] + kept)
+        document = self._from(parsed, parsed.text[:begin] + kept)
         root = document.root
         n_cut = n_errors(parsed.tree.root_node) - n_errors(root) if root is not None else -1
         # What is cut with an error may hold the other bracket of one that is missing at the cursor.

@@ -52,13 +52,10 @@ def fit(text: str, place: Place, late: Late = never) -> str:
 @lru_cache(maxsize=1)  # candidates for a place are judged one after the other
 def _judge(place: Place) -> Callable[[str, Late], bool]:
     trials = Trials(place.parsed) if place.parsed is not None else None
-    as_it_is = _reading(place, place)
     others = (_reading(place, at) for at in readings(place, trials)) if trials else iter(())
-    tried: list[Callable[[str, Late], bool]] = [as_it_is]
+    tried = [_reading(place, place, trials)]  # the first one tells `trials` how much time is left
 
     def fits(variant: str, late: Late) -> bool:
-        if trials is not None:
-            trials.late = late
         if any(reads(variant, late) for reads in tried):
             return True
         for reads in others:
@@ -70,9 +67,10 @@ def _judge(place: Place) -> Callable[[str, Late], bool]:
     return fits
 
 
-def _reading(place: Place, at: Place) -> Callable[[str, Late], bool]:
-    """at: the place in what its document may become."""
-    trials = Trials(at.parsed) if at.parsed is not None else None
+def _reading(place: Place, at: Place, trials: Trials | None = None) -> Callable[[str, Late], bool]:
+    """at: the place in what its document may become. trials: of that document, if there are any."""
+    if trials is None and at.parsed is not None:
+        trials = Trials(at.parsed)
     judges = _judges(at, trials)
     # What is shorter may end just where the text after the cursor is said again.
     judges.insert(0, lambda variant: without_suffix(variant, place) == variant)
@@ -109,9 +107,7 @@ def _opens(place: Place, above: str, wanted: tuple[str, str]) -> Callable[[str],
 
 
 def _variants(text: str, place: Place) -> Iterator[str]:
-    yield text
-    yield from _closed(text, place)
-    yield from _ended(text, place)
+    yield from _with_ends(text, place)
     line = text.split("\n", 1)[0]
     yield from _without_given_closers(line, place)
     shorter = "" if _begins_string(text, place) else text
@@ -121,9 +117,14 @@ def _variants(text: str, place: Place) -> Iterator[str]:
     yield from _without_rest(line, place.rest)
     while "\n" in text:
         text = text[: text.rfind("\n")].rstrip()
-        yield text
-        yield from _closed(text, place)
-        yield from _ended(text, place)
+        yield from _with_ends(text, place)
+
+
+def _with_ends(text: str, place: Place) -> Iterator[str]:
+    """As it is, and with what ends the blocks that it leaves open."""
+    yield text
+    yield from _closed(text, place)
+    yield from _ended(text, place)
 
 
 def _without_given_closers(line: str, place: Place) -> Iterator[str]:

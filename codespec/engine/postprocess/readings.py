@@ -42,12 +42,8 @@ _MAX_MISSING = 12
 def readings(place: Place, trials: Trials) -> Iterator[Place]:
     """The place in what its document may become, best first; nothing where the document as it is
     needs nothing. Raises: TooLateError."""
-    found = False
-    for text in _helpful(place, trials, _tails(place)):
-        found = True
-        yield _with(place, text)
-    if not found:
-        yield from (_with(place, text) for text in _helpful(place, trials, _missing(place)))
+    found = _helpful(place, trials, _tails(place)) or _helpful(place, trials, _missing(place))
+    yield from (_with(place, text) for text in found)
 
 
 def opens_comment(place: Place) -> bool:
@@ -95,9 +91,9 @@ def _helpful(place: Place, trials: Trials, texts: Iterable[str]) -> list[str]:
 
     @cache
     def errors(probe: str, text: str) -> int:
-        return n(start, f"{probe}{place.rest}{text}")
+        return n_left(start, f"{probe}{place.rest}{text}")
 
-    def n(start: int, new: str) -> int:
+    def n_left(start: int, new: str) -> int:
         root = trials.with_change(start, end, new.encode())
         return n_errors(root) if root is not None else 0
 
@@ -105,7 +101,7 @@ def _helpful(place: Place, trials: Trials, texts: Iterable[str]) -> list[str]:
     n_without = -1
     for text in texts:
         if n_without < 0:  # nothing is parsed where there is nothing to try
-            n_without = n(start - len(place.line_prefix.encode()), "")
+            n_without = n_left(start - len(place.line_prefix.encode()), "")
         left = [e for probe in _PROBES if (e := errors(probe, text)) < errors(probe, "")]
         if left:
             found.append((min(left), text))

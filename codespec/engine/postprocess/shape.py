@@ -57,17 +57,14 @@ def shape_at(place: Place, *, multiline: bool = True) -> Shape:
     if (here.inside and here.inside not in ("'", '"')) or _in_text(place):
         return Shape("line", "the cursor is in a string or comment")
     if line.strip():
-        opener = _opener(here.code, language)
-        if opener:
+        if _opener(here.code, language):
             # Of a head of several lines, the first tells how far in its body is.
             indent = min(indentation(line), indentation(_head(place.prefix, language)))
             floor = indent + 1
             if indentation(place.line_below) >= floor:
                 return Shape("line", "the block that the line opens has a body")
-            closes = opener != ":" and not _is_closed(place, indent, opener)
-            branches = _branches(here.code, opener, closes)
             why = "the line before the cursor opens a block"
-            return Shape("block", why, floor, closes, branches)
+            return _block(place, why, here.code, indent, floor)
         has_body = indentation(place.line_below) > indentation(line)
         why = "the cursor is within a statement"
         return Shape("statement", why, indentation(line), body=not has_body)
@@ -78,17 +75,21 @@ def _on_blank_line(place: Place) -> Shape:
     line = place.line_prefix
     head = _head(place.prefix[: len(place.prefix) - len(line)], place.language)
     code = scan(head, place.language).code
-    opener = _opener(code, place.language)
-    if not opener or (line and indentation(line) <= indentation(head)):
+    if not _opener(code, place.language) or (line and indentation(line) <= indentation(head)):
         why = "the cursor is on an empty line between statements"
         return Shape("statement", why, indentation(line), body=True)
     floor = indentation(line) if line else indentation(head) + 1
     if indentation(place.line_below) >= max(floor, 1):
         why = "the block has other statements already"
         return Shape("statement", why, floor, body=True)
-    closes = opener != ":" and not _is_closed(place, indentation(head), opener)
-    branches = _branches(code, opener, closes)
-    return Shape("block", "the cursor is in an empty block", floor, closes, branches)
+    return _block(place, "the cursor is in an empty block", code, indentation(head), floor)
+
+
+def _block(place: Place, why: str, head: str, indent: int, floor: int) -> Shape:
+    """head: the code that opens it; indent: of its line."""
+    opener = _opener(head, place.language)
+    closes = opener != ":" and not _is_closed(place, indent, opener)
+    return Shape("block", why, floor, closes, _branches(head, opener, closes))
 
 
 def _head(text: str, language: str) -> str:

@@ -32,8 +32,8 @@ _IF = re.compile(r"\s*if\b")
 _WHERE = re.compile(r"^[ \t]*where\b[^{;]*\Z", re.MULTILINE)
 _CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(if|endif)", re.MULTILINE)
 _C_LIKE = ("c", "cpp", "csharp")
-_CLOSING = re.compile(r"[ \t]*[)\]}]+[;,)]*")
-_CLOSING_WORD = re.compile(r"[ \t]*(?:end\b|[)\]}]+)[;,)]*")
+_CLOSING = re.compile(r"[ \t]*[)\]}]+")
+_CLOSING_WORD = re.compile(r"[ \t]*(?:end\b|[)\]}]+)")
 
 
 class UnitStop:

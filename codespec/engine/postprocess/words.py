@@ -6,7 +6,6 @@ import re
 
 from codespec.engine.postprocess.scan import scan
 
-LANGUAGES = ("ruby", "lua")
 _RUBY_BLOCK = (
     r"def|class|module|if|unless|while|until|for|case|begin|else|elsif|when|in|rescue|ensure"
 )
@@ -19,6 +18,7 @@ _OPENS = {
     ),
     "lua": re.compile(r"\b(?:then|do|else|repeat)\Z|\bfunction\b[^()\n]*\([^()\n]*\)\Z"),
 }
+LANGUAGES = tuple(_OPENS)
 BRANCHES = ("else", "elsif ", "elseif ", "when ", "in ", "rescue", "ensure", "until ")
 """What lines begin with that go on with a block, or end it as no other word does."""
 _WORDS = ("end", *map(str.strip, BRANCHES))
