@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from codespec import config
@@ -15,9 +16,9 @@ from codespec.drafters.lookup import LookupDrafter, Repository
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.worth import Worth
 from codespec.engine.documents import OpenDocuments
-from codespec.engine.drafts import WorkspaceDrafts, as_draft
+from codespec.engine.drafts import Unload, WorkspaceDrafts, as_draft
 from codespec.engine.models import Models, Running
-from codespec.errors import ConfigError
+from codespec.errors import ConfigError, ModelError
 from codespec.models.registry import draft_path
 from codespec.native import Boundary, Vocabulary
 from codespec.types import Drafter
@@ -70,7 +71,7 @@ class Drafting:
         }
         small = draft_path(settings.model)
         if small is not None and "model" in settings.drafting.drafters:
-            self._drafters["model"] = self._draft_model(small)
+            self._drafters["model"], _ = self._draft_model(small)
         self._distilled = WorkspaceDrafts(Path(info.path), self._draft_model)
         self.watchers: list[Drafter] = []
         """See each request's context and verdicts; what they draft comes last."""
@@ -100,12 +101,17 @@ class Drafting:
                 return distilled
         return self._drafters.get(name)
 
-    def _draft_model(self, path: Path) -> ModelDrafter:
+    def _draft_model(self, path: Path) -> tuple[ModelDrafter, Unload]:
         small = self._models.load(path)
-        speaking = as_draft(
-            small.model, small.context, self._target.model, self._tokenizer, small.pace.observe
-        )
-        return ModelDrafter(speaking, self._target.pace.curve, small.pace.curve)
+        unload = partial(self._models.unload, small)
+        try:
+            speaking = as_draft(
+                small.model, small.context, self._target.model, self._tokenizer, small.pace.observe
+            )
+        except ModelError:
+            unload()
+            raise
+        return ModelDrafter(speaking, self._target.pace.curve, small.pace.curve), unload
 
 
 def check_drafters(names: tuple[str, ...]) -> None:

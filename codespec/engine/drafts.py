@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,18 +22,34 @@ from codespec.types import Drafter, ModelInfo, Tokenizer
 log = logging.getLogger(__name__)
 
 
+Unload = Callable[[], None]
+
+_FileState = tuple[Path, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """drafter: None where the file cannot be used."""
+
+    file: _FileState
+    drafter: Drafter | None
+    unload: Unload = lambda: None
+
+
 class WorkspaceDrafts:
     """Distilled drafts of one target, loaded when their workspace is first asked about. A draft
-    distilled meanwhile is used from the next request on.
+    distilled meanwhile is used from the next request on; the one before is unloaded as soon as no
+    request uses it.
 
-    make: loads a draft model's file as a drafter.
+    load: loads a draft model's file as a drafter, and says how to unload it.
     """
 
-    def __init__(self, target: Path, make: Callable[[Path], Drafter]) -> None:
+    def __init__(self, target: Path, load: Callable[[Path], tuple[Drafter, Unload]]) -> None:
         self._fingerprint = drafts.fingerprint(target)
-        self._make = make
+        self._load = load
         self._folders: dict[str, Path] = {}
-        self._loaded: dict[Path, Drafter | None] = {}
+        self._loaded: dict[Path, _Loaded] = {}  # by folder
+        self._replaced: list[tuple[weakref.ref[Drafter], Unload]] = []
 
     def get(self, workspace: str) -> Drafter | None:
         """None where there is none, or it cannot be used: what is only faster must not fail."""
@@ -39,16 +57,49 @@ class WorkspaceDrafts:
             return None
         if workspace not in self._folders:
             self._folders[workspace] = drafts.folder(self._fingerprint, workspace)
-        path = drafts.find(self._folders[workspace])
-        if path is None:
+        folder = self._folders[workspace]
+        file = _found(folder)
+        if folder in self._loaded and self._loaded[folder].file != file:
+            self._replace(folder)
+        self._unload_unused()
+        if file is None:
             return None
-        if path not in self._loaded:
-            try:
-                self._loaded[path] = self._make(path)
-            except CodespecError as e:
-                log.warning("a distilled draft model cannot be used: %s", e.message)
-                self._loaded[path] = None
-        return self._loaded[path]
+        if folder not in self._loaded:
+            self._loaded[folder] = self._try(file)
+        return self._loaded[folder].drafter
+
+    def _try(self, file: _FileState) -> _Loaded:
+        try:
+            return _Loaded(file, *self._load(file[0]))
+        except CodespecError as e:
+            log.warning("a distilled draft model cannot be used: %s", e.message)
+            return _Loaded(file, None)
+
+    def _replace(self, folder: Path) -> None:
+        gone = self._loaded.pop(folder)
+        if gone.drafter is not None:
+            self._replaced.append((weakref.ref(gone.drafter), gone.unload))
+
+    def _unload_unused(self) -> None:
+        """Requests hold the drafters that they use, also while they are left off."""
+        in_use: list[tuple[weakref.ref[Drafter], Unload]] = []
+        for drafter, unload in self._replaced:
+            if drafter() is None:
+                unload()
+            else:
+                in_use.append((drafter, unload))
+        self._replaced = in_use
+
+
+def _found(folder: Path) -> _FileState | None:
+    path = drafts.find(folder)
+    if path is None:
+        return None
+    try:
+        s = path.stat()
+    except OSError:  # gone since
+        return None
+    return path, s.st_mtime_ns, s.st_ino, s.st_size
 
 
 def as_draft(

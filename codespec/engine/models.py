@@ -11,6 +11,7 @@ from codespec.backends.llama import LlamaTarget, LoadedModel, build, load_model
 from codespec.config import ModelSettings
 from codespec.drafters.measure import CurveStore
 from codespec.engine.pace import Pace, Paces, thread_counts
+from codespec.errors import ModelError
 from codespec.types import ModelInfo
 
 
@@ -29,38 +30,48 @@ class Models:
     def __init__(self, settings: ModelSettings) -> None:
         self._settings = settings
         self._running: list[Running] = []
-        self._models: list[LoadedModel] = []
+        self._busy_s_unloaded = 0.0
         self.paces = Paces([])
 
     def load(self, path: Path, on_progress: Callable[[float], None] = lambda _: None) -> Running:
         """on_progress: told the share that is loaded, 0 to 1. Raises: ModelError."""
         chosen = self._settings
         model = load_model(path, n_gpu_layers=chosen.n_gpu_layers, on_progress=on_progress)
-        self._models.append(model)
-        context = LlamaTarget(
-            model,
-            n_ctx=chosen.window(model.info.n_ctx),
-            n_threads=chosen.n_threads,
-            kv_type=chosen.kv_type,
-            max_saved_bytes=chosen.max_saved_kv_bytes,
-        )
+        try:
+            context = LlamaTarget(
+                model,
+                n_ctx=chosen.window(model.info.n_ctx),
+                n_threads=chosen.n_threads,
+                kv_type=chosen.kv_type,
+                max_saved_bytes=chosen.max_saved_kv_bytes,
+            )
+        except ModelError:
+            model.close()
+            raise
         running = Running(model, context, self._pace_of(context))
         self._running.append(running)
         self.paces.add(running.pace)
         return running
 
+    def unload(self, running: Running) -> None:
+        """Nobody uses this one any more."""
+        self._running.remove(running)
+        self.paces.remove(running.pace)
+        self._busy_s_unloaded += running.context.busy_s
+        running.context.close()
+        running.model.close()
+
     @property
     def busy_s(self) -> float:
         """Time spent in passes up to now, seconds."""
-        return sum(running.context.busy_s for running in self._running)
+        return self._busy_s_unloaded + sum(running.context.busy_s for running in self._running)
 
     def close(self) -> None:
         self.paces.save()
         for running in self._running:
             running.context.close()
-        for model in self._models:
-            model.close()
-        self._running, self._models = [], []
+            running.model.close()
+        self._running = []
 
     def _pace_of(self, context: LlamaTarget) -> Pace:
         info = context.info

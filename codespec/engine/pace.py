@@ -223,6 +223,14 @@ class Paces:
     def add(self, pace: Pace) -> None:
         self._paces.append(pace)
 
+    def remove(self, pace: Pace) -> None:
+        """Its model goes. What it was taught is kept."""
+        if self._steps is not None:  # it may be at this one
+            self._steps.close()
+            self._steps = None
+        pace.save()
+        self._paces.remove(pace)
+
     def begin(self, n_context: int) -> None:
         for pace in self._paces:
             pace.begin(n_context)

@@ -1,0 +1,94 @@
+"""Distilled drafts: which one a workspace gets, and what goes when it is replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from codespec.engine.drafts import WorkspaceDrafts
+from codespec.errors import ModelError
+from codespec.models import drafts
+from tests.drafters import ScriptedDrafter
+
+
+class Shelf:
+    """Draft models as they lie on disk, and those that are loaded."""
+
+    def __init__(self, home: Path) -> None:
+        self.target = home / "target.gguf"
+        self.target.write_bytes(b"weights")
+        self.workspace = str(home / "w")
+        self.loaded: list[Path] = []
+        self.n_loads = 0
+        self.drafts = WorkspaceDrafts(self.target, self._load)
+
+    def _load(self, path: Path) -> tuple[ScriptedDrafter, Callable[[], None]]:
+        self.n_loads += 1
+        if path.read_bytes() == b"damaged":
+            raise ModelError(f"{path}: it is damaged")
+        self.loaded.append(path)
+        return ScriptedDrafter([]), lambda: self.loaded.remove(path)
+
+    def put(self, name: str, content: bytes = b"draft", workspace: str = "") -> Path:
+        where = workspace or self.workspace
+        folder = drafts.folder(drafts.fingerprint(self.target), where)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+        after = drafts.Measured(acceptance=0.5, speed=1.5, n_drafted=100)
+        record = drafts.DraftRecord(
+            file=name,
+            target="t",
+            target_path=str(self.target),
+            workspace=where,
+            n_params=1,
+            n_vocab=1,
+            n_places=1,
+            n_draft=1,
+            before=None,
+            after=after,
+        )
+        (folder / drafts.RECORD).write_bytes(msgspec.json.encode(record))
+        return folder / name
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    return Shelf(tmp_path)
+
+
+def test_a_draft_that_is_replaced_is_unloaded(shelf: Shelf) -> None:
+    other = shelf.put("other.gguf", workspace="/other")
+    assert shelf.drafts.get("/other") is not None
+    for i in range(3):
+        path = shelf.put(f"draft-{i}.gguf")
+        assert shelf.drafts.get(shelf.workspace) is shelf.drafts.get(shelf.workspace + "/")
+        assert shelf.loaded == [other, path]
+    path.unlink()
+    assert shelf.drafts.get(shelf.workspace) is None
+    assert shelf.loaded == [other]
+
+
+def test_what_a_request_uses_stays_loaded(shelf: Shelf) -> None:
+    old = shelf.put("old.gguf")
+    in_use = shelf.drafts.get(shelf.workspace)
+    new = shelf.put("new.gguf")
+    for _ in range(2):
+        assert shelf.drafts.get(shelf.workspace) is not in_use
+        assert shelf.loaded == [old, new]
+    del in_use
+    shelf.drafts.get(shelf.workspace)
+    assert shelf.loaded == [new]
+
+
+def test_a_draft_that_cannot_be_used_is_tried_again_when_it_changes(shelf: Shelf) -> None:
+    shelf.put("draft.gguf", b"damaged")
+    for _ in range(3):
+        assert shelf.drafts.get(shelf.workspace) is None
+    assert shelf.n_loads == 1
+    path = shelf.put("draft.gguf", b"mended")
+    assert shelf.drafts.get(shelf.workspace) is not None
+    assert shelf.loaded == [path]
+    assert shelf.n_loads == 2
