@@ -65,11 +65,6 @@ class FolderEvents:
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)
 
-    @property
-    def n_folders(self) -> int:
-        """How many are watched."""
-        return len(self._folders)
-
     def wait(self, seconds: float) -> set[str]:
         """Files and folders that may have changed since the last call, absolute; the root where
         anything may have. Empty when nothing happens for so long.

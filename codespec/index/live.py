@@ -83,7 +83,7 @@ class TokenizedText:
 class LiveDocument:
     """One open document: `left` and `right` of the cursor, each with its suffix automaton.
 
-    before: over the text before the cursor, or what `follow` was given: its tail is the context.
+    before: over the text before the cursor: its tail is the context.
     after:  over the text after the cursor.
 
     Not thread-safe. About 200 bytes a token.
@@ -153,12 +153,6 @@ class LiveDocument:
         if self._tracker is not None:
             self._tracker.changed(old, text, n_same, n_tail)
         return True
-
-    def follow(self, tokens: Tokens) -> None:
-        """Make `before` read `tokens`: the context of a completion with what was emitted so far,
-        so that it can be continued from its own tokens. Costs what differs from the call before.
-        The next `update` undoes it, or finds it in the text when the suggestion was accepted."""
-        self.before.assign(tokens)
 
     @property
     def text(self) -> str:

@@ -145,7 +145,7 @@ class Store:
         if manifest is None:
             return None
         if (manifest.root, manifest.tokenizer_hash) != (self.root, self.tokenizer_hash):
-            raise self._corrupt("it belongs to another workspace or tokenizer")
+            raise _corrupt(self.folder, "it belongs to another workspace or tokenizer")
         return manifest
 
     @property
@@ -208,7 +208,7 @@ class Store:
         try:
             return Segment.open(self.segment_path(name))
         except (OSError, ValueError) as e:
-            raise self._corrupt(str(e)) from None
+            raise _corrupt(self.folder, str(e)) from None
 
     def mark_damaged(self, name: str) -> None:
         """Ask whoever writes next to look at a segment. Needs no lock."""
@@ -241,7 +241,7 @@ class Store:
 
     def _named(self, name: str, suffix: str) -> Path:
         if not _NAME.fullmatch(name):
-            raise self._corrupt("the name of a file is wrong")
+            raise _corrupt(self.folder, "the name of a file is wrong")
         return self.folder / f"{name}{suffix}"
 
     def _write(self, path: Path, data: bytes) -> None:
@@ -273,36 +273,25 @@ class Store:
             finally:
                 os.close(fd)
 
-    def _corrupt(self, what: str) -> IndexCorruptError:
-        return IndexCorruptError(
-            f"the index of {self.root} cannot be used: {what}", "It is built again by itself."
-        )
-
 
 def read_manifest(folder: Path) -> Manifest | None:
     """The manifest in the folder of any index; None where there is none.
 
     Raises: IndexCorruptError.
     """
-
-    def corrupt(what: str) -> IndexCorruptError:
-        return IndexCorruptError(
-            f"the index in {folder} cannot be used: {what}", "It is built again by itself."
-        )
-
     try:
         envelope = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=_Envelope)
         if envelope.version != FORMAT_VERSION:
-            raise corrupt(f"format version {envelope.version}")
+            raise _corrupt(folder, f"format version {envelope.version}")
         if envelope.checksum != _short_hash(bytes(envelope.body)):
-            raise corrupt("its checksum is wrong")
+            raise _corrupt(folder, "its checksum is wrong")
         return msgspec.json.decode(envelope.body, type=Manifest)
     except FileNotFoundError:
         return None
     except OSError as e:
-        raise corrupt(str(e)) from None
+        raise _corrupt(folder, str(e)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
-        raise corrupt(str(e)) from None
+        raise _corrupt(folder, str(e)) from None
 
 
 def index_folders(root: str | None = None) -> list[Path]:
@@ -322,6 +311,12 @@ def _replace(source: Path, target: Path) -> None:
         else:
             return
     os.replace(source, target)
+
+
+def _corrupt(folder: Path, what: str) -> IndexCorruptError:
+    return IndexCorruptError(
+        f"the index in {folder} cannot be used: {what}", "It is built again by itself."
+    )
 
 
 def _private(path: str, flags: int) -> int:

@@ -46,11 +46,6 @@ class WordEncoder:
         self._newline = int(newline[0]) if len(newline) == 1 else None
         self._table = self._fitting_table()
 
-    @property
-    def is_by_word(self) -> bool:
-        """Whether the table is of use for this tokenizer."""
-        return self._table is not None
-
     def encode(self, text: bytes) -> Tokens:
         """Tokens of the whole text (UTF-8), however long, as the tokenizer gives them."""
         if self._table is None:

@@ -53,7 +53,7 @@ def test_equals_a_fresh_document(
     at = int(cursor * len(text))
     document.update(text[:at], text[at:])
     for where, how_much, insert, cursor in edits:
-        document.follow(np.concatenate((document.left, tokenizer.encode(emitted))))
+        document.before.assign(np.concatenate((document.left, tokenizer.encode(emitted))))
         start = int(where * len(text))
         end = start + int(how_much**3 * (len(text) - start))
         text = text[:start] + insert + text[end:]

@@ -79,7 +79,7 @@ def test_following_a_completion() -> None:
     emitted = tokenizer.encode(" in items")
 
     def follow(tokens: Tokens) -> None:
-        document.follow(np.concatenate((left, tokens)))
+        document.before.assign(np.concatenate((left, tokens)))
 
     follow(emitted[:1])
     follow(emitted)

@@ -31,7 +31,7 @@ def test_ascii_text_gives_the_same_tokens(expression: str, text: str) -> None:
     text = text.encode("ascii", "ignore").decode().replace("\x1c", "")
     tokenizer = SplitTokenizer(expression)
     encoder = WordEncoder(tokenizer)
-    assert encoder.is_by_word
+    assert encoder._table is not None
     assert np.array_equal(encoder.encode(text.encode()), tokenizer.encode(text))
     assert np.array_equal(encoder.encode(text.encode()), tokenizer.encode(text))
 
@@ -51,7 +51,7 @@ def test_other_families_are_left_to_the_tokenizer(expression: str) -> None:
     text = ("def f(x):\n    return x's + 123\n" * 20).strip()
     encoder = WordEncoder(tokenizer)
     if expression != r"[\s\S]":  # of single characters every split is a good one
-        assert not encoder.is_by_word
+        assert encoder._table is None
     assert tokenizer.decode(encoder.encode(text.encode())).decode() == text
 
 
