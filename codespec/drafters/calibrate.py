@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import zlib
 from collections import OrderedDict
 from functools import cache
@@ -20,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from codespec.files import write_atomically
 from codespec.native import Planner
 from codespec.types import Tokens, Verdict
 
@@ -53,10 +53,7 @@ def prior(n_params: int = _SMALL) -> State:
 def write_state(path: Path, state: State) -> None:
     """Replace the file by this state. Raises: OSError."""
     body = np.ascontiguousarray(state, "<f4").tobytes()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    temporary.write_bytes(_MAGIC + zlib.crc32(body).to_bytes(4, "little") + body)
-    temporary.replace(path)
+    write_atomically(path, _MAGIC + zlib.crc32(body).to_bytes(4, "little") + body)
 
 
 def read_state(path: Path) -> State | None:

@@ -7,7 +7,6 @@ nobody waits (`LocalEngine.idle`); until then a guess stands in, and real passes
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -16,6 +15,7 @@ import msgspec
 import numpy as np
 
 from codespec.drafters.cost import ContextSlope, CostCurve
+from codespec.files import write_atomically
 from codespec.types import NO_DRAFT, CancelledError, Draft, ModelInfo, TargetModel, Tokens
 
 MEASURED_AT = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 24, 32)
@@ -231,11 +231,8 @@ class CurveStore:
         known = self._read()
         saved = _Saved(curve.points, curve.n_context, slope.fixed, slope.per_token, curve.back_ms)
         known[key] = msgspec.Raw(msgspec.json.encode(saved))
-        temporary = self._path.with_suffix(f".{os.getpid()}.tmp")
         with contextlib.suppress(OSError):  # a cache that cannot be written is measured again
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_bytes(msgspec.json.encode(known))
-            temporary.replace(self._path)
+            write_atomically(self._path, msgspec.json.encode(known))
 
     def _read(self) -> dict[str, msgspec.Raw]:
         with contextlib.suppress(OSError, msgspec.DecodeError):

@@ -11,12 +11,13 @@ ended the indexer loses its parse until it changes, which costs next to nothing.
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections.abc import Generator
 from pathlib import Path
 
 import msgspec
+
+from codespec.files import write_atomically
 
 MAX_KEYS = 10_000
 _KEY_BYTES = 64
@@ -77,6 +78,4 @@ class Strikes:
 
     def _write(self) -> None:
         newest = dict(list(self._counts.items())[-MAX_KEYS:])
-        temporary = self._path.with_suffix(".tmp")
-        temporary.write_bytes(msgspec.json.encode(newest))
-        os.replace(temporary, self._path)
+        write_atomically(self._path, msgspec.json.encode(newest))

@@ -11,6 +11,7 @@ import tomlkit.exceptions
 
 from codespec.config import config_path, data_dir, data_path
 from codespec.errors import ConfigError, InputError
+from codespec.files import write_atomically
 from codespec.models import catalogue
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 
@@ -141,9 +142,7 @@ def set_default(key: str, value: str) -> Path:
         section[key] = value
         path.parent.mkdir(parents=True, exist_ok=True)
         file = Path(os.path.realpath(path))  # many keep it elsewhere, and a link to it here
-        temporary = file.with_suffix(".tmp")
-        temporary.write_text(tomlkit.dumps(document), "utf-8")
-        os.replace(temporary, file)
+        write_atomically(file, tomlkit.dumps(document).encode())
     except OSError as e:
         raise ConfigError(
             f"{e.filename or path}: {e.strerror}",
@@ -170,6 +169,4 @@ def _list() -> Path:
 
 def _save(models: dict[str, Added]) -> None:
     folder().mkdir(parents=True, exist_ok=True)
-    temporary = _list().with_suffix(".tmp")
-    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(models)))
-    os.replace(temporary, _list())
+    write_atomically(_list(), msgspec.json.format(msgspec.json.encode(models)))

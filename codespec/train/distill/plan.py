@@ -4,13 +4,14 @@ far one is does not need it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import msgspec
+
+from codespec.files import write_atomically
 
 CHECKPOINT_SECONDS = 30.0
 """What a killed process loses at most of asking the target and of training."""
@@ -44,6 +45,4 @@ class StoppedError(Exception):
 
 def write_json(path: Path, value: object) -> None:
     """All of it or nothing."""
-    temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(msgspec.json.encode(value))
-    os.replace(temporary, path)
+    write_atomically(path, msgspec.json.encode(value))
