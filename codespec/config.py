@@ -66,8 +66,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Keys and values in the cache; q8_0 halves it and costs some accuracy and speed."""
     max_saved_kv_bytes: _Bytes = 268_435_456
     """Memory for the caches of documents that others took the place of, 0: none are kept; and of
-    answers that are left off for others, which are kept in any case (at most two that can wait, and
-    what interrupted them)."""
+    answers that are left off for others, of which the last three are kept in any case."""
     n_gpu_layers: Annotated[int, _between(-1, 1 << 16)] = -1
     """Layers on the GPU where there is one; -1: all."""
 

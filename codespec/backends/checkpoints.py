@@ -16,10 +16,17 @@ from codespec.types import Tokens
 
 State = npt.NDArray[np.uint8]
 
+LEAST_HELD = 3
+"""States that stay whatever they take: of two generations that take turns, and of one that
+interrupted them."""
 
-@dataclass(frozen=True, slots=True, eq=False)
+_NOTHING: State = np.empty(0, np.uint8)
+
+
+@dataclass(slots=True, eq=False)
 class Checkpoint:
-    """tokens: (n,) what the state has read. state: as the backend wrote it."""
+    """tokens: (n,) what the state has read. state: as the backend wrote it; empty where it is
+    lost, and the tokens have to be read again."""
 
     tokens: Tokens
     state: State
@@ -32,8 +39,9 @@ class Checkpoint:
 class Checkpoints:
     """The states used last, in at most `max_bytes`. In memory only: nothing is ever written out.
 
-    States that are held count, too, and others make room for them. They themselves never go, as
-    what waits for them could not go on unchanged: where they alone take more, nothing else is kept.
+    States that are held count, too, and others make room for them: what waits for one goes on
+    from it unchanged, to the last digit. Where they alone take more, nothing else is kept, and of
+    more than `LEAST_HELD` those held longest are lost.
 
     can_truncate: whether a restored state can be cut back, so that any common prefix is of use;
         else only states of which every token is wanted.
@@ -88,14 +96,17 @@ class Checkpoints:
             self._make_room()
 
     def hold(self, tokens: Tokens, state: State) -> Checkpoint:
-        """Keep a state until `let_go`, for whoever asks; `find` does not know it."""
+        """Keep a state until `let_go` or while there is room, for whoever asks; `find` does not
+        know it."""
         held = Checkpoint(tokens.copy(), state)
         self._held.append(held)
+        while len(self._held) > LEAST_HELD and self.room < 0:
+            self._held.pop(0).state = _NOTHING
         self._make_room()
         return held
 
     def let_go(self, held: Checkpoint) -> None:
-        """No effect on one that was let go."""
+        """No effect on one that was let go, or lost."""
         if held in self._held:
             self._held.remove(held)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from codespec.backends.checkpoints import Checkpoints
+from codespec.backends.checkpoints import LEAST_HELD, Checkpoints
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.model import ModelDrafter
 from codespec.requests import CompletionRequest
@@ -309,3 +309,26 @@ def test_the_draft_model_reads_ahead_where_it_will_be_asked(engine, is_dear):
     n_prompt = len(engine.context(place).prompt)
     assert engine.target.n_cached == n_prompt - 1
     assert (model.n_cached == n_prompt - 1) == is_dear
+
+
+def test_what_lost_its_cache_to_others_reads_it_again(engine):
+    """So many are left off at once that they take more memory than there is."""
+    requests = [replace(place, max_tokens=60, verbatim=True) for place in places(6)]
+    expected = [engine.complete(request).text for request in requests]
+    engine.target._saved = Checkpoints(0, can_truncate=True)
+    works = {
+        i: engine.completing(request, paused=after_passes(engine, 4, (2,)))
+        for i, request in enumerate(requests)
+    }
+    found = {}
+    most_held = 0
+    while works:
+        for i, work in [*works.items()]:
+            try:
+                next(work)
+            except StopIteration as end:
+                found[i] = end.value
+                del works[i]
+            most_held = max(most_held, len(engine.target._saved._held))
+    assert most_held == LEAST_HELD
+    assert [found[i].text for i in range(len(requests))] == expected

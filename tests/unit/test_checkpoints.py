@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codespec.backends.checkpoints import Checkpoints
+from codespec.backends.checkpoints import LEAST_HELD, Checkpoints
 from codespec.native import common_prefix
 
 
@@ -69,6 +69,18 @@ def test_what_is_held_stays_and_others_make_room():
     assert len(saved) == 1
 
 
+def test_of_many_that_are_held_the_latest_stay():
+    saved = Checkpoints(1000, can_truncate=True)
+    small = [saved.hold(tokens(i), state(100)) for i in range(9)]
+    assert all(len(held.state) for held in small)
+    large = [saved.hold(tokens(i), state(2000)) for i in range(LEAST_HELD)]
+    assert not any(len(held.state) for held in small)
+    assert saved.n_bytes == LEAST_HELD * 2004
+    for held in (*small, *large):
+        saved.let_go(held)
+    assert saved.n_bytes == 0
+
+
 budgets = st.integers(0, 2000)
 steps = st.tuples(
     st.sampled_from(["add", "hold", "let go"]),
@@ -86,7 +98,8 @@ def test_the_budget_holds(budget, taken, can_truncate):
         elif step == "let go" and held:
             saved.let_go(held.pop(len(ids) % len(held)))
         n_held = sum(one.n_bytes for one in held)
-        assert saved.n_bytes <= max(budget, n_held)
+        latest = sum(one.n_bytes for one in held[-LEAST_HELD:])
+        assert saved.n_bytes <= max(budget, latest)
         if step == "add":
             saved.add(tokens(*ids), state(20 * len(ids)))
             assert saved.n_bytes <= max(budget, n_held)

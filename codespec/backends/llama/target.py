@@ -58,7 +58,7 @@ class LlamaTarget:
     n_batch: most tokens of one pass; also how long a prefill runs between cancellation checks.
     kv_type: of keys and values. Quantised values need flash attention, see below.
     max_saved_bytes: for the states of documents that others took the place of, and of generations
-        that are left off (`hold`), which stay even where they take more.
+        that are left off (`hold`), of which the latest stay even where they take more.
 
     Raises: ModelError when the context does not fit into memory, or its kind not the model.
     """
@@ -206,13 +206,17 @@ class LlamaTarget:
                 self._saved.add(self._kv.tokens, state)
 
     def hold(self) -> Checkpoint:
-        """What the cache holds, for `take_back`; in memory until `let_go`."""
+        """What the cache holds, for `take_back`; in memory until `let_go`, or until too many
+        others are held."""
         held = self._saved.hold(self._kv.tokens, self._state())
         self._is_held = True
         return held
 
     def take_back(self, held: Checkpoint) -> None:
-        """Make the cache what it was at `hold`, to the last digit. What is in it is put aside."""
+        """Make the cache what it was at `hold`, to the last digit; what is in it is put aside. No
+        effect where that was lost: it is read again."""
+        if not len(held.state):
+            return
         if self._can_truncate:
             self._put_aside()
         self._restore(held)
