@@ -91,6 +91,13 @@ class Harness:
 
         await asyncio.wait_for(wait(), TIMEOUT_S)
 
+    async def until_running(self, request_id: int) -> None:
+        async def wait() -> None:
+            while (request_id, False) not in self.jobs[-1:]:
+                await asyncio.sleep(0.001)
+
+        await asyncio.wait_for(wait(), TIMEOUT_S)
+
     async def ask(self, prefix: str, **options: Any) -> Completion:
         return await completion(self.post(prefix, **options))
 

@@ -1,14 +1,23 @@
 """Which request runs next: pure bookkeeping, no sockets, no clock of its own.
 
 Rules: one request runs at a time (one model): the one whose answer is due first. One without a
-deadline, or with a later one, counts as due `PATIENCE_S` after it came or last had a turn of
-`TURN_S`. So it is interrupted by whatever is asked for while somebody types, but never for longer
-than that, and such requests take turns among themselves. A newer request for the same document of
-the same client takes the older one's place, waiting or running. Prefetches can wait, too, and
-take turns with what can; beside what cannot, none begins or goes on: one at work ends.
+deadline, or with a later one, counts as due `PATIENCE_S` after it came, and is due anew with each
+turn of `TURN_S`. So it is interrupted by whatever is asked for while somebody types, but hardly for
+longer than that, and such requests take turns among themselves.
 
-Source: Abeni and Buttazzo 1998, "Integrating multimedia applications in hard real-time systems"
-(the constant bandwidth server: earliest deadline first, the deadline renewed with the budget).
+Most of those are short, so what has had more service is due later, up to `HEAD_START_S`, and a new
+one goes first. After `YOUNG_S` it is a long one, and `MAX_SHARING` of them take turns at a time, in
+their order: with more, all would be late. One that has had a round of `ROUND_S` lets those go first
+that have not, so each gets on.
+
+A newer request for the same document of the same client takes the older one's place, waiting or
+running. Prefetches can wait, too, and take turns with what can; beside what cannot, none begins or
+goes on: one at work ends.
+
+Sources: Abeni and Buttazzo 1998, "Integrating multimedia applications in hard real-time systems"
+(the constant bandwidth server: earliest deadline first, the deadline renewed with the budget);
+Corbató et al. 1962, "An experimental time-sharing system" (the multi-level feedback queue: what has
+had little service goes first).
 """
 
 from __future__ import annotations
@@ -24,8 +33,19 @@ PATIENCE_S = 10.0
 TURN_S = 0.2
 """Ten times what it takes to change from one request to another, and more."""
 
-MAX_PAUSED = 2
-"""With so many left off, none is begun that can wait: each keeps a copy of its KV cache."""
+YOUNG_S = 1.0
+"""Of service: an answer of less work does not stand behind longer ones."""
+
+HEAD_START_S = 2.0
+"""More than it takes that all who share have a turn; new ones without end leave long ones a turn
+that often."""
+
+ROUND_S = 10.0
+"""Of service. A change costs at most that a prompt is read again, a second or so."""
+
+MAX_SHARING = 2
+"""Long ones that take turns. Each keeps a copy of its KV cache meanwhile, for which there is room;
+see `backends/checkpoints.py`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -41,9 +61,11 @@ class Job:
     pausing:  running, and asked to leave off; "at once": in a hurry.
     paused:   waiting, and begun.
     order:    when it counts as due.
+    can_wait: it counts as due before it is.
     owed_at:  when it has waited too long to get anywhere.
     is_owed:  running before one that cannot wait, as it has.
     turn_s:   how much of its turn it has had.
+    served_s: in all its turns.
     """
 
     client: int
@@ -61,26 +83,37 @@ class Job:
     pausing: Literal["", "soon", "at once"] = ""
     paused: bool = False
     order: float = field(init=False)
+    can_wait: bool = field(init=False)
     owed_at: float = field(init=False)
     is_owed: bool = False
     turn_s: float = 0.0
+    served_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.owed_at = self.arrived + PATIENCE_S
         self.new_turn(self.arrived)
 
     def new_turn(self, now: float) -> None:
-        patient = now + PATIENCE_S
-        self.order = patient if self.due is None or self.prefetch else min(self.due, patient)
         self.turn_s = 0.0
+        self.order = now + PATIENCE_S + min(1.0, self.served_s / YOUNG_S) * HEAD_START_S
+        self.can_wait = self.prefetch or self.due is None or self.due > now + PATIENCE_S
+        if self.due is not None and not self.can_wait:
+            self.order = self.due
+
+    def serve(self, seconds: float, now: float) -> None:
+        self.turn_s += seconds
+        self.served_s += seconds
+        if self.turn_s >= TURN_S:
+            self.new_turn(now)
 
     @property
-    def can_wait(self) -> bool:
-        return self.prefetch or self.due is None or self.order < self.due
+    def is_long(self) -> bool:
+        return self.can_wait and not self.prefetch and self.served_s >= YOUNG_S
 
     @property
-    def keeps_cache(self) -> bool:
-        return self.paused and not self.prefetch
+    def place(self) -> tuple[int, int]:
+        """Among long ones."""
+        return int(self.served_s / ROUND_S), self.number
 
 
 class Scheduler:
@@ -133,6 +166,7 @@ class Scheduler:
     def must_yield(self, now: float) -> bool:
         """Whether the running job is to give way to one that waits: see `must_end`, else to be
         paused."""
+        self._note_service(now)
         job, other = self.running, self._next()
         if job is None or other is None:
             return False
@@ -140,10 +174,6 @@ class Scheduler:
             return True
         if other.prefetch and not job.can_wait:
             return False
-        job.turn_s += now - self._since
-        self._since = now
-        if job.turn_s >= TURN_S:
-            job.new_turn(now)
         return other.order < job.order
 
     @property
@@ -177,12 +207,15 @@ class Scheduler:
     def pause(self, now: float, *, progressed: bool) -> None:
         """The running job holds the worker no longer, and waits. A turn that got it nowhere, since
         a pass takes longer than it lasted, is none."""
+        if progressed:
+            self._note_service(now)
         job = self.finish()
         if job is not None:
             job.pausing, job.paused = "", True
             if progressed:
                 job.owed_at = now + PATIENCE_S
-            job.order = min(job.order, job.owed_at)
+            else:
+                job.order = min(job.order, job.owed_at)
             self._waiting[job.number] = job
 
     def finish(self) -> Job | None:
@@ -190,10 +223,14 @@ class Scheduler:
         job, self.running = self.running, None
         return job
 
+    def _note_service(self, now: float) -> None:
+        if self.running is not None:
+            self.running.serve(now - self._since, now)
+            self._since = now
+
     def _next(self) -> Job | None:
-        waiting = self.waiting
-        if sum(job.keeps_cache for job in waiting) >= MAX_PAUSED:
-            waiting = [j for j in waiting if j.paused or j.prefetch or not j.can_wait]
+        long = sorted((job for job in self.jobs if job.is_long), key=lambda job: job.place)
+        waiting = [job for job in self.waiting if job not in long[MAX_SHARING:]]
         if not all(job.can_wait for job in waiting):
             waiting = [job for job in waiting if not job.prefetch]
         return min(waiting, key=lambda j: (j.order, j.number), default=None)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 
 import pytest
@@ -265,6 +265,17 @@ def test_a_client_that_leaves_takes_its_generation_along(scripted, home) -> None
         first = connection.getresponse().readline()
         assert json.loads(first.removeprefix(b"data: "))["content"] == "one\ntw"
     assert scripted.text(prompt="on") == "[on|]"
+
+
+def test_long_answers_hold_up_no_short_one(scripted, home) -> None:
+    endless = {"prompt": "until paused 1000000", "stream": True}
+    with ExitStack() as stack:
+        for _ in range(3):
+            connection = stack.enter_context(closing(scripted.begin("/infill", endless)))
+            assert connection.getresponse().readline()  # it has had a turn
+        assert scripted.text(prompt="on") == "[on|]"
+    assert scripted.text(prompt="on") == "[on|]"
+    assert control.status(home.settings).n_respawns == 0
 
 
 def test_what_may_become_a_stop_text_is_held_back(scripted) -> None:

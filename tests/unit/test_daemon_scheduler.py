@@ -6,8 +6,18 @@ from collections.abc import Callable
 from itertools import count, pairwise
 
 import msgspec
+import pytest
 
-from codespec.daemon.scheduler import MAX_PAUSED, PATIENCE_S, TURN_S, Job, Scheduler
+from codespec.daemon.scheduler import (
+    HEAD_START_S,
+    MAX_SHARING,
+    PATIENCE_S,
+    ROUND_S,
+    TURN_S,
+    YOUNG_S,
+    Job,
+    Scheduler,
+)
 
 
 def job(
@@ -124,7 +134,7 @@ def test_prefetches_wait_for_what_is_due_soon_however_long() -> None:
     scheduler = Scheduler()
     scheduler.add(prefetch(1))
     scheduler.add(job(2, arrived=0.99 * PATIENCE_S, due=PATIENCE_S + 0.4))
-    scheduler.add(job(3, client=2, arrived=0.5))
+    scheduler.add(job(3, client=2, arrived=3.0))
     assert order(scheduler) == [2, 1, 3]
 
 
@@ -248,10 +258,12 @@ def test_a_prefetch_takes_turns_with_long_ones() -> None:
     simulation.prefetch(8, 0.1)
     simulation.run(3 * TURN_S + 0.11)
     assert 8 in simulation.ended_at
-    long = simulation.prefetch(9, 3.0)
+    long = simulation.prefetch(9, 9.0)
     simulation.run(4.0)
-    # Of three: the last of the long ones is not begun.
-    assert 1.3 - TURN_S <= 3.0 - simulation.left_s[long] <= 1.3 + TURN_S
+    # It goes first while it is new. Then it is one of three: of the long ones, two share.
+    left_s = simulation.left_s[long]
+    simulation.run(6.0)
+    assert 2.0 - TURN_S <= left_s - simulation.left_s[long] <= 2.0 + TURN_S
 
 
 def test_prefetches_make_nobody_wait_who_is_due_soon() -> None:
@@ -275,21 +287,60 @@ def test_prefetches_make_nobody_wait_who_is_due_soon() -> None:
     assert len(asked) >= 38
 
 
-def test_many_share_a_few_at_a_time_in_their_order() -> None:
+def test_many_long_ones_share_a_few_at_a_time_in_their_order() -> None:
+    """All at once, each would be done when all are."""
     simulation = Simulation()
     for request_id in range(8):
-        simulation.add(request_id, 1.0)
-
-    def few_are_paused() -> None:
-        assert sum(job.paused for job in simulation.scheduler.waiting) <= MAX_PAUSED
-
-    simulation.run(10.0, few_are_paused)
+        simulation.add(request_id, 5.0)
+    simulation.run(50.0)
     assert list(simulation.ended_at) == list(range(8))
+    for i, ended in enumerate(simulation.ended_at.values()):
+        assert (
+            ended
+            <= 8 * YOUNG_S + (i // MAX_SHARING + 1) * MAX_SHARING * (5.0 - YOUNG_S) + TURN_S + 0.1
+        )
+
+
+@pytest.mark.parametrize("n_long", [1, 2, 3, 8, 64])
+def test_a_new_one_waits_for_nobody_who_was_served_for_long(n_long: int) -> None:
+    simulation = Simulation()
+    for request_id in range(n_long):
+        simulation.add(request_id, 300.0, 300.0)
+    simulation.run(30.0 + n_long)
+    for request_id in range(100, 120):
+        asked_at = simulation.now
+        simulation.add(request_id, 0.5 * YOUNG_S, asked_at + 300.0)
+        simulation.run(3.0)
+        assert simulation.ended_at[request_id] <= asked_at + 0.5 * YOUNG_S + TURN_S + 0.01
+
+
+@pytest.mark.parametrize("n_long", [3, 4, 8])
+def test_however_many_never_end_each_gets_its_share(n_long: int) -> None:
+    simulation = Simulation()
+    jobs = [simulation.add(request_id, 1e6) for request_id in range(n_long)]
+    for n_rounds in range(1, 4):
+        simulation.run(n_long * ROUND_S)
+        for job in jobs:
+            assert abs(1e6 - simulation.left_s[job] - n_rounds * ROUND_S) <= 1.1 * ROUND_S
+
+
+def test_new_ones_without_end_leave_long_ones_a_share() -> None:
+    simulation = Simulation()
+    long = simulation.add(1, 60.0)
+    simulation.run(5.0)
+    numbers, left_s = count(10), simulation.left_s[long]
+
+    def ask_again() -> None:
+        if len(simulation.scheduler.jobs) < 3:
+            simulation.add(next(numbers), 0.1)
+
+    simulation.run(3 * PATIENCE_S, ask_again)
+    assert left_s - simulation.left_s[long] >= 0.7 * 3 * PATIENCE_S / HEAD_START_S * TURN_S
 
 
 def test_a_full_house_makes_no_editor_wait() -> None:
     simulation = Simulation()
-    for request_id in range(1 + MAX_PAUSED):
+    for request_id in range(8):
         simulation.add(request_id, 60.0)
     simulation.run(2.0)
     simulation.add(9, 0.03, simulation.now + 0.4)
@@ -308,7 +359,7 @@ def test_nobody_types_so_much_that_the_rest_never_ends() -> None:
             simulation.add(next(numbers), 0.03, simulation.now + 0.4)
 
     simulation.run(4 * PATIENCE_S, keep_typing)
-    assert 2 * PATIENCE_S <= simulation.ended_at[1] <= 3 * PATIENCE_S + 1
+    assert 2 * PATIENCE_S <= simulation.ended_at[1] <= 3 * PATIENCE_S + HEAD_START_S
     others = [at for request_id, at in simulation.ended_at.items() if request_id >= 10]
     assert max(b - a for a, b in pairwise(others)) <= TURN_S + 0.07
 

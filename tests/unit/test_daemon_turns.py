@@ -32,6 +32,21 @@ async def test_two_that_can_wait_take_turns() -> None:
         await completion(second)
 
 
+@pytest.mark.parametrize("n_long", [2, 3, 8])
+async def test_a_new_one_has_its_turn_beside_long_ones(n_long: int) -> None:
+    async with supervised() as harness:
+        await harness.until("ready")
+        for client in range(1, n_long + 1):
+            harness.post("until paused 1000000", client=client, deadline_ms=300_000)
+            await harness.until_running(client)
+        for _ in range(3):
+            assert (await harness.ask("new", deadline_ms=300_000)).text == "[new|after]"
+        for client in range(1, n_long + 1):
+            harness.supervisor.drop(client)
+        assert (await harness.ask("next")).text == "[next|after]"
+        assert harness.supervisor.report(0).n_respawns == 0
+
+
 async def test_a_prefetch_takes_turns_with_what_can_wait() -> None:
     async with supervised() as harness:
         await harness.until("ready")
