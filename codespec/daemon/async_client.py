@@ -12,11 +12,13 @@ import dataclasses
 import logging
 from collections.abc import Callable
 from itertools import count
+from typing import TypeVar
 
 from codespec import __version__
 from codespec.config import Settings
 from codespec.daemon import payload, wire
 from codespec.daemon.address import Address, Transport, address_of, read_port_file
+from codespec.daemon.logs import outline
 from codespec.daemon.spawn import Starter
 from codespec.errors import CodespecError, DaemonError
 from codespec.requests import Completion, CompletionRequest, OnProgress, Progress
@@ -31,9 +33,12 @@ _RETRY_S = 5.0
 # Nobody waits for it; by then it is of no use.
 _PREFETCH_MS = 10_000.0
 
+_T = TypeVar("_T")
+
 
 class AsyncClient:
-    """All methods on one event loop. `on_state` hears every change, from "starting" on."""
+    """All methods on one event loop. `on_state` hears every change, from "starting" on. What a
+    callback raises is logged, and ends nothing."""
 
     def __init__(
         self,
@@ -126,7 +131,8 @@ class AsyncClient:
 
     def closed(self, document: str) -> None:
         """The document is no longer open in the editor."""
-        self._send(wire.Closed(document=document))
+        with contextlib.suppress(CodespecError):
+            self._send(wire.Closed(document=document))
 
     def prefetch(self, request: CompletionRequest, document: str) -> None:
         """Have the engine get ready for such a request, while nothing is asked for that is due
@@ -157,7 +163,7 @@ class AsyncClient:
 
     async def _connect(self) -> None:
         loop = asyncio.get_running_loop()
-        self._on_state(wire.StateChanged(state="starting"))
+        self._tell_state(wire.StateChanged(state="starting"))
         try:
             address = address_of(self._settings, self._transport)
             streams = await _open(address)
@@ -187,14 +193,14 @@ class AsyncClient:
         self._lost()
         if self._stopped:
             # On purpose, by somebody: it comes back when it is needed.
-            self._on_state(wire.StateChanged(state="stopping", reason="the daemon was stopped"))
+            self._tell_state(wire.StateChanged(state="stopping", reason="the daemon was stopped"))
         else:
             self.connect()
 
     def _take(self, message: wire.FromDaemon) -> None:
         if isinstance(message, wire.StateChanged):
             self._stopped = message.state == "stopping"
-            self._on_state(message)
+            self._tell_state(message)
         elif isinstance(message, wire.Completed | wire.Failed):
             reply = self._pending.get(message.id)
             if reply is not None and not reply.done():
@@ -202,7 +208,10 @@ class AsyncClient:
         elif isinstance(message, wire.Partial):
             listener = self._listeners.get(message.id)
             if listener is not None:
-                listener(Progress(message.text, message.lines))
+                _tell(listener, Progress(message.text, message.lines))
+
+    def _tell_state(self, state: wire.StateChanged) -> None:
+        _tell(self._on_state, state)
 
     def _lost(self) -> None:
         if self._writer is not None:
@@ -212,6 +221,14 @@ class AsyncClient:
         for reply in self._pending.values():
             if not reply.done():
                 reply.set_result(wire.Failed(id=0, message="the daemon ended"))
+
+
+def _tell(listener: Callable[[_T], None], news: _T) -> None:
+    """A listener's failure is not the connection's, on which others wait."""
+    try:
+        listener(news)
+    except Exception as e:
+        log.error("a listener failed: %s", outline(e))  # its message may quote source text
 
 
 def _completion(request: CompletionRequest, reply: wire.Completed | wire.Failed) -> Completion:

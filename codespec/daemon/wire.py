@@ -227,9 +227,13 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def frame(message: Message) -> bytearray:
-    """The bytes to send. Raises: WireError when larger than a frame may be."""
+    """The bytes to send. Raises: WireError when larger than a frame may be, or not Unicode (lone
+    surrogates)."""
     buffer = bytearray(_LENGTH.size)
-    _encoder.encode_into(message, buffer, _LENGTH.size)
+    try:
+        _encoder.encode_into(message, buffer, _LENGTH.size)
+    except UnicodeEncodeError:
+        raise WireError("a message contains lone surrogates") from None
     n_bytes = len(buffer) - _LENGTH.size
     if n_bytes > MAX_FRAME_BYTES:
         raise too_large(n_bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import os
 import stat
@@ -118,6 +119,34 @@ async def test_two_clients_share_one_daemon(transport: Transport) -> None:
         assert states[-1] == "ready"
         await first.close()
         await second.close()
+
+
+async def test_a_listener_that_fails_ends_nothing(transport: Transport) -> None:
+    def fail(_: object) -> None:
+        raise RuntimeError("boom")
+
+    async with serving(transport):
+        client = AsyncClient(Settings(), fail, transport)
+        request = CompletionRequest("a", "b", deadline_ms=2e4)
+        told = dataclasses.replace(request, prefix="tell", deadline_ms=300.0)
+        for _ in range(2):
+            assert (await client.complete(request, "doc")).text == "[a|b]"
+            await client.complete(told, "doc", fail)
+        assert (await client.complete(request, "doc")).text == "[a|b]"
+        await client.close()
+
+
+async def test_a_name_that_no_message_can_hold_is_refused(transport: Transport) -> None:
+    async with serving(transport):
+        client = AsyncClient(Settings(), transport=transport)
+        request = CompletionRequest("a", "b", deadline_ms=2e4)
+        answer = await client.complete(request, "d\ud800")
+        assert (answer.text, answer.finish) == ("", "empty")
+        assert "surrogates" in answer.reason
+        client.prefetch(request, "d\ud800")
+        client.closed("d\ud800")
+        assert (await client.complete(request, "doc")).text == "[a|b]"
+        await client.close()
 
 
 async def test_large_texts_fit_through(transport: Transport) -> None:
