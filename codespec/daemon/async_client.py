@@ -56,7 +56,7 @@ class AsyncClient:
         self._connected: asyncio.Task[None] | None = None
         self._reader: asyncio.Task[None] | None = None
         self._retry_at_s = 0.0
-        self._why_not = ""
+        self._why_not: CodespecError | None = None
         self._stopped = False
         self._closed = False
 
@@ -102,7 +102,8 @@ class AsyncClient:
         if self._writer is None and self._connected is not None:
             await asyncio.wait({self._connected}, timeout=due_s - loop.time())
         if self._writer is None:
-            raise DaemonError(self._why_not or "the daemon is starting")
+            why = self._why_not or DaemonError("the daemon is starting")
+            raise DaemonError(why.message, why.hint)
         request_id = next(self._ids)
         reply: asyncio.Future[wire.Completed | wire.Failed] = loop.create_future()
         self._pending[request_id] = reply
@@ -173,12 +174,12 @@ class AsyncClient:
                         # In a thread: it may spawn a process.
                         await asyncio.sleep(await asyncio.to_thread(starter.step))
         except CodespecError as e:
-            log.warning("no daemon: %s", e.message)
-            self._why_not = e.message
+            log.warning("no daemon: %s", e)
+            self._why_not = e
             self._retry_at_s = loop.time() + _RETRY_S
-            self._on_state(wire.StateChanged(state="failed", reason=e.message))
+            self._tell_state(wire.StateChanged(state="failed", reason=e.message, hint=e.hint))
             return
-        self._why_not, self._stopped = "", False
+        self._why_not, self._stopped = None, False
         reader, self._writer = streams
         self._reader = loop.create_task(self._read(reader))
 
@@ -188,7 +189,7 @@ class AsyncClient:
                 self._take(message)
         except wire.WireError as e:
             log.warning("%s", e.message)
-        except ConnectionError:
+        except OSError:
             pass
         self._lost()
         if self._stopped:

@@ -113,8 +113,10 @@ class Front:
 
     def _health(self) -> dict[str, Any]:
         self._client.connect()
-        if self._state.state != "ready":
-            raise Refused(503, ": ".join(filter(None, (self._state.state, self._state.reason))))
+        state = self._state
+        if state.state != "ready":
+            why = ": ".join(filter(None, (state.state, state.reason)))
+            raise Refused(503, "\n  ".join(filter(None, (why, state.hint))))
         return {"status": "ok"}
 
     def _models(self) -> dict[str, Any]:

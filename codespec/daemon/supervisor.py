@@ -71,6 +71,7 @@ class Supervisor:
         return wire.StateChanged(
             state=self._keeper.state,
             reason=self._keeper.reason,
+            hint=self._keeper.failure.hint if self._keeper.failure else "",
             model=ready.model if ready else "",
             progress=self._keeper.progress,
         )

@@ -141,10 +141,12 @@ class Failed(Message, frozen=True):
 
 
 class StateChanged(Message, frozen=True):
-    """`progress`: the share of the model that is loaded, 0 to 1, while it loads."""
+    """`hint`: the next step, where it failed. `progress`: the share of the model that is loaded, 0
+    to 1, while it loads."""
 
     state: State
     reason: str = ""
+    hint: str = ""
     model: str = ""
     progress: float = 0.0
 

@@ -314,4 +314,4 @@ def test_a_daemon_that_dies(front, home) -> None:
 def test_a_model_that_cannot_be_loaded(home) -> None:
     with daemon_of(home, "refuse"), front_of(home.path) as front:
         refusal(front.ask("/infill", {"prompt": "on"}), 503, "no such model", "Choose another one")
-        refusal(front.ask("/health"), 503, "no such model")
+        refusal(front.ask("/health"), 503, "no such model", "Choose another one")

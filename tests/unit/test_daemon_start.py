@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from codespec.config import Settings
-from codespec.daemon import spawn
+from codespec.daemon import spawn, wire
 from codespec.daemon.address import address_of
+from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.client import connect_or_start
 from codespec.daemon.lock import FileLock
 from codespec.errors import DaemonError
+from codespec.requests import CompletionRequest
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +44,22 @@ def test_a_daemon_that_dies_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (tmp_path / "python.runs").read_text().count("spawned") == 1
     # The next client may try again.
     assert FileLock(address.start_lock).acquire()
+
+
+@pytest.mark.asyncio
+async def test_clients_of_event_loops_are_told_the_next_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken_python(tmp_path, monkeypatch)
+    monkeypatch.setattr(spawn, "_TAKEOFF_S", 0.1)
+    states: list[wire.StateChanged] = []
+    client = AsyncClient(Settings(), states.append)
+    with pytest.raises(DaemonError, match="ended while starting") as caught:
+        await client.ask(CompletionRequest("a", deadline_ms=2e4), "")
+    await client.close()
+    for told in (caught.value.hint, states[-1].hint, caplog.text):
+        assert str(address_of(Settings()).log) in told
+        assert "No module named x" in told
 
 
 def test_a_client_waits_for_the_one_that_starts(
