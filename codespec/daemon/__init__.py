@@ -5,5 +5,6 @@
 Rooms: wire (frames and messages), payload (what they carry), address (where a daemon lives), lock,
 logs, scheduler (which request is next), process (one worker child), keeper (its lives), supervisor
 (routing, deadlines), server (sockets), worker (the child's side), spawn, client and async_client
-(the way in), control (start, stop, status); http, access and dialects (the front for HTTP).
+(the way in), control (start, stop, status); http, access, dialects and current (the front for
+HTTP).
 """

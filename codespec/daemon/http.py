@@ -20,10 +20,10 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from codespec.config import Settings
-from codespec.daemon import wire
 from codespec.daemon.access import Access, Refused
 from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.bodies import FieldError
+from codespec.daemon.current import CurrentDaemon
 from codespec.daemon.dialects import Dialect, Infill, OpenAICompletions
 from codespec.daemon.logs import outline
 from codespec.engine.until import Until
@@ -65,14 +65,9 @@ class Front:
     """The ASGI application."""
 
     def __init__(self, settings: Settings, access: Access) -> None:
-        self._defaults = settings.completion
         self._access = access
-        self._state = wire.StateChanged(state="starting")
-        self._client = AsyncClient(settings, self._take_state)
+        self._daemon = CurrentDaemon(settings)
         self._n_waiting = 0
-
-    def _take_state(self, state: wire.StateChanged) -> None:
-        self._state = state
 
     async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
         reply = _Reply(send)
@@ -93,7 +88,7 @@ class Front:
 
     async def _route(self, scope: _Scope, receive: _Receive, reply: _Reply) -> None:
         path, headers = scope["path"], dict[bytes, bytes](scope["headers"])
-        self._access.check(headers, is_public=path in _HEALTH)
+        is_known = self._access.check(headers, is_public=path in _HEALTH)
         dialect = _POSTS.get(path)
         if dialect is None and path not in (*_HEALTH, "/v1/models"):
             raise Refused(404, f"only {', '.join((*_POSTS, '/v1/models', '/health'))}")
@@ -101,7 +96,8 @@ class Front:
         if scope["method"] not in methods:
             raise Refused(405, f"only {methods[0]}", Allow=", ".join(methods))
         if dialect is None:
-            await reply.json(200, self._health() if path in _HEALTH else self._models())
+            found = self._health(is_known) if path in _HEALTH else self._models()
+            await reply.json(200, found)
         elif self._n_waiting >= MAX_WAITING:
             raise Refused(503, "too many requests are waiting", Retry_After="1")
         else:
@@ -111,17 +107,24 @@ class Front:
             finally:
                 self._n_waiting -= 1
 
-    def _health(self) -> dict[str, Any]:
-        self._client.connect()
-        state = self._state
+    def _health(self, is_known: bool = True) -> dict[str, Any]:
+        """Of files on this machine whoever showed no key is told nothing."""
+        self._daemon.connect()
+        state, warning = self._daemon.state, self._daemon.why_outdated
         if state.state != "ready":
             why = ": ".join(filter(None, (state.state, state.reason)))
-            raise Refused(503, "\n  ".join(filter(None, (why, state.hint))))
-        return {"status": "ok"}
+            more = (state.hint, warning) if is_known else ()
+            raise Refused(503, "\n  ".join(filter(None, (why, *more))))
+        return {"status": "ok", "warning": warning} if warning and is_known else {"status": "ok"}
 
     def _models(self) -> dict[str, Any]:
         self._health()
-        model = {"id": self._state.model, "object": "model", "created": 0, "owned_by": "codespec"}
+        model = {
+            "id": self._daemon.state.model,
+            "object": "model",
+            "created": 0,
+            "owned_by": "codespec",
+        }
         return {"object": "list", "data": [model]}
 
     async def _receive_and_answer(
@@ -133,7 +136,8 @@ class Front:
             raise Refused(408, "the body did not come in time", Connection="close") from None
         if raw is None:
             return
-        answering = asyncio.create_task(self._answer(dialect(raw, self._state.model), reply))
+        read = dialect(raw, self._daemon.state.model)
+        answering = asyncio.create_task(self._answer(read, reply))
         leaving = asyncio.create_task(_left(receive))
         both = {answering, leaving}
         try:
@@ -150,43 +154,35 @@ class Front:
 
     async def _answer(self, dialect: Dialect, reply: _Reply) -> None:
         workspace, path = self._access.place(dialect.document)
-        requests = [
-            replace(
-                request,
-                workspace=workspace,
-                path=path,
-                deadline_ms=_ANSWER_S * 1e3,
-                lends=False,  # what one client sent is shown to no other
-            )
-            for request in dialect.requests(self._defaults)
-        ]
-        request = requests[0]
-        if dialect.only_reads:
-            self._client.connect()
-            self._client.prefetch(
-                replace(request, max_tokens=self._defaults.max_tokens), _NO_DOCUMENT
-            )
-            nothing = Completion(finish="length")
-            if dialect.streams:
-                await reply.end(dialect.end("", nothing))
+        with self._daemon.client() as client:
+            defaults = self._daemon.settings.completion
+            requests = [
+                replace(
+                    request,
+                    workspace=workspace,
+                    path=path,
+                    deadline_ms=_ANSWER_S * 1e3,
+                    lends=False,  # what one client sent is shown to no other
+                )
+                for request in dialect.requests(defaults)
+            ]
+            request = requests[0]
+            if dialect.only_reads:
+                client.connect()
+                client.prefetch(replace(request, max_tokens=defaults.max_tokens), _NO_DOCUMENT)
+                nothing = Completion(finish="length")
+                if dialect.streams:
+                    await reply.end(dialect.end("", nothing))
+                else:
+                    await reply.json(200, dialect.answer([nothing] * len(requests)))
+            elif dialect.streams:
+                await self._stream(client, dialect, request, reply)
             else:
-                await reply.json(200, dialect.answer([nothing] * len(requests)))
-        elif dialect.streams:
-            await self._stream(dialect, request, reply)
-        else:
-            await reply.json(200, dialect.answer(await self._in_turn(requests)))
+                await reply.json(200, dialect.answer(await _in_turn(client, requests)))
 
-    async def _in_turn(self, requests: Sequence[CompletionRequest]) -> list[Completion]:
-        """All in the time that one has."""
-        loop, completions = asyncio.get_running_loop(), list[Completion]()
-        ends_s = loop.time() + _ANSWER_S
-        for request in requests:
-            left_ms = max(1.0, (ends_s - loop.time()) * 1e3)
-            asked = replace(request, deadline_ms=left_ms)
-            completions.append(_made(await self._client.ask(asked, _NO_DOCUMENT)))
-        return completions
-
-    async def _stream(self, dialect: Dialect, request: CompletionRequest, reply: _Reply) -> None:
+    async def _stream(
+        self, client: AsyncClient, dialect: Dialect, request: CompletionRequest, reply: _Reply
+    ) -> None:
         until = Until(request.stop, request.min_indent)
         news, said, n_sent = asyncio.Event(), "", 0
 
@@ -195,7 +191,7 @@ class Front:
             said = progress.text
             news.set()
 
-        asking = asyncio.create_task(self._client.ask(request, _NO_DOCUMENT, hear))
+        asking = asyncio.create_task(client.ask(request, _NO_DOCUMENT, hear))
         asking.add_done_callback(lambda _: news.set())
         try:
             while True:
@@ -216,10 +212,23 @@ class Front:
 
     def start(self) -> None:
         """Begin to start or join the daemon."""
-        self._client.connect()
+        self._daemon.connect()
 
     async def close(self) -> None:
-        await self._client.close()
+        await self._daemon.close()
+
+
+async def _in_turn(
+    client: AsyncClient, requests: Sequence[CompletionRequest]
+) -> list[Completion]:
+    """All in the time that one has."""
+    loop, completions = asyncio.get_running_loop(), list[Completion]()
+    ends_s = loop.time() + _ANSWER_S
+    for request in requests:
+        left_ms = max(1.0, (ends_s - loop.time()) * 1e3)
+        asked = replace(request, deadline_ms=left_ms)
+        completions.append(_made(await client.ask(asked, _NO_DOCUMENT)))
+    return completions
 
 
 def _made(completion: Completion) -> Completion:

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 import pytest
 
+from codespec.config import config_path
 from codespec.daemon import control
 from tests.e2e.conftest import Home, daemon_of, until
 from tests.e2e.test_daemon import stopped
@@ -172,6 +173,28 @@ def test_it_does_not_start(home, options, words) -> None:
     assert done.returncode == 1
     assert words in done.stderr
     assert not home.daemon_pids()
+
+
+def test_settings_that_change_are_followed(home) -> None:
+    config = config_path()
+    config.parent.mkdir(parents=True, exist_ok=True)
+    file = home.path / "keys"
+    file.write_text("k" * 32)
+    with daemon_of(home, "ok"), front_of(home.path, "--key-file", str(file)) as anyone:
+        front = replace(anyone, key="k" * 32)
+        until(lambda: front.ask("/health") == (200, {"status": "ok"}))
+        config.write_text("[completion]\nmax_token = 9\n")
+        until(lambda: "max_tokens" in front.ask("/health")[1].get("warning", ""))
+        assert anyone.ask("/health") == (200, {"status": "ok"})
+        assert front.text(prompt="on") == "[on|]"
+        config.write_text("[drafting]\nmax_width = 8\n")
+        with daemon_of(home, "refuse"):
+            until(lambda: front.ask("/health")[0] == 503)
+            refusal(front.ask("/infill", {"prompt": "on"}), 503, "no such model")
+            assert anyone.ask("/health")[1]["error"]["message"] == "failed: no such model"
+            config.unlink()
+            until(lambda: front.ask("/health") == (200, {"status": "ok"}))
+            assert front.text(prompt="on") == "[on|]"
 
 
 # --- workspaces -----------------------------------------------------------------------------

@@ -1,0 +1,115 @@
+"""The daemon that the settings lead to, as they are now: for a client that outlives their changes.
+
+A settings file that changed is read before the next request. One that cannot be used changes
+nothing, and is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from codespec.config import Settings, config_path, load_settings
+from codespec.daemon import wire
+from codespec.daemon.address import address_of
+from codespec.daemon.async_client import AsyncClient
+from codespec.errors import CodespecError
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 1.0
+"""How seldom the file is looked at."""
+
+
+class CurrentDaemon:
+    """On one event loop.
+
+    settings: those in use.
+    why_outdated: what is wrong with the file, where they are not what it says; "" where they are.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.why_outdated = ""
+        self._stamp = _stamp()
+        self._look_at_s = 0.0
+        self._state = wire.StateChanged(state="starting")
+        self._client = self._new_client()
+        self._n_lent = Counter[AsyncClient]()
+        self._ending: set[asyncio.Task[None]] = set()
+
+    @property
+    def state(self) -> wire.StateChanged:
+        return self._state
+
+    def connect(self) -> None:
+        """Begin to start or join the daemon."""
+        self._follow()
+        self._client.connect()
+
+    @contextmanager
+    def client(self) -> Generator[AsyncClient, None, None]:
+        """For one request: it stays open until that ends, wherever the settings lead by then."""
+        self._follow()
+        lent = self._client
+        self._n_lent[lent] += 1
+        try:
+            yield lent
+        finally:
+            self._n_lent[lent] -= 1
+            self._end_if_done(lent)
+
+    async def close(self) -> None:
+        """Leaves the daemon running."""
+        await asyncio.gather(self._client.close(), *self._ending)
+
+    def _follow(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now < self._look_at_s:
+            return
+        self._look_at_s = now + _LOOK_S
+        stamp = _stamp()
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            settings = load_settings()
+            leads_elsewhere = address_of(settings) != address_of(self.settings)
+        except CodespecError as e:
+            self.why_outdated = f"the settings of before are used: {e}"
+            log.warning("%s", self.why_outdated)
+            return
+        self.settings, self.why_outdated = settings, ""
+        if leads_elsewhere:
+            before, self._client = self._client, self._new_client()
+            self._client.connect()
+            self._end_if_done(before)
+
+    def _new_client(self) -> AsyncClient:
+        def hear(state: wire.StateChanged) -> None:
+            if client is self._client:  # one that others took the place of is of no interest
+                self._state = state
+
+        client = AsyncClient(self.settings, hear)
+        self._state = wire.StateChanged(state="starting")
+        return client
+
+    def _end_if_done(self, client: AsyncClient) -> None:
+        """In the background: nobody waits for it."""
+        if client is not self._client and not self._n_lent[client]:
+            del self._n_lent[client]
+            task = asyncio.ensure_future(client.close())
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+
+
+def _stamp() -> tuple[int, int, int] | None:
+    """Other once the settings file is; None where there is none."""
+    try:
+        found = config_path().stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
