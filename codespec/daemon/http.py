@@ -51,6 +51,7 @@ _Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _POSTS: dict[str, type[Dialect]] = {"/v1/completions": OpenAICompletions, "/infill": Infill}
 _HEALTH = ("/health", "/v1/health")
+_MODELS = "/v1/models"
 _KINDS = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -90,13 +91,19 @@ class Front:
         path, headers = scope["path"], dict[bytes, bytes](scope["headers"])
         is_known = self._access.check(headers, is_public=path in _HEALTH)
         dialect = _POSTS.get(path)
-        if dialect is None and path not in (*_HEALTH, "/v1/models"):
-            raise Refused(404, f"only {', '.join((*_POSTS, '/v1/models', '/health'))}")
+        is_model = path.startswith(f"{_MODELS}/")
+        if dialect is None and path not in (*_HEALTH, _MODELS) and not is_model:
+            raise Refused(404, f"only {', '.join((*_POSTS, _MODELS, '/health'))}")
         methods = ("GET", "HEAD") if dialect is None else ("POST",)
         if scope["method"] not in methods:
             raise Refused(405, f"only {methods[0]}", Allow=", ".join(methods))
         if dialect is None:
-            found = self._health(is_known) if path in _HEALTH else self._models()
+            if path in _HEALTH:
+                found = self._health(is_known)
+            elif is_model:
+                found = self._model_named(path.removeprefix(f"{_MODELS}/"))
+            else:
+                found = {"object": "list", "data": [self._model()]}
             await reply.json(200, found)
         elif self._n_waiting >= MAX_WAITING:
             raise Refused(503, "too many requests are waiting", Retry_After="1")
@@ -117,15 +124,16 @@ class Front:
             raise Refused(503, "\n  ".join(filter(None, (why, *more))))
         return {"status": "ok", "warning": warning} if warning and is_known else {"status": "ok"}
 
-    def _models(self) -> dict[str, Any]:
+    def _model(self) -> dict[str, Any]:
         self._health()
-        model = {
-            "id": self._daemon.state.model,
-            "object": "model",
-            "created": 0,
-            "owned_by": "codespec",
-        }
-        return {"object": "list", "data": [model]}
+        name = self._daemon.state.model
+        return {"id": name, "object": "model", "created": 0, "owned_by": "codespec"}
+
+    def _model_named(self, name: str) -> dict[str, Any]:
+        model = self._model()
+        if name != model["id"]:
+            raise Refused(404, f"no such model; GET {_MODELS} names the one there is", "model")
+        return model
 
     async def _receive_and_answer(
         self, dialect: type[Dialect], headers: dict[bytes, bytes], receive: _Receive, reply: _Reply
@@ -306,11 +314,15 @@ async def _left(receive: _Receive) -> None:
 
 class Protocol(H11Protocol):
     """Gives a request's head a time to come: uvicorn waits for the first one of a connection, and
-    for the rest of one that has begun, for ever."""
+    for the rest of one that has begun, for ever. Offers to upgrade (HTTP/2's are many clients'
+    habit) are passed over, as servers may (RFC 9110, 7.8); uvicorn would warn of each."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self._expect_head(_HEAD_S)
+
+    def _should_upgrade(self) -> bool:
+        return False
 
     def handle_events(self) -> None:
         before = self.cycle

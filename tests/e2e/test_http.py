@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -340,7 +341,10 @@ def test_models_and_health(front, home) -> None:
     assert front.ask("/v1/health") == (200, {"status": "ok"})
     status, models = front.ask("/v1/models")
     assert (status, models["object"]) == (200, "list")
-    assert [model["id"] for model in models["data"]] == [control.status(home.settings).model]
+    [model] = models["data"]
+    assert model["id"] == control.status(home.settings).model
+    assert front.ask(f"/v1/models/{quote(model['id'], safe='')}") == (200, model)
+    refusal(front.ask("/v1/models/another"), 404, "no such model", "/v1/models")
 
 
 def test_clients_at_once_each_get_their_own_answer(front, plain) -> None:

@@ -64,6 +64,7 @@ def scripted(home: Home) -> Iterator[Front]:
         ("/infill", b" " * ((4 << 20) + 1), 413, ["bytes"]),
         ("/infill", None, 405, ["POST"]),
         ("/health", {}, 405, ["GET"]),
+        ("/v1/models/scripted", {}, 405, ["GET"]),
         ("/v1/chat/completions", {}, 404, ["/v1/completions"]),
     ],
 )
@@ -96,6 +97,15 @@ def test_a_head_is_an_answer_without_its_body(scripted) -> None:
         response = connection.getresponse()
         assert (response.status, response.read()) == (200, b"")
         assert int(response.headers["Content-Length"]) > 0
+
+
+def test_an_offer_to_upgrade_is_passed_over(scripted) -> None:
+    for protocol in ("h2c", "websocket"):
+        headers = {"Connection": f"Upgrade, {protocol}", "Upgrade": protocol}
+        status, answer = scripted.ask("/infill", {"prompt": "on"}, headers)
+        assert (status, answer["content"]) == (200, "[on|]")
+    assert "pgrade" not in scripted.log.read_text()
+    assert "WebSocket" not in scripted.log.read_text()
 
 
 def test_a_stream_of_no_tokens_is_a_stream(scripted) -> None:
