@@ -226,9 +226,7 @@ class Front:
         await self._daemon.close()
 
 
-async def _in_turn(
-    client: AsyncClient, requests: Sequence[CompletionRequest]
-) -> list[Completion]:
+async def _in_turn(client: AsyncClient, requests: Sequence[CompletionRequest]) -> list[Completion]:
     """All in the time that one has."""
     loop, completions = asyncio.get_running_loop(), list[Completion]()
     ends_s = loop.time() + _ANSWER_S
