@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from codespec.engine.postprocess import words
+from codespec.engine.postprocess.balance import balances
 from codespec.engine.postprocess.below import wanted_openers
 from codespec.engine.postprocess.grammar import follows_grammar
-from codespec.engine.postprocess.place import Place, indentation
+from codespec.engine.postprocess.place import Place
 from codespec.engine.postprocess.python import is_python
 from codespec.engine.postprocess.readings import readings
 from codespec.engine.postprocess.scan import CLOSER_OF, scan
@@ -24,7 +25,6 @@ from codespec.engine.postprocess.trim import without_suffix
 
 MAX_VARIANTS = 24
 _WITH_SEMICOLONS = ("c", "cpp", "java", "rust", "csharp", "php")
-_LABEL = re.compile(r"\s*[^\s()\[\]{}|]+(?:[ \t]*\|[ \t]*[^\s()\[\]{}|]+)*")
 _LAST_CLOSER = re.compile(r"[)\]}>\"'`;,:]\s*\Z")
 
 
@@ -87,7 +87,7 @@ def _reading(place: Place, at: Place, trials: Trials | None = None) -> Callable[
 
 def _judges(place: Place, trials: Trials | None) -> list[Callable[[str], bool]]:
     if trials is None:
-        judges = [_balances(place)]
+        judges = [balances(place)]
     else:
         judges = [follows_grammar(place, trials)]
         if place.language == "python":
@@ -179,33 +179,3 @@ def _ended(text: str, place: Place) -> Iterator[str]:
     for line in words.closing_lines(place.line_prefix + text, place.language):
         ended += f"\n{line}"
         yield ended
-
-
-def _is_label(text: str, at: int) -> bool:
-    """Whether a bracket ends the first words of its line: `2)` in a list, `start)` or `-h | help)`
-    in a shell's case, which open nothing."""
-    return text[at] == ")" and _LABEL.fullmatch(text, text.rfind("\n", 0, at) + 1, at) is not None
-
-
-def _balances(place: Place) -> Callable[[str], bool]:
-    is_closed = place.line_below.lstrip().startswith(")")
-
-    def imbalance(text: str) -> int:
-        line = place.line_prefix + text + place.rest
-        found = scan(line, place.language)
-        extra = [at for at in found.extra if is_closed or not _is_label(line, at)]
-        return len(found.open) + len(extra)
-
-    before = imbalance("")
-    floor = indentation(place.line_prefix)
-    quote = place.rest[:1]
-    in_string = quote in ("'", '"', "`") and place.line_prefix.count(quote) % 2 == 1
-
-    def fits(variant: str) -> bool:
-        # Without a parser, text that opens a block on its last line is not at fault.
-        last = (place.line_prefix + variant).rsplit("\n", 1)[-1]
-        opens = indentation(last) >= floor and last.rstrip().endswith(("{", "(", "["))
-        closes_string = in_string and variant.count(quote) % 2 == 1
-        return imbalance(variant) <= before + opens and not closes_string
-
-    return fits

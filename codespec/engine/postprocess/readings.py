@@ -18,6 +18,7 @@ from functools import cache
 from codespec.engine.postprocess.place import Place
 from codespec.engine.postprocess.scan import CLOSER_OF, OPENER_OF, scan
 from codespec.engine.postprocess.trials import Trials
+from codespec.index.languages import LANGUAGES
 from codespec.index.trees import n_errors
 
 _CLOSES = re.compile(r"[ \t]*[)\]}>\"'`]+[ \t]*")
@@ -48,13 +49,19 @@ def readings(place: Place, trials: Trials) -> Iterator[Place]:
 
 def opens_comment(place: Place) -> bool:
     """Whether the cursor is in a comment of lines that nothing closes."""
+    end = place.suffix.find("*/")
+    return (end < 0 or 0 <= place.suffix.find("/*") < end) and in_comment(place)
+
+
+def in_comment(place: Place) -> bool:
+    """Whether the cursor is in a comment of lines, as far as the text before it tells; of a
+    language that is not known, what looks like one."""
     start = place.prefix.rfind("/*")
     if start < 0 or place.prefix.find("*/", start) >= 0:
         return False
     before = place.prefix[place.prefix.rfind("\n", 0, start) + 1 : start]
-    end = place.suffix.find("*/")
-    is_open = end < 0 or 0 <= place.suffix.find("/*") < end
-    return is_open and not before.strip() and scan("/*", place.language).inside == "comment"
+    may_be = place.language not in LANGUAGES or scan("/*", place.language).inside == "comment"
+    return not before.strip() and may_be
 
 
 def _tails(place: Place) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from codespec.engine.postprocess import words
 from codespec.engine.postprocess.place import Place, indentation
-from codespec.engine.postprocess.readings import opens_comment
+from codespec.engine.postprocess.readings import in_comment, opens_comment
 from codespec.engine.postprocess.scan import CLOSER_OF, scan
 
 Kind: TypeAlias = Literal["inline", "line", "statement", "block"]
@@ -156,9 +156,11 @@ def _is_closed(place: Place, indent: int, opener: str) -> bool:
 
 def _in_text(place: Place) -> bool:
     """Whether the cursor is inside a comment or a string that began above its line."""
+    if place.parsed is None:
+        return in_comment(place)
     if opens_comment(place):
         return True
-    if place.parsed is None or "\n" not in place.prefix:
+    if "\n" not in place.prefix:
         return False
     start = len(place.prefix[: len(place.prefix) - len(place.line_prefix)].encode())
     node = place.parsed.node_over(start - 1, start)
