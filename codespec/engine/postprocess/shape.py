@@ -10,6 +10,7 @@ from codespec.engine.postprocess import words
 from codespec.engine.postprocess.place import Place, indentation
 from codespec.engine.postprocess.readings import in_comment, opens_comment
 from codespec.engine.postprocess.scan import CLOSER_OF, scan
+from codespec.index.languages import LANGUAGES
 
 Kind: TypeAlias = Literal["inline", "line", "statement", "block"]
 _TEXT_NODE = re.compile(r"comment|string|char_literal|heredoc")
@@ -130,10 +131,11 @@ def _opener(code: str, language: str) -> str:
 
 
 def opens_indented(code: str, language: str) -> bool:
-    """Whether a line of code is a head that lines which are indented more belong to: in Python, and
-    of the cases of a switch."""
+    """Whether a line of code is a head that lines which are indented more belong to: in Python, of
+    the cases of a switch, and where there is no grammar, as in YAML."""
     line = code.rstrip().rpartition("\n")[2]
-    return line.endswith(":") and (language == "python" or _CASE.match(line) is not None)
+    is_indented = language == "python" or language not in LANGUAGES
+    return line.endswith(":") and (is_indented or _CASE.match(line) is not None)
 
 
 def _branches(code: str, opener: str, closes: bool) -> tuple[str, ...]:
