@@ -5,7 +5,8 @@
 Statements are cut out of source files, whole, from their middle on, or all but their first line,
 and the true text is given for what a model says, with the rest of the file after it: what is shown
 ought to be just what was cut out. "closed" is what stands between brackets, with the rest of the
-line not yet typed: the editor has closed them. No model is run, so the figures are the same each
+line not yet typed: the editor has closed them. "words" are some in the middle of a line, "whole"
+are lines, both in files without a grammar, too. No model is run, so the figures are the same each
 time.
 """
 
@@ -26,7 +27,9 @@ from codespec.index.trees import Trees
 
 from . import places
 
-KINDS = ("statement", "rest", "under", "closed")
+KINDS = ("statement", "rest", "under", "words", "whole", "inline")
+"""The last is asked as "closed"."""
+TEXTS = (".css", ".html", ".json", ".kt", ".md", ".sh", ".toml", ".yaml", ".yml")
 OUTCOMES = ("whole", "cut short", "too long", "other", "nothing")
 N_AFTER = 600
 """Characters of the file that a model goes on with."""
@@ -78,8 +81,11 @@ def main() -> None:
     given = parser.parse_args()
     table = Table("language", "kind", "places", *OUTCOMES, caption="per cent of the places")
     counts: dict[tuple[str, str], Counter[str]] = {}
-    kinds = (*KINDS[:-1], "inline")
-    found = [p for r in given.repos for p in places.places_in(r, given.places, kinds, per_file=8)]
+    found = [
+        place
+        for repo in given.repos
+        for place in places.places_in(repo, given.places, KINDS, per_file=8, texts=TEXTS)
+    ]
     typed = [without_line(p) if p.kind == "inline" else p for p in found]
     found = [p for p in typed if p is not None]
     for place in track(found, "places", transient=True):

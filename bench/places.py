@@ -15,12 +15,14 @@ from tree_sitter import Node
 
 from codespec.context.document import read_document
 from codespec.errors import CodespecError, InputError
-from codespec.index.languages import TEXT, language_of
+from codespec.index.languages import LANGUAGES, TEXT, language_of
 from codespec.index.parse import why_not_by_name
 from codespec.index.scan import is_text_name
 from codespec.index.trees import ParsedDocument, n_errors
 
 KINDS = ("line", "inline", "block")
+OF_TEXTS = ("words", "whole")
+"""Kinds that take no grammar."""
 _BODY = re.compile(
     r"block|body|compound_statement|class_body|declaration_list|field_declaration_list"
     r"|body_statement|statements"
@@ -39,7 +41,8 @@ class Place:
     """prefix + truth + suffix is the file as it is; it parses. kind: "line", the rest of a line;
     "inline", what stands between brackets that are closed behind it; "block", a body of some
     lines; "statement", one or a definition, of whole lines; "rest", one from its middle on;
-    "under", all of one but its first line."""
+    "under", all of one but its first line; "words", some in the middle of a line; "whole", a
+    line."""
 
     path: Path
     root: Path
@@ -51,20 +54,29 @@ class Place:
 
 
 def places_in(
-    root: Path, n: int, kinds: tuple[str, ...] = KINDS, *, per_file: int = 2
+    root: Path,
+    n: int,
+    kinds: tuple[str, ...] = KINDS,
+    *,
+    per_file: int = 2,
+    texts: tuple[str, ...] = (),
 ) -> list[Place]:
     """`n` places of each kind and language of a repository, at most `per_file` of a kind in a file;
     the same ones each time.
 
+    texts: ends of names of files to take without a grammar, for kinds of `OF_TEXTS`.
+
     Raises: InputError where there are none.
     """
     found: dict[tuple[str, str], list[Place]] = {}
-    for path in _files(root):
-        language = language_of(path.name)
-        if all(len(found.get((language, kind), ())) >= n for kind in kinds):
+    for path in _files(root, texts):
+        language, asked = language_of(path.name), kinds
+        if language == TEXT:
+            language, asked = path.suffix, tuple(k for k in kinds if k in OF_TEXTS)
+        if all(len(found.get((language, kind), ())) >= n for kind in asked):
             continue
         rng = random.Random(path.name)
-        for place in _places(path, root, language, kinds, rng, per_file):
+        for place in _places(path, root, language, asked, rng, per_file):
             of_kind = found.setdefault((language, place.kind), [])
             if len(of_kind) < n:
                 of_kind.append(place)
@@ -73,7 +85,7 @@ def places_in(
     return [place for key in sorted(found) for place in found[key]]
 
 
-def _files(root: Path) -> list[Path]:
+def _files(root: Path, texts: tuple[str, ...]) -> list[Path]:
     """Source files in an order that depends on their names alone."""
     command = ["git", "-C", str(root), "ls-files", "-z"]
     try:
@@ -82,7 +94,7 @@ def _files(root: Path) -> list[Path]:
     except (OSError, subprocess.CalledProcessError):
         names = [p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file()]
     named = (n for n in names if is_text_name(n) and not why_not_by_name(n))  # as for the index
-    wanted = [n for n in named if language_of(n) != TEXT]
+    wanted = [n for n in named if n.endswith(texts) or language_of(n) != TEXT]
     wanted.sort(key=lambda name: hashlib.blake2b(name.encode()).digest())
     return [root / name for name in wanted]
 
@@ -101,12 +113,14 @@ def _places(
         text = read_document(path)
     except (OSError, CodespecError):
         return
-    parsed = ParsedDocument(language)
     raw = text.encode()
-    parsed.update(raw)
-    if parsed.root is None or n_errors(parsed.root):
-        return
-    nodes = list(_walk(parsed.root))
+    nodes: list[Node] = []
+    if language in LANGUAGES:
+        parsed = ParsedDocument(language)
+        parsed.update(raw)
+        if parsed.root is None or n_errors(parsed.root):
+            return
+        nodes = list(_walk(parsed.root))
     for kind in kinds:
         spans = list(_SPANS[kind](nodes, raw))
         for start, end in rng.sample(spans, min(per_file, len(spans))):
@@ -199,6 +213,23 @@ def _under(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
             yield at, end
 
 
+def _words(_: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
+    """The middle third of a line's words."""
+    for start, end in _whole_lines([], raw):
+        words = list(re.finditer(rb"\w+|[^\w\s]+", raw[start:end]))
+        if len(words) >= 4:
+            middle = words[len(words) // 3 : 2 * len(words) // 3]
+            yield start + middle[0].start(), start + middle[-1].end()
+
+
+def _whole_lines(_: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
+    at = 0
+    for line in raw.split(b"\n"):
+        if line.strip():
+            yield at + len(line) - len(line.lstrip()), at + len(line.rstrip())
+        at += len(line) + 1
+
+
 _SPANS = {
     "line": _lines,
     "inline": _between_brackets,
@@ -206,4 +237,6 @@ _SPANS = {
     "statement": _statements,
     "rest": _rests,
     "under": _under,
+    "words": _words,
+    "whole": _whole_lines,
 }

@@ -11,6 +11,8 @@ from codespec.engine.postprocess.shape import Shape
 from codespec.engine.postprocess.trials import Late, TooLateError, never
 from codespec.types import Finish
 
+_AFTER = "what stands after the cursor already"
+
 
 @dataclass(frozen=True, slots=True)
 class Finished:
@@ -49,13 +51,15 @@ def finish(
     note(trim.without_loops(text, place.line_prefix, finished=is_whole), "repetition")
     if shape.kind == "inline":
         note(text.split("\n", 1)[0], "lines, as text follows in the cursor's line")
-    note(
-        trim.without_suffix(text, place),
-        "what stands after the cursor already",
-    )
+    note(trim.without_suffix(text, place), _AFTER)
     text = text.rstrip() if "\n" in text else text.rstrip(" \t")
     if text.strip():
         try:
+            if shape.kind == "inline" and end is not None:
+                # A line of the model's own that is whole: it may end with the rest of this one.
+                shorter = trim.without_rest(text, place)
+                if shorter.strip() and fit(shorter, place, late) == shorter:
+                    note(shorter, _AFTER)
             fitting = fit(text, place, late)
             note(fitting, "brackets that do not balance, or what would not parse here")
         except TooLateError:

@@ -83,15 +83,24 @@ def without_suffix(text: str, place: Place) -> str:
     return text
 
 
+def without_rest(line: str, place: Place) -> str:
+    """The line without its end, if that is all that stands after the cursor in its line."""
+    rest = "".join(place.rest.split())
+    for at in range(len(line) if rest else 0):
+        if not line[at].isspace() and "".join(line[at:].split()) == rest:
+            return line[:at].rstrip() if place.rest[0].isspace() else line[:at]
+    return line
+
+
 def _without_punctuation(line: str, place: Place) -> str:
     """The line without brackets and quotes at its end that are closed after the cursor, where one
     would be closed twice, and without a comma or semicolon that stands there."""
     rest = "".join(place.rest.split())
     if not _OPENERS.isdisjoint(rest):
         # What opens something there, with all that follows it: said again, it is that.
-        for at in range(len(line)):
-            if not line[at].isspace() and "".join(line[at:].split()) == rest:
-                return line[:at]
+        without = without_rest(line, place)
+        if without != line:
+            return without
     without, whole = (
         scan(place.line_prefix + said + place.rest, place.language).extra for said in ("", line)
     )
