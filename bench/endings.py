@@ -5,9 +5,9 @@
 Statements are cut out of source files, whole, from their middle on, or all but their first line,
 and the true text is given for what a model says, with the rest of the file after it: what is shown
 ought to be just what was cut out. "closed" is what stands between brackets, with the rest of the
-line not yet typed: the editor has closed them. "words" are some in the middle of a line, "whole"
-are lines, both in files without a grammar, too. No model is run, so the figures are the same each
-time.
+line not yet typed: the editor has closed them. "words" are the last of a line, up to the signs that
+it ends with, "whole" are lines, both in files without a grammar, too. No model is run, so the
+figures are the same each time.
 """
 
 from __future__ import annotations

@@ -39,10 +39,9 @@ MAX_STATEMENT_LINES = 12
 @dataclass(frozen=True, slots=True)
 class Place:
     """prefix + truth + suffix is the file as it is; it parses. kind: "line", the rest of a line;
-    "inline", what stands between brackets that are closed behind it; "block", a body of some
-    lines; "statement", one or a definition, of whole lines; "rest", one from its middle on;
-    "under", all of one but its first line; "words", some in the middle of a line; "whole", a
-    line."""
+    "inline", what stands between brackets that are closed behind it; "block", a body of some lines;
+    "statement", one or a definition, of whole lines; "rest", one from its middle on; "under", all
+    of one but its first line; "words", the last ones of a line but for its end; "whole", a line."""
 
     path: Path
     root: Path
@@ -214,12 +213,11 @@ def _under(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _words(_: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
-    """The middle third of a line's words."""
+    """From the middle of a line's words to the last one that is followed by others, or by signs."""
     for start, end in _whole_lines([], raw):
-        words = list(re.finditer(rb"\w+|[^\w\s]+", raw[start:end]))
-        if len(words) >= 4:
-            middle = words[len(words) // 3 : 2 * len(words) // 3]
-            yield start + middle[0].start(), start + middle[-1].end()
+        words = list(re.finditer(rb"\w+", raw[start : end - 1]))
+        if len(words) >= 2:
+            yield start + words[len(words) // 2].start(), start + words[-1].end()
 
 
 def _whole_lines(_: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:

@@ -334,13 +334,16 @@ def _without_far(root: Node, text: bytes, limit: int) -> bytes:
     while nodes:
         node = nodes.pop()
         is_list = _LISTS.search(node.type) is not None
-        far: list[Node] = []
+        runs: list[list[Node]] = [[]]
         for n, child in enumerate(node.children):
             if n and is_list and child.start_byte >= limit:
-                far += [child] if child.is_named and not child.is_error else []
+                if text[child.start_byte : child.end_byte] == b"end":
+                    runs.append([])  # one too many, which Ruby's grammar takes for a name
+                elif child.is_named and not child.is_error:
+                    runs[-1].append(child)
             elif child.end_byte > limit and (child.start_byte < limit or _LISTS.search(child.type)):
                 nodes.append(child)
-        if far:
+        for far in filter(None, runs):
             start = text.rfind(b"\n", 0, far[0].start_byte) + 1
             end = text.find(b"\n", far[-1].end_byte) + 1 or len(text)
             around = text[start : far[0].start_byte] + text[far[-1].end_byte : end]

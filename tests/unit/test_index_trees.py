@@ -125,6 +125,7 @@ OPENED = {
     ),
     "a.cpp": (b"", b"/*", b"int a;\n" * 200 + b"*/\n" + FUNCTIONS),
     "a.py": (b"def f():\n", b"    x = {", b"        a.b: 'c',\n" * 100 + b"    }\n"),
+    "a.rb": (b"f 1\n", b"describe A do", b"  it { f 2 }\n" * 150 + b"end\n\n" + b"f 3\n" * 9),
 }
 
 
