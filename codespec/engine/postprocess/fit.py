@@ -164,8 +164,13 @@ def _closed(text: str, place: Place) -> Iterator[str]:
             if place.language in _WITH_SEMICOLONS:
                 yield f"{text.rstrip()}{closers};"
         return
-    # A block is closed on lines of its own.
+    # A block is closed on lines of its own, and documentation of several lines.
     closed = text.rstrip()
+    if found.inside:
+        lead = before[: len(before) - len(before.lstrip())]
+        is_own = before.lstrip().startswith(('"""', "'''"))
+        closed += f"\n{lead}{found.inside}" if is_own else found.inside
+        yield closed
     for bracket, at in reversed(found.open):
         line = (before + text)[: at + 1].rsplit("\n", 1)[-1]
         lead = line[: len(line) - len(line.lstrip())]

@@ -17,6 +17,7 @@ _TEXT_NODE = re.compile(r"comment|string|char_literal|heredoc")
 _CODE_IN_TEXT = re.compile(r"interpolation|substitution")
 _MAX_HEAD_LINES = 40
 _SWITCH = re.compile(r"\b(?:switch|select)\b[^\n]*\Z")
+PYTHON_BRANCHES = ("else", "elif ", "except", "finally")
 _CASES = ("case ", "default:", "default ", "@unknown default")
 _CASE = re.compile(r"\s*(?:case\b|default\s*:|(?:public|protected|private)\s*:\Z)")
 _DOCUMENTATION = {"python": ("#", '"""', 'r"""'), "ruby": ("#",), "lua": ("--",)}
@@ -33,6 +34,8 @@ class Shape:
     closes: the bracket or word that ends the block is missing after the cursor, so it is suggested,
     too.
     branches: what lines begin with that belong to the block though they are not in as far.
+    column: the indentation that those lines have, -1: any.
+    over_lines: the line may be the next one, in a string or comment that goes on there.
     body: whether a statement that opens a block is completed with it; not where it has one.
     """
 
@@ -41,6 +44,8 @@ class Shape:
     floor: int = 0
     closes: bool = False
     branches: tuple[str, ...] = ()
+    column: int = -1
+    over_lines: bool = False
     body: bool = False
 
 
@@ -55,8 +60,10 @@ def shape_at(place: Place, *, multiline: bool = True) -> Shape:
         return Shape("line", "one line was asked for")
     here = scan(line, language)
     # A string that ends with its line is a part of the statement.
-    if (here.inside and here.inside not in ("'", '"')) or _in_text(place):
-        return Shape("line", "the cursor is in a string or comment")
+    in_text = _in_text(place)
+    if (here.inside and here.inside not in ("'", '"')) or in_text:
+        over_lines = in_text or bool(scan(f"{line}\n", language).inside)
+        return Shape("line", "the cursor is in a string or comment", over_lines=over_lines)
     if line.strip():
         if _opener(here.code, language):
             # Of a head of several lines, the first tells how far in its body is.
@@ -90,6 +97,8 @@ def _block(place: Place, why: str, head: str, indent: int, floor: int) -> Shape:
     """head: the code that opens it; indent: of its line."""
     opener = _opener(head, place.language)
     closes = opener != ":" and not _is_closed(place, indent, opener)
+    if place.language == "python":
+        return Shape("block", why, floor, closes, PYTHON_BRANCHES, indent)
     return Shape("block", why, floor, closes, _branches(head, opener, closes))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from codespec.engine.postprocess import words
 from codespec.engine.postprocess.place import Place, indentation, tells
 from codespec.engine.postprocess.scan import CLOSER_OF, scan
-from codespec.engine.postprocess.shape import Shape, opens_indented
+from codespec.engine.postprocess.shape import PYTHON_BRANCHES, Shape, opens_indented
 from codespec.index.languages import LANGUAGES
 from codespec.types import Tokenizer
 
@@ -24,7 +24,6 @@ _CONTINUES = re.compile(rf"\.(?!\.\.)|->|\?|&&|\|\||:(?!:)|(?:{'|'.join(_MORE)})
 _BRACE = re.compile(r"\{[ \t]*(?:\n|\Z)")
 # What is no statement, but belongs to the one below; without the brackets that it ends with.
 _BELONGS = re.compile(r"(?:^|\n)[ \t]*(?:@[\w.]+|#!?|template\s*<.*>)\Z")
-_BRANCHES = ("else", "elif ", "except", "finally")
 # What stands at the margin, or further out than the block it is in.
 _OUTDENTED = re.compile(r"[ \t]*(?:#[ \t]*[a-z]|(?!default\b)[A-Za-z_]\w*:(?!:))")
 _MAY_BE_OUTDENTED = re.compile(r"[ \t]*(?:#[ \t]*|[A-Za-z_]\w*)\Z")
@@ -86,11 +85,13 @@ class UnitStop:
     def _end_of_unit(self, text: str) -> int | None:
         kind = self._shape.kind
         if kind == "block" and not scan(text[: text.find("\n")], self._language).extra:
-            return self._end_of_block(text, 0, self._shape.floor)
+            shape = self._shape
+            return self._end_of_block(text, 0, shape.floor, shape.branches, shape.column)
         if kind in ("statement", "block"):  # of a block that is closed in its first line
             return self._end_of_statement(text)
         newline = text.find("\n")
-        while kind == "line" and newline >= 0 and not (self._line_prefix + text[:newline]).strip():
+        before = "" if self._shape.over_lines else self._line_prefix
+        while kind == "line" and newline >= 0 and not (before + text[:newline]).strip():
             newline = text.find("\n", newline + 1)
         return newline if newline >= 0 else None
 
@@ -107,12 +108,12 @@ class UnitStop:
         return None
 
     def _end_of_block(
-        self, text: str, start: int, floor: int, *, with_branches: bool = False
+        self, text: str, start: int, floor: int, branches: tuple[str, ...], column: int
     ) -> int | None:
         """Before the first line after `start` that is indented less than `floor`, and begins in no
         string or comment.
 
-        with_branches: lines such as `else:` just below the floor go on with it.
+        branches, column: of lines that go on with it, see `Shape`.
         """
         # Where a text grows, each of its lines is looked at once, not once with each token.
         if not text.startswith(self._within):
@@ -123,13 +124,11 @@ class UnitStop:
             line = text[newline + 1 :].split("\n", 1)[0]
             ends = line.strip() and indentation(line) < floor and not self._is_outdented(line)
             if ends and not self._inside(self._within):
-                branches = self._shape.branches
-                if with_branches and indentation(line) == floor - 1:
-                    branches = _BRANCHES
+                going_on = branches if column in (-1, indentation(line)) else ()
                 end = newline + 1 + len(line)
-                if end == len(text) and self._may_go_on(line, branches):
+                if end == len(text) and self._may_go_on(line, going_on):
                     return None
-                if not line.strip().startswith(branches):
+                if not line.strip().startswith(going_on):
                     rest = self._after_closing(text, newline, line)
                     if rest is None:
                         return len(text[:newline].rstrip())
@@ -186,8 +185,9 @@ class UnitStop:
                 code = scan(head, self._language).code.rstrip()
                 is_python = self._language == "python"
                 if self._has_body and opens_indented(code, self._language):
-                    floor = indentation(head.lstrip("\n")) + 1
-                    return self._end_of_block(text, newline, floor, with_branches=is_python)
+                    column = indentation(head.lstrip("\n"))
+                    branches = PYTHON_BRANCHES if is_python else ()
+                    return self._end_of_block(text, newline, column + 1, branches, column)
                 if is_python:
                     return newline
                 after = text[newline:].lstrip()

@@ -18,6 +18,8 @@ _INVISIBLE = re.compile(
 )
 _IN_LINE_LOOP = re.compile(r"(?P<unit>[^\n]{1,40}?)(?P=unit){4,}(?P<tail>[^\n]{0,40})\Z")
 _OPENERS = frozenset("([{")
+# Lines that end a string or comment, which nothing ends twice.
+_TEXT_ENDS = ('"""', "'''", "*/")
 MAX_CYCLE = 8
 """Lines of a loop that is recognised as one."""
 
@@ -136,7 +138,8 @@ def _repeats(lines: list[str], following: list[tuple[int, str]], is_own: bool) -
             return True
         if after == _first_words(following[1:]) if after else not is_own:
             return True
-    return following[: len(lines)] == squeezed and any(map(has_words, lines))
+    is_particular = any(map(has_words, lines)) or squeezed[0][1] in _TEXT_ENDS
+    return following[: len(lines)] == squeezed and is_particular
 
 
 def _first_words(squeezed: list[tuple[int, str]]) -> str:
