@@ -171,10 +171,13 @@ def _closed(text: str, place: Place) -> Iterator[str]:
         is_own = before.lstrip().startswith(('"""', "'''"))
         closed += f"\n{lead}{found.inside}" if is_own else found.inside
         yield closed
+    begun = -1  # where the line begins whose brackets were closed last
     for bracket, at in reversed(found.open):
-        line = (before + text)[: at + 1].rsplit("\n", 1)[-1]
+        start = (before + text).rfind("\n", 0, at) + 1
+        line = (before + text)[start : at + 1]
         lead = line[: len(line) - len(line.lstrip())]
-        closed += f"\n{lead}{CLOSER_OF[bracket]}"
+        closed += f"\n{lead}{CLOSER_OF[bracket]}" if start != begun else CLOSER_OF[bracket]
+        begun = start
         yield closed
 
 

@@ -80,7 +80,8 @@ def without_suffix(text: str, place: Place) -> str:
     indent = indentation(whole[0])
     for i, line in enumerate(whole):
         is_own = i == 0 or indentation(line) > indent
-        if line.strip() and _repeats([s for s in whole[i:] if s.strip()], following, is_own):
+        # The cursor's line, where the text adds nothing to it, is the user's.
+        if lines[i].strip() and _repeats([s for s in whole[i:] if s.strip()], following, is_own):
             return "\n".join(lines[:i]).rstrip()
     return text
 
