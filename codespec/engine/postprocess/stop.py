@@ -30,6 +30,14 @@ _MAY_BE_OUTDENTED = re.compile(r"[ \t]*(?:#[ \t]*|[A-Za-z_]\w*)\Z")
 _IF = re.compile(r"\s*if\b")
 _WHERE = re.compile(r"^[ \t]*where\b[^{;]*\Z", re.MULTILINE)
 _CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*(if|endif)", re.MULTILINE)
+# Brackets of types, which comparisons look like but for their blanks; and over lines of their own.
+_OPENS_TYPES = re.compile(r"\w<(?![<=\s])|\w<$", re.MULTILINE)
+_CLOSES_TYPES = re.compile(r"(?<![=-])>")
+_OPENS_TYPE_LINES = re.compile(r"(?:\w|^[ \t]*)<$", re.MULTILINE)
+_CLOSES_TYPE_LINES = re.compile(r"^[ \t]*>", re.MULTILINE)
+# The middle of a condition, not a label.
+_OR_ELSE = re.compile(r"^(?![ \t]*case\b)[^\n]*\?[^\n]*:\Z", re.MULTILINE)
+_WITH_TYPES = ("typescript", "tsx", "java", "csharp", "rust", "cpp", "swift")
 _C_LIKE = ("c", "cpp", "csharp")
 _CLOSING = re.compile(r"[ \t]*[)\]}]+")
 _CLOSING_WORD = re.compile(r"[ \t]*(?:end\b|[)\]}]+)")
@@ -250,6 +258,10 @@ class UnitStop:
             return True
         if self._language == "ruby" and code.endswith(","):
             return True
+        if self._language != "python" and _OR_ELSE.search(code):
+            return True
+        if self._language in _WITH_TYPES and _is_in_types(code):
+            return True
         if self._language == "rust" and _WHERE.search(code):
             return True
         if self._language in _C_LIKE:
@@ -257,6 +269,12 @@ class UnitStop:
             if conditionals.count("if") > conditionals.count("endif"):
                 return True
         return bool(_GOES_ON.search(code)) and not _ENDS.search(code)
+
+
+def _is_in_types(code: str) -> bool:
+    n_lines = len(_OPENS_TYPE_LINES.findall(code)) - len(_CLOSES_TYPE_LINES.findall(code))
+    n_open = len(_OPENS_TYPES.findall(code)) - len(_CLOSES_TYPES.findall(code))
+    return n_lines > 0 or (code.endswith(",") and n_open > 0)
 
 
 def _belongs_below(code: str, language: str) -> bool:
