@@ -13,6 +13,8 @@ from functools import cache
 from codespec.engine.postprocess.place import Place, indentation
 from codespec.engine.postprocess.scan import scan
 
+_MAX_UNMATCHED = 200
+"""Brackets above or below: with more, it is not the document that tells."""
 _LABEL = re.compile(r"\s*[^\s()\[\]{}|]+(?:[ \t]*\|[ \t]*[^\s()\[\]{}|]+)*")
 
 
@@ -41,6 +43,8 @@ def balances(place: Place) -> Callable[[str], bool]:
 
     def closes_above(text: str) -> bool:
         """Whether all that it closes is open above, and not closed below."""
+        if sum(map(len, around())) > _MAX_UNMATCHED:
+            return False
         before, after = imbalance_around(""), imbalance_around(text)
         return after[0] <= before[0] and after[1] <= before[1]
 
