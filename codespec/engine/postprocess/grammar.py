@@ -7,11 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 
+from tree_sitter import Node
+
 from codespec.engine.postprocess.below import construct_ends
 from codespec.engine.postprocess.place import Place, indentation
 from codespec.engine.postprocess.scan import scan
 from codespec.engine.postprocess.trials import Trials
-from codespec.index.trees import error_spans, n_errors
+from codespec.index.trees import error_spans
 
 _OVER_LINES = ('"""', "'''")
 
@@ -23,18 +25,16 @@ def follows_grammar(place: Place, parsed: Trials) -> Callable[[str], bool]:
     rest = len(place.rest.encode())
 
     def errors(start: int, end: int, new: str) -> int:
-        root = parsed.with_change(start, end, new.encode())
-        return n_errors(root) if root is not None else 0
+        return len(_spans(parsed.with_change(start, end, new.encode()), place.language))
 
     def beside() -> tuple[int, Iterator[str]]:
         """(errors of the document that are not the cursor's line's fault: what is left without it,
         and the line as it is; where some of that is beside it, probes that may leave fewer)."""
         first, last = at - line, at + rest
-        root = parsed.with_change(first, last, b"")
-        spans = error_spans(root) if root is not None else []
+        spans = _spans(parsed.with_change(first, last, b""), place.language)
         if not spans:
             return 0, iter(())
-        n = min(len(spans), n_errors(parsed.root) if parsed.root is not None else 0)
+        n = min(len(spans), len(_spans(parsed.root, place.language)))
         n_above, n_below = _reach(place)
         near = any(first - n_above <= end and start <= last + n_below for start, end in spans)
         return n, probes(place) if near else iter(())
@@ -71,13 +71,22 @@ def follows_grammar(place: Place, parsed: Trials) -> Callable[[str], bool]:
         if opens_text(variant):
             return False
         new = variant.encode()
-        root = parsed.with_change(at, at, new)
-        spans = error_spans(root) if root is not None else []
+        spans = _spans(parsed.with_change(at, at, new), place.language)
         if not spans:
             return True
         return allows(len(spans)) and not (in_line(spans, len(new)) and is_whole_without())
 
     return follows
+
+
+def _spans(root: Node | None, language: str) -> list[tuple[int, int]]:
+    """As `error_spans`, with what looks like an `end` too many, which Ruby's grammar takes for a
+    name; another name there counts before and after."""
+    if root is None:
+        return []
+    names = (c for c in root.children if c.type == "identifier") if language == "ruby" else ()
+    ends = [(c.start_byte, c.end_byte) for c in names if c.end_byte - c.start_byte == len("end")]
+    return error_spans(root) + ends
 
 
 def _reach(place: Place) -> tuple[int, int]:
