@@ -117,6 +117,9 @@ def load(
     if how == "assert":
         from llama_cpp import _ggml
 
+        from codespec.backends.llama import loader
+
+        assert loader.build()
         _ggml.libggml.ggml_abort(b"loader.cpp", 7, b"%s", b"why it failed")
     if how == "wait":
         on_loading(0.4)

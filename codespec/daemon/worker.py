@@ -261,8 +261,6 @@ def local_engine(
 def main(factory: EngineFactory = local_engine) -> int:
     channel = Channel.over_stdio()
     faulthandler.enable()  # where a native crash happened, into the log
-    # llama.cpp's own list of that, a debugger's where there is one, would come after the reason.
-    os.environ.setdefault("GGML_NO_BACKTRACE", "1")
     try:
         return serve(channel, factory)
     except Exception as e:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,17 @@ def test_a_model_of_ones_own(model: Path) -> None:
     model.write_text("no model")
     assert "not a GGUF file" in run("add", model).output
     assert "no such file" in run("add", "nowhere").output
+
+
+def test_what_llama_cpp_gives_up_on_is_told_in_a_line(model: Path) -> None:
+    raw = model.read_bytes()
+    one, other = (len(t).to_bytes(8, "little") + t for t in (b"return", b"import"))
+    assert raw.count(one) == raw.count(other) == 1
+    model.write_bytes(raw.replace(one, other))  # a token that stands twice
+    command = [sys.executable, "-m", "codespec", "models", "show", model]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (shown.returncode, shown.stdout, shown.stderr.count("\n")) == (1, "", 1)
+    assert shown.stderr.startswith("error: llama.cpp gave up, the model file may be damaged: llama")
 
 
 def test_a_file_without_the_sum_it_should_have_is_not_added(model: Path) -> None:

@@ -233,7 +233,7 @@ async def test_a_model_that_cannot_be_loaded_fails_with_reason_and_next_step() -
     [
         ("die", "last words"),
         ("crash", "last words: why it crashed"),
-        ("assert", "last words: loader.cpp:7: why it failed"),
+        ("assert", "the model file may be damaged: loader.cpp:7: why it failed"),
         ("garbage", "garbage"),
     ],
 )

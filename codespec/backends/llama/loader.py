@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import hashlib
 import math
 import os
@@ -79,9 +80,21 @@ def _on_log(_level: int, text: bytes, _user: object) -> None:
         _last_lines.append(line)
 
 
-# llama.cpp keeps the pointer: a collected callback would crash the process.
+def _on_abort(text: bytes) -> None:
+    """An assertion failed, which ends the process: the reason in one line, in place of pages of a
+    debugger's."""
+    why = text.decode("utf-8", "replace").strip().rpartition("/")[2]
+    said = f"error: llama.cpp gave up, the model file may be damaged: {why}\n"
+    os.write(2, said.encode())
+    if not faulthandler.is_enabled():  # else somebody wants to know where it was
+        os._exit(1)
+
+
+# llama.cpp keeps the pointers: a collected callback would crash the process.
 _log_callback = lib.llama_log_callback(_on_log)
+_abort_callback = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(_on_abort)
 lib.llama_log_set(_log_callback, None)
+lib.llama_cpp._lib["ggml_set_abort_callback"](_abort_callback)
 lib.llama_backend_init()
 
 
