@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from codespec.config import Settings, load_settings
@@ -70,11 +71,14 @@ def home(tmp_path: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("CODESPEC_CACHE_DIR", str(shared_cache))
     workspace = tmp_path / "workspace"
     workspace.mkdir()
-    found = Home(tmp_path, workspace)
-    yield found
-    pids = found.daemon_pids()
+    yield Home(tmp_path, workspace)
+    # By the folder that daemons work in, not by their locks: one that was started a moment ago, by
+    # whoever has ended since, has none yet.
+    run = str(tmp_path / "run")
+    pids = [process.pid for process in psutil.process_iter(["cwd"]) if process.info["cwd"] == run]
     for pid in pids:
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     for pid in pids:
         wait_until_gone(pid)
 
@@ -95,7 +99,7 @@ def spawn(home: Home) -> Iterator[Spawn]:
         client.kill()
 
 
-@contextmanager
+@contextlib.contextmanager
 def daemon_of(home: Home, *how: str) -> Iterator[None]:
     """A daemon with a scripted engine, see `scripted_worker`."""
     daemon = subprocess.Popen([sys.executable, scripted_daemon.SCRIPT, *how], cwd=home.path)

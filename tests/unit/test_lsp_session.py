@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 
 from codespec.config import load_settings
+from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.wire import State, StateChanged
 from codespec.errors import ConfigError
 from codespec_lsp.session import Session, workspace_of
@@ -30,7 +31,10 @@ def test_the_workspace_is_the_innermost_folder(
 
 
 @pytest.mark.asyncio
-async def test_settings_that_lead_nowhere_change_nothing() -> None:
+async def test_settings_that_lead_nowhere_change_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(AsyncClient, "connect", lambda _: None)  # which would start a daemon
     lost = load_settings({"model": {"target": "~no-such-user/x.gguf"}}, env={})
     found = load_settings({"completion": {"max_tokens": 5}}, env={})
     session = Session(found, lambda _: None, lambda *_: "")
