@@ -125,6 +125,13 @@ def test_cycling_through_candidates(window: Window, file: Path) -> None:
     window.wait_for_text(CODE + "x = " + second)
 
 
+def test_a_key_asks_where_nothing_comes_by_itself(window: Window, file: Path) -> None:
+    """As after a deletion."""
+    window.page.keyboard.insert_text(START + "y")
+    window.press("Backspace", "Alt+Backslash")
+    window.wait_for_ghost()
+
+
 def test_characters_outside_the_basic_plane_before_the_cursor(window: Window, file: Path) -> None:
     before = "face = '😀🎉👩‍💻𝒳'; return len("
     window.page.keyboard.insert_text(before[:-1])
