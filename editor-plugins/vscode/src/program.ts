@@ -182,6 +182,6 @@ async function isFile(file: string): Promise<boolean> {
 }
 
 function setting(key: 'path' | 'python'): string {
-  const value = vscode.workspace.getConfiguration('codespec').get<string>(key, '').trim();
-  return value.replace(/^~(?=[/\\])/, os.homedir());
+  const value = vscode.workspace.getConfiguration('codespec').get<string | null>(key) ?? '';
+  return value.trim().replace(/^~(?=[/\\])/, os.homedir());
 }

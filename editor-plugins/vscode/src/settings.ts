@@ -3,19 +3,24 @@
 
 import * as vscode from 'vscode';
 
-export type Sections = Record<string, Record<string, unknown>>;
+export type Sections = Record<string, unknown>;
+
+function isTable(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
 
 /** As the language server takes them. */
 export function sections(): Sections {
   const settings = vscode.workspace.getConfiguration('codespec');
-  const found: Sections = {};
+  const others = settings.get<unknown>('server');
+  // Null is what is not set. A section that is no table is left to the server, which says so.
+  const found: Sections = Object.fromEntries(
+    Object.entries(isTable(others) ? others : {}).filter(([, values]) => values !== null),
+  );
   const set = (section: string, key: string, value: unknown): void => {
-    found[section] = { ...found[section], [key]: value };
+    const known = found[section] ?? {};
+    if (isTable(known)) found[section] = { ...known, [key]: value };
   };
-  const others = settings.get<Record<string, Record<string, unknown> | null>>('server', {});
-  for (const [section, values] of Object.entries(others)) {
-    for (const [key, value] of Object.entries(values ?? {})) set(section, key, value);
-  }
   const model = settings.get<string>('model', '');
   const draftModel = settings.get<string>('draftModel', 'auto');
   const maxTokens = settings.get<number | null>('maxTokens', null);
@@ -34,7 +39,7 @@ export function sections(): Sections {
 export function environment(): Record<string, string> {
   const found: Record<string, string> = {};
   for (const [section, values] of Object.entries(sections())) {
-    for (const [key, value] of Object.entries(values)) {
+    for (const [key, value] of Object.entries(isTable(values) ? values : {})) {
       if (value === null || value === undefined) continue;
       found[`CODESPEC_${section}_${key}`.toUpperCase()] =
         typeof value === 'string' ? value : JSON.stringify(value);

@@ -136,3 +136,20 @@ def test_a_workspace_switches_no_index_on(
         of_workspace.unlink()
         with window.ready_again():
             code.set_program(good)
+
+
+def test_settings_that_are_none_are_said_or_left_out(window: Window, code: Code) -> None:
+    good = code.program
+    machine = code.folder / "user" / "Machine" / "settings.json"
+
+    def set_server(settings: object) -> None:
+        machine.write_text(json.dumps({"codespec.path": good, "codespec.server": settings}))
+
+    try:
+        for nothing in (None, {"completion": None}):
+            set_server({"completion": 3})
+            window.wait_for_status("codespec: error", "completion must be a table")
+            set_server(nothing)
+            window.wait_for_status("codespec: ready")
+    finally:
+        code.set_program(good)
