@@ -176,14 +176,16 @@ async def did_save(server: Server, params: types.DidSaveTextDocumentParams) -> N
 
 
 async def did_change_folders(server: Server, params: types.DidChangeWorkspaceFoldersParams) -> None:
-    if server.indexer is not None:
-        for folder in params.event.removed:
-            await server.indexer.unwatch(path_of(folder.uri))
+    removed = [path_of(folder.uri) for folder in params.event.removed]
     path_of.cache_clear()
-    for folder in params.event.added:
-        path = path_of(folder.uri)
-        if path and server.indexer is not None:
-            server.indexer.watch(path)
+    added = [path_of(folder.uri) for folder in params.event.added]
+    async with server.moving:
+        for path in removed:
+            if server.indexer is not None:
+                await server.indexer.unwatch(path)
+        for path in added:
+            if path and server.indexer is not None:
+                server.indexer.watch(path)
 
 
 def _warm_up(server: Server) -> None:

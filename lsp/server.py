@@ -66,6 +66,8 @@ class Server(LanguageServer):
         self.opening: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[None] | None = None
         self._reloading = asyncio.Lock()
+        self.moving = asyncio.Lock()
+        """Held while the indexer is told of folders: one that comes back waits for its end."""
         self._indexed_with: tuple[IndexSettings, ModelSettings] | None = None
         self._status: Status | None = None
         self.at_hand = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 
 import psutil
 
@@ -128,30 +129,42 @@ def test_files_that_the_settings_exclude(home: Home, spawn: Spawn) -> None:
     assert client.close() == 0
 
 
+def watchers(client: LspClient, *folders: Path) -> dict[Path, int]:
+    """Process ids of the server's children that watch these folders."""
+    found: dict[Path, int] = {}
+    for child in psutil.Process(client.process.pid).children():
+        with contextlib.suppress(psutil.Error):  # it ends
+            arguments = child.cmdline()
+            found |= {folder: child.pid for folder in folders if str(folder) in arguments}
+    return found
+
+
 def test_a_folder_that_comes_while_indexing_is_switched_off_is_not_watched(
     home: Home, spawn: Spawn
 ) -> None:
-    folders = [home.workspace, home.path / "later"]
-    folders[1].mkdir()
+    folder, later = home.workspace, home.path / "later"
+    later.mkdir()
     client = spawn()
-    client.initialize(folders=folders[:1])
-    server = psutil.Process(client.process.pid)
-
-    def watched() -> list[str]:
-        found: list[str] = []
-        for child in server.children():
-            with contextlib.suppress(psutil.Error):  # it ends
-                found += [arg for arg in child.cmdline() if arg in paths]
-        return found
-
-    paths = [str(folder) for folder in folders]
-    until(lambda: watched() == paths[:1])
+    client.initialize(folders=[folder])
+    until(lambda: watchers(client, folder, later).keys() == {folder})
     off = {"index": {"enabled": False}}
     client.notify("workspace/didChangeConfiguration", {"settings": {"codespec": {"server": off}}})
-    event = {"added": [folder_of(folders[1])], "removed": []}
+    event = {"added": [folder_of(later)], "removed": []}
     client.notify("workspace/didChangeWorkspaceFolders", {"event": event})
-    until(lambda: paths[0] not in watched())
-    assert watched() == []
+    until(lambda: folder not in watchers(client, folder, later))
+    assert watchers(client, folder, later) == {}
+    assert client.close() == 0
+
+
+def test_a_folder_that_comes_back_at_once_is_watched(home: Home, spawn: Spawn) -> None:
+    client = spawn()
+    client.initialize(folders=[home.workspace])
+    until(lambda: bool(watchers(client, home.workspace)))
+    first = watchers(client, home.workspace)[home.workspace]
+    folder = [folder_of(home.workspace)]
+    for event in ({"added": [], "removed": folder}, {"added": folder, "removed": []}):
+        client.notify("workspace/didChangeWorkspaceFolders", {"event": event})
+    until(lambda: watchers(client, home.workspace).get(home.workspace, first) != first)
     assert client.close() == 0
 
 
