@@ -71,7 +71,8 @@ async def inline_completion(
     snapshot = ask.snapshot
     server.at_hand = document.uri
     answer = await server.session.suggest(ask)
-    server.status.paused(answer.paused)
+    if server.at_hand == document.uri:  # still
+        server.status.paused(answer.paused)
     place = f"{ask.path or document.uri}:{snapshot.place.line + 1}"
     server.trace(f"{place}: {answer.words}")
     return types.InlineCompletionList(items=[_item(snapshot, offer) for offer in answer.offers])

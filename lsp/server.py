@@ -277,6 +277,8 @@ class Server(LanguageServer):
             )
 
     def _document_opened(self, document: Document) -> None:
+        if document.uri == self.at_hand:
+            self.show_pause()
         self.looked_at(document, document.edited, "utf-32")
 
     def _document_changed(
@@ -291,6 +293,8 @@ class Server(LanguageServer):
         self.looked_at(document, document.edited, "utf-32")
 
     def _document_closed(self, uri: str) -> None:
+        if uri == self.at_hand:
+            self.show_pause()
         if self.session is not None:
             self.session.closed(uri)
 

@@ -181,6 +181,32 @@ def test_a_document_that_rules_exclude_is_a_pause_with_a_reason(
     scripted.wait_for_status("Inactive", "paused")
 
 
+def test_the_status_stays_with_the_document_at_hand(home: Home, scripted: LspClient) -> None:
+    """Whatever becomes of another one, and as long as it is open."""
+    (home.workspace / ".gitignore").write_text("*.log\n")
+    allowed, excluded = ((home.workspace / name).as_uri() for name in ("a.py", "b.log"))
+
+    def status() -> dict[str, Any]:
+        """The last one there is, when everything said before is done."""
+        scripted.complete("file:///unknown.py", 0, 0)
+        said = [m["params"] for m in scripted.notifications if m["method"] == "didChangeStatus"]
+        scripted.notifications.clear()
+        return said[-1] if said else {}
+
+    scripted.open(allowed, "until cancelled")
+    scripted.open(excluded, "x")
+    request = scripted.post_completion(allowed, 0, 15)
+    scripted.notify("textDocument/didFocus", {"textDocument": {"uri": excluded}})
+    assert status()["kind"] == "Inactive"
+    scripted.notify("textDocument/didClose", {"textDocument": {"uri": allowed}})
+    scripted.reply(request)
+    assert status() == {}
+    scripted.notify("textDocument/didClose", {"textDocument": {"uri": excluded}})
+    assert status()["kind"] == "Normal"
+    scripted.open(excluded, "x", language="text")  # as another language
+    assert status()["kind"] == "Inactive"
+
+
 def test_every_rule_holds_for_open_files_and_is_named(home: Home, scripted: LspClient) -> None:
     folder = home.workspace
     for name, line in ((".gitignore", "a.py"), (".ignore", "b.py"), (".codespecignore", "c.py")):
