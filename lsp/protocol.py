@@ -169,6 +169,8 @@ class Protocol(LanguageServerProtocol):
 def path_of(uri: str) -> str:
     """Absolute path of a document on this machine, "" for others. Links are resolved anew when a
     document is opened, or folders change."""
+    if uri.startswith("untitled:/"):  # a file that is not saved yet
+        uri = uri.replace("untitled:", "file:", 1)
     if not uri.startswith("file:"):
         return ""
     if uri.startswith("file://"):

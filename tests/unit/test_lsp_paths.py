@@ -20,7 +20,10 @@ from codespec_lsp.protocol import path_of
         ("file:{}/a.py", "{}/a.py"),
         ("file://server{}/a.py", ""),
         ("file://localhost.example{}/a.py", ""),
-        ("untitled:{}/a.py", ""),
+        # Named before it is saved, as by `code new.py`.
+        ("untitled:{}/a.py", "{}/a.py"),
+        ("untitled:Untitled-1", ""),
+        ("scp://server{}/a.py", ""),
         ("file://", ""),
     ],
 )
