@@ -64,6 +64,8 @@ def status_of(change: StateChanged) -> dict[str, object]:
 def words_of(change: StateChanged) -> str:
     words = _WORDS[change.state][2]
     detail = change.model if change.state == "ready" else change.reason
+    if change.hint:
+        detail = f"{detail}. {change.hint}"
     if change.state == "stopping":
         detail = ""
     if change.state == "loading" and change.progress:

@@ -1,8 +1,9 @@
 """A model worker without a model, for fault injection: the real `codespec.daemon.worker`, and an
 engine that does what the text before the cursor says. Run as a script by the supervisor.
 
-    scripted_worker.py LOAD [FILE]     how loading goes: ok, refuse, die, crash (in native code),
-                                       assert (llama.cpp fails to), garbage, wait (for FILE)
+    scripted_worker.py LOAD [FILE]     how loading goes: ok, refuse (as long as there is no FILE),
+                                       die, crash (in native code), assert (llama.cpp fails to),
+                                       garbage, wait (for FILE)
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def load(
     settings: Settings, on_loading: Callable[[float], None]
 ) -> tuple[ScriptedEngine, wire.Ready]:
     how = sys.argv[1]
-    if how == "refuse":
+    if how == "refuse" and not any(map(os.path.exists, sys.argv[2:])):
         raise ModelError("no such model", "Choose another one.")
     if how == "die":
         print("last words", file=sys.stderr, flush=True)

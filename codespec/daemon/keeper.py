@@ -2,7 +2,7 @@
 
 States: loading -> ready -> (death) restarting -> loading ... A worker that says why it cannot
 load, or dies several times while loading, leads to "failed": trying the same model for ever
-would keep the machine busy for nothing. Only `configure` leads out of it.
+would keep the machine busy for nothing. Only `configure` and `try_again` lead out of it.
 """
 
 from __future__ import annotations
@@ -119,6 +119,13 @@ class Keeper:
         self._switched.set()
         self._set_state("loading", "the model is being switched")
         self.kill("the model is being switched")
+
+    def try_again(self) -> None:
+        """Where the model could not be loaded: what was in its way may be gone."""
+        if self.state == "failed":
+            self.failure = None
+            self._switched.set()
+            self._set_state("loading")
 
     async def run(self) -> None:
         """Until cancelled; the worker is gone then."""

@@ -170,6 +170,7 @@ class Server:
         self._disarm_idle()
         client.send(wire.Welcome(version=__version__, pid=os.getpid()))
         if hello.watch:
+            self.supervisor.try_again()  # as who comes anew, or restarts an editor, expects
             self._watchers.add(client)
             client.send(self.supervisor.state)
         while (message := await wire.read(reader, wire.client_decoder)) is not None:

@@ -95,6 +95,9 @@ class Supervisor:
             memory_bytes=resident_bytes(pid) if pid else 0,
         )
 
+    def try_again(self) -> None:
+        self._keeper.try_again()
+
     def configure(self, settings: Settings) -> None:
         self._keeper.configure(settings)
 

@@ -407,6 +407,23 @@ def test_loading_and_indexing_are_shown_as_progress(home: Home, spawn: Spawn) ->
         assert client.close() == 0
 
 
+def test_a_model_that_failed_is_tried_again_for_an_editor_that_comes(
+    home: Home, spawn: Spawn
+) -> None:
+    """As after `restart` in an editor, once what was in its way is gone."""
+    mended = home.path / "mended"
+    with daemon_of(home, "refuse", str(mended)):
+        client = spawn()
+        client.initialize(home.workspace, options=PATIENT)
+        client.wait_for_status("Error", "no completions: no such model. Choose another one.")
+        assert client.close() == 0
+        mended.touch()
+        client = spawn()
+        client.initialize(home.workspace, options=PATIENT)
+        client.wait_for_status("Normal", "ready")
+        assert client.close() == 0
+
+
 def test_a_suggestion_asked_for_while_the_model_loads_is_kept(home: Home, spawn: Spawn) -> None:
     go = home.path / "go"
     with daemon_of(home, "wait", str(go)):

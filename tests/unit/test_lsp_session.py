@@ -61,10 +61,12 @@ def test_every_state_has_words() -> None:
     assert ready == {"busy": False, "kind": "Normal", "message": "ready: codespec-base"}
 
 
-def test_a_failure_is_told_with_its_reason() -> None:
+def test_a_failure_is_told_with_its_reason_and_the_next_step() -> None:
     why = "the model is too large for the free memory: it needs 6.1 GB, 2.0 GB are free"
     status = status_of(StateChanged(state="failed", reason=why))
     assert status == {"busy": False, "kind": "Error", "message": f"no completions: {why}"}
+    status = status_of(StateChanged(state="failed", reason=why, hint="Close other programs."))
+    assert status["message"] == f"no completions: {why}. Close other programs."
 
 
 def test_one_message_for_each_cause_the_worst_one_first() -> None:
