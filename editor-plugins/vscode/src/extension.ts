@@ -8,7 +8,7 @@ import { Programs } from './program';
 import { Reports } from './reports';
 import { Server } from './server';
 import { StatusItem, type Status } from './status';
-import { Switches } from './switches';
+import { OF_EDITOR, Switches } from './switches';
 
 /** For other extensions, and tests. */
 export interface Api {
@@ -75,7 +75,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<Api> {
     vscode.workspace.onDidChangeConfiguration((event) => {
       if (OF_SERVER.some((key) => event.affectsConfiguration(`codespec.${key}`))) {
         void server.restart();
-      } else if (event.affectsConfiguration('codespec.enabled')) {
+      } else if (['codespec.enabled', OF_EDITOR].some((key) => event.affectsConfiguration(key))) {
         status.update();
       }
     }),

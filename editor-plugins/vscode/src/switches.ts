@@ -3,6 +3,8 @@
 import * as vscode from 'vscode';
 
 const WORKSPACE_KEY = 'off';
+/** With it the editor shows nothing that extensions suggest, and asks for nothing. */
+export const OF_EDITOR = 'editor.inlineSuggest.enabled';
 
 export class Switches implements vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<void>();
@@ -34,7 +36,8 @@ export class Switches implements vscode.Disposable {
     if (ofLanguage === undefined && found.globalValue === false) {
       return 'disabled in your settings';
     }
-    return '';
+    const isShown = vscode.workspace.getConfiguration('', document).get<boolean>(OF_EDITOR, true);
+    return isShown ? '' : `disabled for all extensions by ${OF_EDITOR}`;
   }
 
   toggleDocument(document: vscode.TextDocument): void {
@@ -57,7 +60,8 @@ export class Switches implements vscode.Disposable {
     this.changed.fire();
   }
 
-  /** Undoes whatever `whyOff` names; settings of the workspace are left to the user. */
+  /** Undoes whatever `whyOff` names; settings of the workspace, and of the editor, are left to the
+   * user. */
   async enable(document: vscode.TextDocument | undefined): Promise<void> {
     if (this.memory.get(WORKSPACE_KEY)) {
       await this.toggleWorkspace();
@@ -67,6 +71,8 @@ export class Switches implements vscode.Disposable {
       await vscode.commands.executeCommand('workbench.action.openWorkspaceSettings', {
         query: 'codespec.enabled',
       });
+    } else if (this.whyOff(document).endsWith(OF_EDITOR)) {
+      await vscode.commands.executeCommand('workbench.action.openSettings', OF_EDITOR);
     } else if (document && this.whyOff(document)) {
       await this.toggleLanguage(document);
     }

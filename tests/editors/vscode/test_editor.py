@@ -203,6 +203,19 @@ def test_a_language_can_be_switched_off_and_on(window: Window, file: Path) -> No
     window.wait_for_ghost()
 
 
+def test_it_is_said_where_the_editor_itself_shows_nothing(
+    window: Window, file: Path, workspace: Path
+) -> None:
+    settings = workspace / ".vscode" / "settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text('{"editor.inlineSuggest.enabled": false}')
+    try:
+        window.wait_for_status("codespec: off", "editor.inlineSuggest.enabled")
+    finally:
+        settings.unlink()
+    window.wait_for_status("codespec: ready")
+
+
 def test_a_worker_killed_in_the_middle(window: Window, file: Path, code: Code) -> None:
     worker_pid = json.loads(code.codespec("daemon", "status", "--json"))["worker_pid"]
     with stopped(worker_pid):
