@@ -175,7 +175,7 @@ class Server(LanguageServer):
             uri, language = (document.uri, document.language_id) if document else ("", "")
             path = self.path_of(uri)
             workspace = workspace_of(path, self.roots)
-            self.status.paused(self.session.why_paused(path, workspace, language))
+            self.status.paused(self.session.why_paused(uri, path, workspace, language))
 
     async def _start_session(self) -> None:
         # In a thread: numpy and others take 0.1 s to import.

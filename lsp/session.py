@@ -149,19 +149,20 @@ class Session:
         self._offers.made(ask, answer, (asyncio.get_running_loop().time() - started) * 1e3)
         return answer
 
-    def why_paused(self, path: str, workspace: str, language_id: str) -> str:
+    def why_paused(self, uri: str, path: str, workspace: str, language_id: str) -> str:
         """Why this document gets no suggestions, whoever asks; "" where it does."""
         limits = self.settings.completion
         if not limits.enabled:
             return "switched off in the settings"
         if language_id in limits.disabled_languages:
             return f"switched off for {language_id} in the settings"
-        why = self._rules.why_excluded(path, workspace, language_id)
+        name = uri.rpartition("/")[2]
+        why = self._rules.why_excluded(path or name, workspace, language_id)
         return f"file {why}" if why.startswith(("ignored by", "excluded by")) else why
 
     async def _answer(self, ask: Ask, document: _Document, turn: asyncio.Future[None]) -> Answer:
         now = ask.snapshot
-        if why := self.why_paused(ask.path, ask.workspace, now.language_id):
+        if why := self.why_paused(now.uri, ask.path, ask.workspace, now.language_id):
             self._end_generation(document)
             return Answer(paused=why)
         rest = self._suggestions.find(now)
@@ -291,7 +292,8 @@ class Session:
             self._ahead.moved(uri, line, ask_of)
 
     def _read_ahead(self, ask: Ask) -> None:
-        if not self.why_paused(ask.path, ask.workspace, ask.snapshot.language_id):
+        now = ask.snapshot
+        if not self.why_paused(now.uri, ask.path, ask.workspace, now.language_id):
             self._client.prefetch(self._request(ask), ask.snapshot.uri)
 
     # --- what became of an offer ------------------------------------------------------------

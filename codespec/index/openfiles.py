@@ -60,14 +60,17 @@ class OpenFileRules:
     ) -> str:
         """Why the text of this file must not be used, in words; "" when it may be.
 
-        path: absolute, or "" for a document that is no file. workspace: absolute, or "".
+        path: absolute, or the mere name of a document that is no file of this machine, or "".
+        workspace: absolute, or "".
         language_id: the editor's name for the language. looks: an empty one for several questions
         together, so that each folder is looked at once.
         """
         path = os.path.normpath(path) if path else ""
-        folder, name = os.path.split(path) if path else (workspace, "")
-        if secret_name(name):
+        if secret_name(os.path.basename(path)):
             return "a file that holds secrets by its name"
+        if not os.path.isabs(path):
+            path = ""
+        folder, name = os.path.split(path) if path else (workspace, "")
         if not os.path.isabs(folder):
             return ""
         looks = Looks() if looks is None else looks

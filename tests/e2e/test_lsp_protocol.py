@@ -229,6 +229,20 @@ def test_every_rule_holds_for_open_files_and_is_named(home: Home, scripted: LspC
     scripted.wait_for_status("Normal", "ready")
 
 
+def test_secrets_are_so_by_their_name_wherever_they_are(home: Home, scripted: LspClient) -> None:
+    names = {"a.py": 1, ".env": 0}
+    places = ("scp://server/", f"untitled:{home.workspace.as_posix()}/", "fugitive:///a/.git//0/")
+    for place in places:
+        for name, n_items in names.items():
+            scripted.open(place + name, "x")
+            assert len(scripted.complete(place + name, 0, 1)) == n_items
+            if not n_items:
+                scripted.wait_for_status("Inactive", "a file that holds secrets by its name")
+    # Rules of the workspace hold for what is no file as for what is one.
+    (home.workspace / ".codespec.toml").write_text("enabled = false\n")
+    assert scripted.complete("scp://server/a.py", 0, 1) == []
+
+
 def test_a_link_is_what_it_leads_to_when_the_document_is_opened(
     home: Home, scripted: LspClient
 ) -> None:
