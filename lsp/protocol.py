@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Sequence
@@ -230,7 +231,7 @@ class _PipeReader:
 
     async def readexactly(self, n: int) -> bytes:
         try:
-            return await self._stream.readexactly(n)
+            return well_formed(await self._stream.readexactly(n))
         except asyncio.IncompleteReadError:
             return b""
 
@@ -241,6 +242,9 @@ class _FileReader(StdinAsyncReader):
     async def readline(self) -> bytes:
         return as_expected(await super().readline())
 
+    async def readexactly(self, n: int) -> bytes:
+        return well_formed(await super().readexactly(n))
+
 
 def as_expected(header: bytes) -> bytes:
     """A header as pygls knows it. Their names are those of HTTP, in which case does not count."""
@@ -248,6 +252,17 @@ def as_expected(header: bytes) -> bytes:
     if name.strip().lower() != b"content-length":
         return header
     return b"Content-Length: %s\r\n" % value.strip()
+
+
+def well_formed(message: bytes) -> bytes:
+    """Editors may send bytes of a file that are no UTF-8 as they are. Each becomes a "?", in every
+    encoding of positions as wide as they count it."""
+    try:
+        message.decode()
+    except UnicodeDecodeError:
+        text = message.decode(errors="surrogateescape")
+        return re.sub("[\udc80-\udcff]", "?", text).encode()
+    return message
 
 
 async def stdin_reader() -> AsyncReader:

@@ -56,6 +56,24 @@ def test_after_shutdown_requests_are_errors(client: LspClient) -> None:
     assert client.wait() == 0
 
 
+def test_bytes_that_are_no_text_do_not_cost_the_document(client: LspClient) -> None:
+    """As Neovim sends them, of a file that it could not decode."""
+    client.initialize(encodings=["utf-8"], options=PATIENT)
+    client.wait_for_status("Normal", "ready")
+    item = {"uri": "untitled:1", "languageId": "text", "version": 1, "text": "caf\x7f é\x7f\x7f\n"}
+    message = {"method": "textDocument/didOpen", "params": {"textDocument": item}}
+    body = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False).encode()
+    body = body.replace(b"\x7f\x7f", b"\xe6\x97").replace(b"\x7f", b"\xe9")
+    assert client.process.stdin is not None
+    client.process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+    client.process.stdin.flush()
+    (found,) = client.complete("untitled:1", 0, 4)
+    assert found["insertText"] == "[caf?| é??\n]"
+    (found,) = client.complete("untitled:1", 0, 8)
+    assert found["insertText"] == "[caf? é?|?\n]"
+    assert client.close() == 0
+
+
 def test_what_is_wrong_is_said_by_its_code(client: LspClient) -> None:
     client.initialize(options=PATIENT)
     assert error_of(client, {"method": "no/such"}) == UNKNOWN
