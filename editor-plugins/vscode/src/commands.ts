@@ -132,7 +132,8 @@ async function explain(
   position: vscode.Position,
 ): Promise<void> {
   if (document.uri.scheme !== 'file') {
-    await vscode.window.showInformationMessage('codespec: save the file first.');
+    const why = document.isUntitled ? 'save the file first' : 'this is not a file of this machine';
+    await vscode.window.showInformationMessage(`codespec: ${why}.`);
     return;
   }
   // The command line reads the file.

@@ -6,7 +6,7 @@ import { Focus } from './focus';
 import { Offers } from './offers';
 import { Programs } from './program';
 import { Reports } from './reports';
-import { Server } from './server';
+import { isServed, Server } from './server';
 import { StatusItem, type Status } from './status';
 import { OF_EDITOR, Switches } from './switches';
 
@@ -24,7 +24,14 @@ let running: Server | undefined;
 export async function activate(context: vscode.ExtensionContext): Promise<Api> {
   const log = vscode.window.createOutputChannel('codespec', { log: true });
   const switches = new Switches(context.workspaceState);
-  const status = new StatusItem(() => switches.whyOff(vscode.window.activeTextEditor?.document));
+  const atHand = (): vscode.TextDocument | undefined => vscode.window.activeTextEditor?.document;
+  const status = new StatusItem(
+    () => switches.whyOff(atHand()),
+    () => {
+      const document = atHand();
+      return !document || isServed(document);
+    },
+  );
   const programs = new Programs(context);
   const server = new Server(programs, status, switches, () => offers, log);
   const offers = new Offers({
@@ -58,7 +65,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<Api> {
     ...registerCommands({ programs, server, status, switches, offers, reports, log }),
     switches.onDidChange(() => {
       status.update();
-      if (switches.whyOff(vscode.window.activeTextEditor?.document)) {
+      if (switches.whyOff(atHand())) {
         void vscode.commands.executeCommand('editor.action.inlineSuggest.hide');
       }
     }),

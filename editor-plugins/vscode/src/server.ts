@@ -17,6 +17,12 @@ import type { ServerStatus, StatusItem } from './status';
 import type { Switches } from './switches';
 
 const DOCUMENTS = ['file', 'untitled', 'vscode-notebook-cell'].map((scheme) => ({ scheme }));
+
+/** Whether the server is told of it. */
+export function isServed({ uri }: vscode.TextDocument): boolean {
+  return DOCUMENTS.some(({ scheme }) => scheme === uri.scheme);
+}
+
 const MAX_CRASHES = 4;
 const CRASHES_COUNT_FOR_MS = 180_000;
 /** A program that says nothing for so long is no language server. */
@@ -64,7 +70,7 @@ export class Server {
   }
 
   focus(document: vscode.TextDocument, position?: vscode.Position): void {
-    if (DOCUMENTS.some(({ scheme }) => scheme === document.uri.scheme)) {
+    if (isServed(document)) {
       this.notify('textDocument/didFocus', {
         textDocument: { uri: document.uri.toString() },
         ...(position && { position: { line: position.line, character: position.character } }),

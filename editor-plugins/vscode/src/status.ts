@@ -69,8 +69,12 @@ export class StatusItem implements vscode.Disposable {
 
   readonly onDidChange = this.changed.event;
 
-  /** `whyOff`: why the user wants no suggestions in the document at hand; '' where they do. */
-  constructor(private readonly whyOff: () => string) {
+  /** Of the document at hand. `whyOff`: why the user wants no suggestions; '' where they do.
+   * `isServed`: whether the server is told of it. */
+  constructor(
+    private readonly whyOff: () => string,
+    private readonly isServed: () => boolean,
+  ) {
     this.item = vscode.window.createStatusBarItem('codespec', vscode.StatusBarAlignment.Right, 100);
     this.item.name = 'codespec';
     this.item.command = 'codespec.menu';
@@ -84,6 +88,7 @@ export class StatusItem implements vscode.Disposable {
     if (off) return { state: 'off', reason: off };
     const { busy, kind, message } = this.server;
     if (kind === 'Error') return { state: 'error', reason: message };
+    if (!this.isServed()) return { state: 'paused', reason: 'not a file of this machine' };
     if (kind === 'Inactive') return { state: 'paused', reason: message.replace(/^paused: /, '') };
     if (busy) return { state: 'thinking', reason: message };
     if (this.slow) return { state: 'thinking', reason: 'asking the model' };

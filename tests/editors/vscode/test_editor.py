@@ -216,6 +216,14 @@ def test_it_is_said_where_the_editor_itself_shows_nothing(
     window.wait_for_status("codespec: ready")
 
 
+def test_what_is_no_file_is_paused(window: Window, file: Path) -> None:
+    """As VS Code's own settings, which the server is not told of."""
+    window.command("Preferences: Open Default Settings (JSON)")
+    window.wait_for_status("codespec: paused", "not a file of this machine")
+    window.open(file)
+    window.wait_for_status("codespec: ready")
+
+
 def test_a_worker_killed_in_the_middle(window: Window, file: Path, code: Code) -> None:
     worker_pid = json.loads(code.codespec("daemon", "status", "--json"))["worker_pid"]
     with stopped(worker_pid):
