@@ -25,7 +25,7 @@ end
 ---Options that setup() was given for the server, so that the command line speaks of what runs here.
 ---@return table<string, string>
 local function environment()
-  local found = {}
+  local found = vim.empty_dict() -- an empty table would be a list
   for section, values in pairs(require('codespec.config').current.settings) do
     for key, value in pairs(values) do
       local words = tostring(value)
