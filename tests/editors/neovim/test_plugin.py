@@ -106,6 +106,25 @@ def test_a_missing_program_is_named(newest: Neovim, desk: Desk, start: Start) ->
     editor.wait_for(lambda: "/nowhere/codespec" in editor.text)
 
 
+def test_a_program_that_cannot_be_run_is_said_once(
+    neovim: Neovim, desk: Desk, start: Start
+) -> None:
+    """As one of an environment whose Python is gone."""
+    program = desk.path / "moved"
+    program.write_text("#!/nowhere/python3\n")
+    program.chmod(0o755)
+    editor = start(neovim, desk, f"cmd = {{ '{program}', 'lsp' }}")
+    for name in ("a.py", "b.py"):
+        editor.open(desk.file(name, CODE))
+    said = editor.wait_for_status("error")
+    assert f"{program} cannot be run" in said
+    editor.type(":Codespec restart<CR>")
+    assert editor.wait_for_status("error") == said
+    assert "Spawning" not in editor.messages
+    editor.type(":checkhealth codespec<CR>")
+    editor.wait_for(lambda: f"{program} --version fails: ENOENT" in editor.text)
+
+
 def test_health_of_a_healthy_one(neovim: Neovim, desk: Desk, start: Start) -> None:
     editor = start(neovim, desk)
     editor.open(desk.file("a.py", CODE))
@@ -150,8 +169,8 @@ def test_commands_complete_and_explain(bare: Editor) -> None:
     bare.wait_for(lambda: 'no command "nonsense"' in bare.messages)
 
 
-def test_the_daemons_log_opens(newest: Neovim, desk: Desk, start: Start) -> None:
-    editor = start(newest, desk)
+def test_the_daemons_log_opens(neovim: Neovim, desk: Desk, start: Start) -> None:
+    editor = start(neovim, desk, "")  # as most have it: no settings of their own
     editor.open(desk.file("a.py", CODE))
     editor.wait_for_status("ready")
     editor.type(":Codespec log<CR>")

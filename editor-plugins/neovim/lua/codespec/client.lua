@@ -7,6 +7,7 @@ local M = {}
 
 -- As many ends within as many milliseconds are not answered with another start.
 local MAX_ENDS, ENDS_WITHIN_MS = 4, 180000
+local ADVICE = 'see `:checkhealth codespec`, then `:Codespec restart`'
 
 ---@class codespec.ServerStatus The parameters of the server's `didChangeStatus`.
 ---@field busy boolean
@@ -98,8 +99,7 @@ local function on_exit(_, _, id)
     if #ends < MAX_ENDS then
       M.attach_all()
     else
-      local advice = 'see `:checkhealth codespec`, then `:Codespec restart`'
-      M.failure = ('the server ended %d times, last with %s; %s'):format(#ends, last_exit, advice)
+      M.failure = ('the server ended %d times, last with %s; %s'):format(#ends, last_exit, ADVICE)
     end
     changed()
   end)
@@ -144,10 +144,14 @@ local function start(buf, root)
     },
   }, {
     bufnr = buf,
+    silent = true,
     reuse_client = function()
       return false
     end,
   })
+  if not M.id then -- such as a script whose interpreter is gone
+    M.failure = ('%s cannot be run; %s'):format(cmd[1], ADVICE)
+  end
   changed()
 end
 

@@ -19,11 +19,14 @@ local function check_server()
     health.error(why or '')
     return false
   end
-  local done = vim.system({ cmd[1], '--version' }, { text = true }):wait(20000)
-  if done.code == 0 then
+  local ok, done = pcall(function()
+    return vim.system({ cmd[1], '--version' }, { text = true }):wait(20000)
+  end)
+  if ok and done.code == 0 then
     health.ok(('%s: %s'):format(cmd[1], vim.trim(done.stdout)))
   else
-    health.error(('%s --version fails: %s'):format(cmd[1], vim.trim(done.stderr or '')), {
+    local said = ok and done.stderr or tostring(done):gsub('^.-:%d+: ', '')
+    health.error(('%s --version fails: %s'):format(cmd[1], vim.trim(said or '')), {
       'Run it in a shell to see why.',
       'Run `make env` in the checkout again.',
     })
