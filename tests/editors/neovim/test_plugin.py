@@ -182,7 +182,7 @@ def test_doctor_and_explain_are_about_the_place_at_hand(
 ) -> None:
     desk.file(".gitignore", "left_out.py\n")
     # Options of setup() that the command line has to know of.
-    settings = "completion = { max_tokens = 7 }, index = { exclude = { 'a,b.sql' } }"
+    settings = "completion = { max_tokens = 7 }, index = { exclude = { 'a,b.sql' } }, model = {}"
     editor = start(neovim, desk, f"settings = {{ {settings} }}")
     editor.open(desk.file("left_out.py", CODE))
     editor.type(":Codespec doctor<CR>")
@@ -197,6 +197,7 @@ def test_doctor_and_explain_are_about_the_place_at_hand(
     assert "excluded by index.exclude: a,b.sql" in said()
     editor.type(":close<CR>")
     editor.open(desk.file("a.py", CODE.replace("pass", "x = '😀'; pass", 1)))
+    editor.wait_for_status("ready")
     editor.type("5GA<Esc>:Codespec explain<CR>")
     editor.wait_for(lambda: "passes of the model" in editor.text)
     assert "error" not in editor.text

@@ -110,6 +110,14 @@ local function folders(root)
   return root and { { uri = vim.uri_from_fname(root), name = vim.fs.basename(root) } } or nil
 end
 
+---The settings as JSON has them, where an empty table would be a list.
+local function options()
+  local function object(values)
+    return type(values) == 'table' and vim.tbl_extend('force', vim.empty_dict(), values) or values
+  end
+  return object(vim.tbl_map(object, config.current.settings))
+end
+
 ---@param buf integer
 ---@param root string?
 local function start(buf, root)
@@ -125,7 +133,7 @@ local function start(buf, root)
     name = 'codespec',
     cmd = rpc(cmd),
     capabilities = capabilities,
-    init_options = vim.tbl_extend('force', vim.empty_dict(), config.current.settings),
+    init_options = options(),
     root_dir = root,
     workspace_folders = folders(root),
     on_exit = on_exit,

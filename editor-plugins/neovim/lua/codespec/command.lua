@@ -27,7 +27,7 @@ end
 local function environment()
   local found = vim.empty_dict() -- an empty table would be a list
   for section, values in pairs(require('codespec.config').current.settings) do
-    for key, value in pairs(values) do
+    for key, value in pairs(type(values) == 'table' and values or {}) do
       local words = tostring(value)
       if type(value) == 'table' then
         words = next(value) == nil and '[]' or vim.json.encode(value)
