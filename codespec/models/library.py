@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
+import filelock
 import msgspec
 import tomlkit
 import tomlkit.exceptions
@@ -75,9 +78,9 @@ def add(path: Path, url: str = "", sha256: str = "") -> str:
 
     Raises: InputError as `name_for`.
     """
-    name, models = name_for(path, url), added()
-    models[name] = Added(in_full(path), url, sha256)
-    _save(models)
+    with _changing() as models:
+        name = name_for(path, url)
+        models[name] = Added(in_full(path), url, sha256)
     return name
 
 
@@ -86,13 +89,14 @@ def remove(name: str) -> Path | None:
 
     Raises: InputError for an unknown name.
     """
-    models = added()
     if name in (Path(BUNDLED_TARGET).stem, Path(BUNDLED_DRAFT).stem):
         raise InputError(f"{name} belongs to codespec", "Only models that were added are removed.")
-    gone = models.pop(_listed_as(name, models), None)
-    if gone is None:
-        raise InputError(f"{name}: no model of that name was added", "See: codespec models list")
-    _save(models)
+    with _changing() as models:
+        gone = models.pop(_listed_as(name, models), None)
+        if gone is None:
+            raise InputError(
+                f"{name}: no model of that name was added", "See: codespec models list"
+            )
     path = Path(gone.path)
     return path if gone.url and path.is_relative_to(folder()) else None
 
@@ -167,6 +171,12 @@ def _list() -> Path:
     return data_path() / "models" / "models.json"
 
 
-def _save(models: dict[str, Added]) -> None:
+@contextmanager
+def _changing() -> Generator[dict[str, Added]]:
+    """The list, to be written when the caller is done with it; others wait, as what they add would
+    be lost."""
     folder().mkdir(parents=True, exist_ok=True)
-    write_atomically(_list(), msgspec.json.format(msgspec.json.encode(models)))
+    with filelock.FileLock(_list().with_suffix(".lock")):
+        models = added()
+        yield models
+        write_atomically(_list(), msgspec.json.format(msgspec.json.encode(models)))

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,25 @@ def test_what_llama_cpp_gives_up_on_is_told_in_a_line(model: Path) -> None:
     shown = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (shown.returncode, shown.stdout, shown.stderr.count("\n")) == (1, "", 1)
     assert shown.stderr.startswith("error: llama.cpp gave up, the model file may be damaged: llama")
+
+
+def test_of_two_that_add_at_once_neither_is_lost(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = model.with_name("other.gguf")
+    adding = threading.Thread(target=library.add, args=(other,))
+    write = library.write_atomically
+
+    def written(path: Path, data: bytes) -> None:
+        if adding.ident is None:
+            adding.start()
+            adding.join(0.2)  # it waits for this one, or is done before it
+        write(path, data)
+
+    monkeypatch.setattr(library, "write_atomically", written)
+    library.add(model)
+    adding.join()
+    assert sorted(library.added()) == ["mine", "other"]
 
 
 def test_a_file_without_the_sum_it_should_have_is_not_added(model: Path) -> None:
