@@ -48,13 +48,15 @@ class LlamaTokenizer:
 
     def encode(self, text: str | bytes) -> Tokens:
         raw = self._mark + (text.encode() if isinstance(text, str) else text)
-        capacity = len(raw) + 8  # a token is at least one byte, save a few markers
+        # A token is at least one byte, save a few markers; a byte that is no part of a character
+        # is taken for U+FFFD, which has three.
+        capacity = (1 if isinstance(text, str) else 3) * len(raw) + 8
         buffer, address = _room.tokens, _room.address
         if capacity > _SHORT:
             buffer = np.empty(capacity, np.int32)
             address = buffer.ctypes.data
         n = int(tokenize(self._vocab, raw, len(raw), address, capacity, False, False))
-        assert n >= 0, "the buffer holds a token a byte"
+        assert n >= 0, "the buffer holds whatever is made of these bytes"
         return buffer[self._n_mark : n].copy()
 
     @property
