@@ -76,7 +76,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     def window(self, n_trained: int) -> int:
         """Tokens of context in use for a model that was trained on so many, 0 for unknown."""
-        return self.n_ctx or min(DEFAULT_N_CTX, n_trained or DEFAULT_N_CTX)
+        return self.n_ctx or max(_LEAST_N_CTX, min(DEFAULT_N_CTX, n_trained or DEFAULT_N_CTX))
 
 
 class CompletionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -71,12 +71,14 @@ def sampler_accepts(sampler: Any, token: int) -> bool:
     return accepts(_ACCEPT, _address(sampler), token)
 
 
+_FAULTS = 3, 4  # GGML_LOG_LEVEL_WARN, GGML_LOG_LEVEL_ERROR
 _last_lines: deque[str] = deque(maxlen=30)
 
 
-def _on_log(_level: int, text: bytes, _user: object) -> None:
+def _on_log(level: int, text: bytes, _user: object) -> None:
     line = text.decode("utf-8", "replace").strip()
-    if line:
+    # Of what it says in passing, some holds the same words, and it is much.
+    if line and level in _FAULTS:
         _last_lines.append(line)
 
 
@@ -172,7 +174,8 @@ class LoadedModel:
             path=str(self.path),
             architecture=self.metadata("general.architecture"),
             n_vocab=self.n_vocab,
-            n_ctx=int(lib.llama_model_n_ctx_train(self.handle)),
+            # Any number may stand there, and what is too large for an int comes as less than 0.
+            n_ctx=max(0, int(lib.llama_model_n_ctx_train(self.handle))),
             n_params=int(lib.llama_model_n_params(self.handle)),
             file_bytes=size_of(self.path),
             fim=self._fim_tokens(),
@@ -233,8 +236,8 @@ def load_model(
     """Load a GGUF file; `vocab_only` reads metadata and tokenizer alone (tens of milliseconds).
 
     on_progress: told the share that is loaded, 0 to 1.
-    Raises: ModelError when the file is missing, no GGUF, damaged, not supported, or too large for
-        the memory that is free.
+    Raises: ModelError when the file is missing, no GGUF, damaged, not supported, too large for the
+        memory that is free, or of a model that writes no text.
     """
     check_file(path)
     params = lib.llama_model_default_params()
@@ -266,7 +269,28 @@ def load_model(
                 "The file may be incomplete or of a newer format: download it again, or try "
                 "another.",
             )
-    return LoadedModel(handle, path, backend, share)
+    model = LoadedModel(handle, path, backend, share)
+    if not _writes_text(model):
+        model.close()
+        raise writes_nothing(path)
+    return model
+
+
+def _writes_text(model: LoadedModel) -> bool:
+    """As far as the file says: a vocabulary, and no attention to what comes after a token."""
+    kind = model.metadata("general.architecture")
+    return (
+        lib.llama_vocab_type(model.vocab) != lib.LLAMA_VOCAB_TYPE_NONE
+        and not lib.llama_model_has_encoder(model.handle)
+        and model.metadata(f"{kind}.attention.causal") != "false"
+    )
+
+
+def writes_nothing(path: Path) -> ModelError:
+    return ModelError(
+        f"{path}: this model writes no text; it is made for embeddings or something else",
+        "Choose a code model: codespec models recommend.",
+    )
 
 
 def forget_causes() -> None:

@@ -27,6 +27,7 @@ from codespec.backends.llama.loader import (
     get_logits,
     last_cause,
     lib,
+    writes_nothing,
 )
 from codespec.errors import ModelError
 from codespec.native import Drafting, Rows, Stretch
@@ -99,6 +100,9 @@ class LlamaTarget:
                 f"{what}, or set model.n_ctx lower.",
             )
         self._memory = lib.llama_get_memory(self._ctx)
+        if not self._memory:
+            lib.llama_free(self._ctx)
+            raise writes_nothing(model.path)
         self.n_ctx = int(lib.llama_n_ctx(self._ctx))
         self.info: ModelInfo = dataclasses.replace(model.info, n_ctx=self.n_ctx)
         self._n_batch = int(lib.llama_n_batch(self._ctx))

@@ -1,0 +1,77 @@
+"""Model files that are damaged, odd, or of another kind: a reason in words, or they work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gguf
+import pytest
+
+from codespec.backends.llama import LlamaTarget, LlamaTokenizer, load_model
+from codespec.backends.llama.loader import lib
+from codespec.config import ModelSettings
+from codespec.errors import ModelError
+from codespec.models.registry import BUNDLED_DRAFT, bundled
+from codespec.train import export, tokenizer
+from codespec.train.model import Llama
+from tests import training
+
+
+def with_number(path: Path, key: str, number: int) -> Path:
+    """The bundled draft model with another number in its metadata."""
+    raw = bytearray(bundled(BUNDLED_DRAFT).read_bytes())
+    at = raw.index(key.encode()) + len(key) + 4  # the number's type
+    raw[at : at + 4] = number.to_bytes(4, "little")
+    path.write_bytes(raw)
+    return path
+
+
+def test_the_reason_is_what_failed_and_nothing_said_before(tmp_path: Path) -> None:
+    wrong = with_number(tmp_path / "wrong.gguf", "llama.embedding_length", 7)
+    with pytest.raises(ModelError, match=r"'token_embd\.weight' has wrong shape"):
+        load_model(wrong)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2**32 - 1])
+def test_a_length_of_context_that_cannot_be_is_made_one_that_can(
+    tmp_path: Path, number: int
+) -> None:
+    model = load_model(with_number(tmp_path / "odd.gguf", "llama.context_length", number))
+    n_ctx = ModelSettings().window(model.info.n_ctx)
+    assert n_ctx == (64 if number == 1 else 2048)
+    LlamaTarget(model, n_ctx=n_ctx).close()
+    model.close()
+
+
+def test_a_model_that_writes_nothing_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = tokenizer.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
+
+    def looks_ahead(writer: gguf.GGUFWriter) -> None:
+        writer.add_causal_attention(False)
+        export.add_tokenizer(writer, words, training.N_VOCAB)
+
+    def has_no_tokens(writer: gguf.GGUFWriter) -> None:
+        writer.add_tokenizer_model("none")
+        writer.add_vocab_size(training.N_VOCAB)
+
+    for add in (looks_ahead, has_no_tokens):
+        path = tmp_path / f"{add.__name__}.gguf"
+        export.write_model(path, Llama(training.TINY).eval(), "f32", "odd", add)
+        with pytest.raises(ModelError, match="writes no text") as refused:
+            load_model(path, vocab_only=True)
+        assert "codespec models recommend" in refused.value.hint
+    usual = load_model(bundled(BUNDLED_DRAFT))
+    monkeypatch.setattr(lib, "llama_get_memory", lambda _context: None)  # of BERT there is none
+    with pytest.raises(ModelError, match="writes no text"):
+        LlamaTarget(usual)
+    usual.close()
+
+
+def test_bytes_that_are_no_text_have_tokens_too() -> None:
+    model = load_model(bundled(BUNDLED_DRAFT), vocab_only=True)
+    words = LlamaTokenizer(model)
+    for n in (5, 5000):
+        assert words.decode(words.encode(b"\xff" * n)) == "\ufffd".encode() * n
+    model.close()
