@@ -49,9 +49,9 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """[model]"""
 
     target: str = ""
-    """GGUF file of the target model; empty: the bundled one."""
+    """GGUF file of the target model, or a name of the user's list; empty: the bundled one."""
     draft: str = "auto"
-    """GGUF file of the draft model, of any tokenizer; "auto": the one distilled for the workspace,
+    """The same for the draft model, of any tokenizer; "auto": the one distilled for the workspace,
     else the bundled one; "": none."""
     n_ctx: Annotated[
         int,

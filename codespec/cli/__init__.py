@@ -198,13 +198,16 @@ def check_folder(folder: Path) -> None:
 
 
 def _model_file(model: str) -> str:
-    """A file here, or what the user's list has by that name. A path that leads nowhere stays as it
+    """What the user's list has by that name, or a file here. A path that leads nowhere stays as it
     is, for who loads it to complain."""
-    path = Path(model)
-    if path.is_file():
-        return str(path.absolute())
-    if model in ("", "auto") or path.name != model or path.suffix.lower() == ".gguf":
-        return model
     from codespec.models import library
 
+    if model in ("", "auto"):
+        return model
+    if library.listed(model) is None:
+        path = Path(model)
+        if path.is_file():
+            return str(path.absolute())
+        if path.name != model or path.suffix.lower() == ".gguf":
+            return model
     return str(library.find(model))

@@ -22,8 +22,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from codespec import __version__
-from codespec.config import Settings, expanded, log_dir, runtime_dir
+from codespec.config import Settings, log_dir, runtime_dir
 from codespec.errors import ConfigError, DaemonError
+from codespec.models.registry import model_file
 
 Transport: TypeAlias = Literal["unix", "tcp"]
 
@@ -60,11 +61,11 @@ def default_transport() -> Transport:
 def resolved(settings: Settings) -> Settings:
     """The same settings for a process in another folder: model files made absolute.
 
-    Raises: ConfigError as `expanded`, and for names that are not UTF-8, in which settings travel.
+    Raises: ConfigError as `model_file`, and for names that are not UTF-8, in which settings travel.
     """
 
     def absolute(path: str) -> str:
-        return path if path in ("", "auto") else str(expanded(path).absolute())
+        return path if path in ("", "auto") else str(model_file(path).absolute())
 
     model = msgspec.structs.replace(
         settings.model, target=absolute(settings.model.target), draft=absolute(settings.model.draft)

@@ -108,16 +108,21 @@ def find_listed(name: str) -> Path | None:
     return Path(known.path) if known else None
 
 
+def listed(name: str) -> Path | None:
+    """As `find_listed`, and the bundled ones by theirs."""
+    if name in ("bundled", Path(BUNDLED_TARGET).stem):
+        return bundled(BUNDLED_TARGET)
+    if name == Path(BUNDLED_DRAFT).stem:
+        return bundled(BUNDLED_DRAFT)
+    return find_listed(name)
+
+
 def find(name: str) -> Path:
     """The file of a model by its name on the list or in the catalogue, or by its path.
 
     Raises: InputError when it is neither.
     """
-    if name in ("bundled", Path(BUNDLED_TARGET).stem):
-        return bundled(BUNDLED_TARGET)
-    if name == Path(BUNDLED_DRAFT).stem:
-        return bundled(BUNDLED_DRAFT)
-    known = find_listed(name)
+    known = listed(name)
     # In full: it may go into the settings, which are read in other folders.
     path = known or Path(name).expanduser().absolute()
     if known and not path.is_file():

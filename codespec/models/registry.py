@@ -23,9 +23,17 @@ def bundled(name: str) -> Path:
     return path
 
 
+def model_file(model: str) -> Path:
+    """What a setting names: a model on the user's list, which no file of the folder one happens to
+    be in may stand in for, "bundled", or a file that need not exist. Raises: ConfigError."""
+    from codespec.models import library  # which needs the names above
+
+    return library.listed(model) or expanded(model)
+
+
 def target_path(settings: ModelSettings) -> Path:
     """The target model's file; existence is checked when it is loaded. Raises: ConfigError."""
-    return expanded(settings.target) if settings.target else bundled(BUNDLED_TARGET)
+    return model_file(settings.target) if settings.target else bundled(BUNDLED_TARGET)
 
 
 def draft_path(settings: ModelSettings) -> Path | None:
@@ -35,7 +43,7 @@ def draft_path(settings: ModelSettings) -> Path | None:
     """
     if settings.draft == "auto":
         return bundled(BUNDLED_DRAFT)
-    return expanded(settings.draft) if settings.draft else None
+    return model_file(settings.draft) if settings.draft else None
 
 
 def check_file(path: Path) -> None:

@@ -19,8 +19,15 @@ from codespec.backends.llama import LlamaTarget
 from codespec.cli import main, model_settings
 from codespec.cli.doctor.model import measure_speed
 from codespec.config import config_path, load_settings
+from codespec.daemon.address import resolved
 from codespec.models import catalogue, download, drafts, hardware, library
-from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+from codespec.models.registry import (
+    BUNDLED_DRAFT,
+    BUNDLED_TARGET,
+    bundled,
+    draft_path,
+    target_path,
+)
 from codespec.train import export, tokenizer
 from codespec.train.distill.acceptance import opened
 from codespec.train.model import Llama
@@ -93,6 +100,31 @@ def test_what_llama_cpp_gives_up_on_is_told_in_a_line(model: Path) -> None:
     shown = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (shown.returncode, shown.stdout, shown.stderr.count("\n")) == (1, "", 1)
     assert shown.stderr.startswith("error: llama.cpp gave up, the model file may be damaged: llama")
+
+
+def test_settings_take_the_names_of_the_list(
+    model: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ok("add", model)
+    config.write_text('[model]\ntarget = "mine"\ndraft = "codespec-draft"\n')
+    settings = load_settings()
+    here = model.parent / "repository"
+    here.mkdir()
+    (here / "mine").write_bytes(b"GGUF, but of whoever wrote this repository")
+    monkeypatch.chdir(here)
+    assert target_path(settings.model) == model
+    assert draft_path(settings.model) == bundled(BUNDLED_DRAFT)
+    for written in (resolved(settings).model, load_settings(model_settings("mine")).model):
+        assert written.target == str(model)
+    known = json.loads(ok("list", "--json"))["models"]
+    assert {m["name"]: m["default"] for m in known} == {
+        "codespec-base": "",
+        "codespec-draft": "draft",
+        "mine": "target",
+    }
+    # No name: as before, a file that may be missing.
+    other = load_settings({"model": {"target": "unknown"}})
+    assert target_path(other.model) == Path("unknown")
 
 
 def test_of_two_that_add_at_once_neither_is_lost(
