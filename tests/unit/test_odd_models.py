@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import gguf
@@ -67,6 +70,23 @@ def test_a_model_that_writes_nothing_is_refused(
     with pytest.raises(ModelError, match="writes no text"):
         LlamaTarget(usual)
     usual.close()
+
+
+def test_of_an_exception_that_nobody_catches_the_reason_is_told_alone(tmp_path: Path) -> None:
+    def lacks_letters(writer: gguf.GGUFWriter) -> None:
+        writer.add_tokenizer_model("llama")
+        writer.add_token_list([f"word{i}" for i in range(training.N_VOCAB)])
+        writer.add_token_scores([0.0] * training.N_VOCAB)
+        writer.add_token_types([1] * training.N_VOCAB)
+
+    path = tmp_path / "odd.gguf"
+    export.write_model(path, Llama(training.TINY).eval(), "f32", "odd", lacks_letters)
+    command = [sys.executable, "-m", "codespec", "doctor", "--json", str(tmp_path)]
+    environ = os.environ | {"CODESPEC_MODEL_TARGET": str(path)}
+    environ.pop("GGML_NO_BACKTRACE", None)
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120)
+    assert "unordered_map::at" in done.stderr
+    assert done.stderr.count("\n") < 4
 
 
 def test_bytes_that_are_no_text_have_tokens_too() -> None:

@@ -59,6 +59,10 @@ def _load() -> Any:
 
 _library = _load()
 
+# Read on loading: of an exception that nobody catches, a debugger would tell pages, source text
+# that is passed on included.
+os.environ.setdefault("GGML_NO_BACKTRACE", "1")
+
 with openmp.short_waits():
     import llama_cpp  # after the library
 
