@@ -165,12 +165,15 @@ def command(
 
 def _text_of(grammar: TextIO | None) -> str:
     """Raises: InputError."""
+    if grammar is None:
+        return ""
     try:
-        return grammar.read() if grammar else ""
+        text = grammar.read()
     except UnicodeDecodeError as e:
-        raise InputError(
-            f"{grammar and grammar.name}: not UTF-8 text", "Give a grammar in GBNF."
-        ) from e
+        raise InputError(f"{grammar.name}: not UTF-8 text", "Give a grammar in GBNF.") from e
+    if not text:  # which would stand for no grammar at all
+        raise InputError(f"{grammar.name}: an empty file", "Give a grammar in GBNF.")
+    return text
 
 
 def _compare(engine: Engine, request: CompletionRequest) -> Comparison:

@@ -288,11 +288,13 @@ def test_an_unwritable_cache_folder_is_named(tmp_path, repository):
         (["--workspace", "nowhere"], ["--workspace", "does not exist"]),
         (["--workspace", "new.py"], ["--workspace", "is a file"]),
         (["--grammar", "binary"], ["binary: not UTF-8 text", "GBNF"]),
+        (["--grammar", "empty"], ["empty: an empty file", "GBNF"]),
     ],
 )
 def test_mistaken_options(repository, monkeypatch, options, words):
     monkeypatch.chdir(repository)
     Path("binary").write_bytes(b"\xff\xfe\0")
+    Path("empty").touch()
     message = error("complete", "new.py:2:1", *options)
     assert all(word in message for word in words), message
     if "--workspace" in options:
