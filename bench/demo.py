@@ -84,7 +84,9 @@ def fetch(package: str) -> Path:
             sys.exit(f"{package} could not be fetched: is the package index reachable from here?")
         archive = next(folder.parent.glob(f"{folder.name}*.tar.gz"))
         with tarfile.open(archive) as tar:
-            tar.extractall(folder.with_suffix(".part"), filter="data")
+            # As an attribute, which a Python 3.10 or 3.11 from before there were filters ignores.
+            tar.extraction_filter = getattr(tarfile, "data_filter", None)
+            tar.extractall(folder.with_suffix(".part"))
         folder.with_suffix(".part").rename(folder)
     return next(path for path in folder.iterdir() if path.is_dir())
 

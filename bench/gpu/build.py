@@ -88,7 +88,9 @@ def llama(bundle: Path, folder: Path, backend: str) -> None:
         partial = folder / "llama.part"
         shutil.rmtree(partial, ignore_errors=True)
         with tarfile.open(bundle / "llama.tar.xz") as archive:
-            archive.extractall(partial, filter="data")
+            # As an attribute, which a Python 3.10 or 3.11 from before there were filters ignores.
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)
+            archive.extractall(partial)
         # Of the tools only the server is wanted; its own file names what it needs.
         tools = partial / "vendor" / "llama.cpp" / "tools" / "CMakeLists.txt"
         tools.write_text("add_subdirectory(ui)\nadd_subdirectory(server)\nadd_subdirectory(mtmd)\n")

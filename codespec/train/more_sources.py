@@ -111,7 +111,9 @@ def kept(source: Path, target: Path, suffix: str) -> Path:
 def unpacked(archive: Path, target: Path, suffix: str) -> Path:
     with tarfile.open(archive) as files:
         members = [m for m in files if m.isfile() and m.name.endswith(suffix)]
-        files.extractall(target, members, filter="data")
+        # As an attribute, which a Python 3.10 or 3.11 from before there were filters ignores.
+        files.extraction_filter = getattr(tarfile, "data_filter", None)
+        files.extractall(target, members)
     return target
 
 

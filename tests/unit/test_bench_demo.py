@@ -1,0 +1,37 @@
+"""What `make run` fetches."""
+
+from __future__ import annotations
+
+import subprocess
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from codespec_bench import demo
+
+
+def test_archives_are_unpacked_by_a_python_without_filters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian 12's, for one."""
+    source = tmp_path / "thing-1.0"
+    source.mkdir()
+    (source / "a.py").write_text("x = 1\n")
+    inner = tarfile.TarFile.extractall
+
+    def extractall(tar: tarfile.TarFile, path: Path) -> None:
+        inner(tar, path)
+
+    def run(command: Sequence[str], check: bool) -> subprocess.CompletedProcess[str]:
+        folder = Path(command[command.index("--dest") + 1])
+        folder.mkdir(parents=True)
+        with tarfile.open(folder / "thing-1.0.tar.gz", "w:gz") as tar:
+            tar.add(source, "thing-1.0")
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(tarfile.TarFile, "extractall", extractall)
+    monkeypatch.delattr(tarfile, "data_filter", raising=False)
+    monkeypatch.setattr(subprocess, "run", run)
+    assert (demo.fetch("thing==1.0") / "a.py").read_text() == "x = 1\n"
