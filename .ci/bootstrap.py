@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib.util
 import json
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 import venv
@@ -33,7 +36,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--dev", action="store_true", help="with what the tests and training need")
     if sys.version_info < (3, 10):  # noqa: UP036 - run by whatever python3 is
-        sys.exit(f"codespec needs Python 3.10 or newer; this is {platform.python_version()}.")
+        sys.exit(
+            f"codespec needs Python 3.10 or newer; this is {platform.python_version()}.\n"
+            "Name another one that is there, e.g.: make run PYTHON=python3.12"
+        )
     stamp_file = VENV / ".codespec.json"
     found = read_json(stamp_file)
     # A developer's environment serves users, too.
@@ -42,10 +48,10 @@ def main() -> None:
     if found == wanted:
         return
     outdated = "python" in found and found["python"] != wanted["python"]
-    if outdated or not bin_dir().is_dir():
+    if outdated or not has_pip():
         say("creating the environment .venv")
         # Only what this script has made is ever cleared.
-        venv.create(VENV, with_pip=True, clear=outdated)
+        create_environment(clear=outdated)
     stamp_file.unlink(missing_ok=True)
     if any(found.get(key) != wanted[key] for key in wanted if key != "native"):
         say("installing build tools")
@@ -71,6 +77,31 @@ def stamp(dev: bool) -> dict[str, str]:
         "project": digest(ROOT / "pyproject.toml", CONSTRAINTS, Path(__file__)),
         "native": digest(*native, folder / "CMakeLists.txt"),
     }
+
+
+def has_pip() -> bool:
+    """False also for an environment whose making was cut short."""
+    try:
+        asked = subprocess.run(pip_command("--version"), capture_output=True, check=False)
+    except OSError:
+        return False
+    return asked.returncode == 0
+
+
+def create_environment(clear: bool) -> None:
+    """With Debian's Python, what is needed for that are packages of their own."""
+    parts = [] if importlib.util.find_spec("ensurepip") else ["venv"]
+    if not Path(sysconfig.get_config_var("INCLUDEPY"), "Python.h").is_file():
+        parts.append("dev")
+    if parts:
+        what = {"venv": "module ensurepip", "dev": "header files"}
+        packages = " ".join(f"python3-{part}" for part in parts)
+        sys.exit(
+            f"Python's {' and '.join(what[part] for part in parts)} cannot be found in "
+            f"{sys.base_prefix} (Debian: apt install {packages}; Fedora: dnf install "
+            "python3-devel)."
+        )
+    venv.create(VENV, with_pip=True, clear=clear)
 
 
 def backend() -> str:
@@ -132,7 +163,7 @@ def build_wheel(version: str, flags: list[str], out: Path, log: Path) -> None:
     hook = out / "lean.cmake"
     hook.write_text("set(LLAMA_BUILD_COMMON OFF)\n")
     cmake_args = [*flags, f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={hook.as_posix()}"]
-    env = dict(os.environ, CMAKE_ARGS=" ".join(cmake_args), CMAKE_GENERATOR="Ninja")
+    env = dict(os.environ, CMAKE_ARGS=shlex.join(cmake_args), CMAKE_GENERATOR="Ninja")
     env["PATH"] = f"{bin_dir()}{os.pathsep}{env['PATH']}"
     env.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(os.cpu_count() or 2))
     command = [
@@ -140,12 +171,9 @@ def build_wheel(version: str, flags: list[str], out: Path, log: Path) -> None:
         *["--no-cache-dir", "--no-binary", LLAMA, "--wheel-dir", str(out), f"{LLAMA}=={version}"],
     ]
     started = time.monotonic()
-    with (
-        log.open("w") as sink,
-        subprocess.Popen(
-            command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        ) as process,
-    ):
+    # Without brackets around, as a Python that is too old has to read this file, too, to say so.
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with log.open("w") as sink, subprocess.Popen(command, env=env, **pipes) as process:
         assert process.stdout is not None
         shown = -1
         for line in process.stdout:
@@ -227,7 +255,10 @@ def pip(action: str, *args: str) -> None:
     env = dict(os.environ, PATH=f"{bin_dir()}{os.pathsep}{os.environ['PATH']}")
     command = pip_command(action, "--quiet", "--constraint", str(CONSTRAINTS), *args)
     if subprocess.run(command, env=env, check=False).returncode:
-        sys.exit(f"failed: {' '.join(command)}\nIs the package index reachable from here?")
+        sys.exit(
+            f"failed: {shlex.join(command)}\nThe cause is said above. A package that cannot be "
+            "found or reached at all mostly means: no network, or no way to the package index."
+        )
 
 
 def digest(*paths: Path) -> str:

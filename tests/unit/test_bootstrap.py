@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import shlex
+import sys
+import venv
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+import tomli
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 SCRIPT = Path(__file__).parents[2] / ".ci" / "bootstrap.py"
 
@@ -46,3 +54,64 @@ def test_a_new_cache_folder_is_marked_as_one(bootstrap: ModuleType, tmp_path: Pa
     mark.unlink()
     bootstrap.make_cache_dir()
     assert not mark.exists()
+
+
+def test_an_older_python_is_told_so(bootstrap: ModuleType) -> None:
+    """It has to understand the file for that."""
+    ast.parse(SCRIPT.read_text("utf-8"), feature_version=(3, 7))
+
+
+def test_an_environment_that_was_not_finished_is_made_anew(
+    bootstrap: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where Debian's python3-venv was not there yet."""
+    monkeypatch.setattr(bootstrap, "VENV", tmp_path / ".venv")
+    assert not bootstrap.has_pip()
+    venv.create(bootstrap.VENV, with_pip=False)
+    assert not bootstrap.has_pip()
+
+
+def test_what_an_environment_needs_of_python_is_named(
+    bootstrap: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bootstrap.sysconfig, "get_config_var", lambda name: str(tmp_path))
+    with pytest.raises(SystemExit, match=r"header files .* apt install python3-dev;"):
+        bootstrap.create_environment(clear=False)
+    monkeypatch.setattr(bootstrap.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match=r"apt install python3-venv python3-dev;"):
+        bootstrap.create_environment(clear=False)
+
+
+def test_what_is_pinned_can_be_installed_with_the_oldest_python() -> None:
+    root = SCRIPT.parents[1]
+    project = tomli.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+    oldest = project["requires-python"].removeprefix(">=")
+    environment = {"python_version": oldest, "python_full_version": f"{oldest}.0"}
+    tried = 0
+    for line in (root / ".ci" / "constraints.txt").read_text("utf-8").splitlines():
+        if line.startswith("#"):
+            continue
+        pin = Requirement(line)
+        if pin.marker and not pin.marker.evaluate(environment):
+            continue
+        try:
+            installed = metadata.metadata(pin.name)
+        except metadata.PackageNotFoundError:
+            continue
+        if pin.specifier.contains(installed["Version"]):
+            tried += 1
+            assert oldest in SpecifierSet(installed["Requires-Python"] or ""), line
+    assert tried > 20
+
+
+def test_the_cache_folder_may_have_a_space_in_its_name(
+    bootstrap: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "J. O'Neil"
+    out.mkdir()
+    command = [sys.executable, "-c", "import os; print(os.environ['CMAKE_ARGS'])"]
+    monkeypatch.setattr(bootstrap, "pip_command", lambda *_: command)
+    log = tmp_path / "log"
+    bootstrap.build_wheel("1.0", ["-DX=OFF"], out, log)
+    hook = out / "lean.cmake"
+    assert shlex.split(log.read_text()) == ["-DX=OFF", f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={hook}"]
