@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import json
@@ -110,6 +111,8 @@ def _with_cause(e: OSError) -> CodespecError:
         return InputError("the current folder was deleted", "Go to one that is there, with cd.")
     if e.filename is None:  # of what was open already, the output above all
         return InputError(cause, "Check where the output goes, and the disk with the cache folder.")
+    if e.errno in (errno.ENOSPC, errno.EDQUOT):
+        return InputError(f"{e.filename}: {cause}", "Make room there, then do this again.")
     return InputError(f"{e.filename}: {cause}", "Check that file or folder, or give another one.")
 
 

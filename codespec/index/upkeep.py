@@ -14,6 +14,8 @@ import filelock
 from codespec.errors import IndexCorruptError
 from codespec.index.store import LOCKS, MANIFEST, USED, Store, index_folders, read_manifest
 
+NOT_BUILT = "it is not built yet"
+
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
@@ -48,7 +50,7 @@ def _status(folder: Path) -> IndexStatus:
     try:
         manifest = read_manifest(folder)
         if manifest is None:
-            return replace(status, problem="it is not built yet")
+            return replace(status, problem=NOT_BUILT)
         store = Store(manifest.root, manifest.tokenizer_hash)
         for entry in manifest.segments:
             store.open_segment(entry.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -299,6 +300,19 @@ def test_mistaken_options(repository, monkeypatch, options, words):
     assert all(word in message for word in words), message
     if "--workspace" in options:
         assert error("explain", "new.py:2:1", *options) == message.replace("complete", "explain")
+
+
+def test_a_disk_that_is_full(tmp_path, monkeypatch):
+    model = tmp_path / "model.gguf"
+    model.write_bytes(bundled(BUNDLED_TARGET).read_bytes())
+
+    def write(path, data):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr("codespec.models.library.write_atomically", write)
+    done = CliRunner().invoke(main, ["models", "add", str(model)])
+    assert done.exit_code == 1
+    assert done.stderr.endswith("No space left on device\n  Make room there, then do this again.\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -14,9 +15,10 @@ from codespec.backends.llama import LlamaTokenizer, kernels, load_model
 from codespec.backends.llama.loader import gpu_backend, lib
 from codespec.cli import main
 from codespec.cli.doctor.model import Speed, measure_speed
-from codespec.config import IndexSettings, load_settings, origins
+from codespec.config import IndexSettings, cache_dir, load_settings, origins
 from codespec.daemon import control
 from codespec.index.build import build_index
+from codespec.index.store import Store
 from codespec.index.words import WordEncoder
 from codespec.models.registry import BUNDLED_TARGET, bundled
 from tests import training
@@ -160,6 +162,31 @@ def test_a_cache_folder_that_cannot_be_made(project, tmp_path, monkeypatch):
     assert "cannot create the folder" in said
     assert of(found, "model", "ok")  # the other checks are made all the same
     assert of(found, "rules", "ok")
+
+
+def test_a_disk_that_is_full(project, monkeypatch):
+    """Folders on it are there and writable by their modes, and files can be made in them."""
+
+    def fsync(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    found = [f for f in doctor(project, "--quick", code=1) if f["level"] == "error"]
+    assert {f["area"] for f in found} == {"folders"}
+    assert f"the folder {cache_dir()} cannot be written: No space left on device" in of(
+        found, "folders"
+    )
+    assert all("codespec index --prune" in f["next_step"] for f in found)
+
+
+def test_an_index_that_is_not_finished_is_none_yet(project):
+    """It is being built, or was left off: nothing is damaged."""
+    model = load_model(bundled(BUNDLED_TARGET), vocab_only=True)
+    root = os.path.realpath(project)
+    Store(root, model.info.tokenizer_hash).folder.mkdir(parents=True)
+    model.close()
+    found = doctor(project, "--quick")
+    assert of(found, "index") == [f"{root} has no index yet"]
 
 
 def test_settings_and_their_origins(project, tmp_path, monkeypatch):

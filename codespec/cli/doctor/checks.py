@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -30,6 +31,7 @@ from codespec.index.scan import NOT_TEXT, is_text_name, read_file
 from codespec.index.text import normalise
 
 _PATIENCE_S = 10
+_PROBE_BYTES = 1 << 20
 _MIN_NEOVIM = (0, 10)
 
 
@@ -98,12 +100,23 @@ def settings_in_force(
 
 
 def folders() -> Iterator[Finding]:
+    """Whether they can be written, which nothing tells but writing: a disk may be full, or a quota
+    used up."""
     said: dict[str, str] = {}  # one folder may be for two things
     for folder in (config.cache_dir, config.data_dir, config.log_dir, config.runtime_dir):
         try:
-            folder()
+            path = folder()
         except ConfigError as e:
             said[e.message] = e.hint
+            continue
+        try:
+            with tempfile.TemporaryFile(dir=path) as probe:
+                probe.write(bytes(_PROBE_BYTES))
+                probe.flush()
+                os.fsync(probe.fileno())
+        except OSError as e:
+            hint = "Make room there, e.g. with codespec index --prune."
+            said[f"the folder {path} cannot be written: {e.strerror}"] = hint
     for message, hint in said.items():
         yield Finding("folders", "error", message, hint)
 
@@ -118,7 +131,8 @@ def index(settings: Settings, workspace: Path, tokenizer_hash: str) -> Iterator[
     root = os.path.realpath(workspace)
     quoted = shlex.quote(root)
     try:
-        found = upkeep.all_status(root)
+        # One that is being built, or was left off before there was anything, is none yet.
+        found = [s for s in upkeep.all_status(root) if s.problem != upkeep.NOT_BUILT]
     except ConfigError:  # the cache folder's, see `folders`
         return
     mine = [s for s in found if s.problem or s.tokenizer == tokenizer_hash or not tokenizer_hash]
