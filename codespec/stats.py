@@ -242,10 +242,10 @@ def delete(path: Path | None = None) -> bool:
         return False
     try:
         with _open(path) as db:
+            # The tables, too, as those of another version may be what cannot be read.
             with db:
-                db.execute("DELETE FROM suggestion")
-                db.execute("DELETE FROM typed")
-                db.execute("DELETE FROM habit")
+                for table in ("suggestion", "typed", "habit"):
+                    db.execute(f"DROP TABLE {table}")
             db.execute("VACUUM")
     except sqlite3.Error:
         path.unlink(missing_ok=True)  # a damaged one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 import threading
@@ -119,6 +120,15 @@ def test_a_broken_database_is_no_error_for_editors_and_a_clear_one_for_readers(p
     s.shown("b", "c", 1, 1.0)
     s.flush()
     assert summary(path=path)[0].n_shown == 2  # the first one was kept until it could be written
+
+
+def test_deleting_mends_what_another_version_left(path):
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE suggestion (id TEXT)")
+    with pytest.raises(InputError, match="codespec stats --delete"):
+        summary(path=path)
+    assert stats.delete(path)
+    assert summary(path=path) == []
 
 
 def test_what_could_not_be_written_is_written_later(path):
