@@ -66,8 +66,10 @@ class LazyGroup(click.Group):
 class _Main(LazyGroup):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         _encode_what_can_be()
+        if sys.stdin is None:  # closed by whoever started us; questions find its end then
+            sys.stdin = open(os.devnull)  # noqa: SIM115 - for as long as we run
         try:
-            return super().main(*args, **kwargs)
+            return super().main(*args, color=_colour(), **kwargs)
         except CodespecError as e:
             _fail(e)
         except OSError as e:  # but a broken pipe, which click ends quietly
@@ -90,8 +92,17 @@ def _encode_what_can_be() -> None:
             stream.reconfigure(errors="replace")
 
 
+def _colour() -> bool | None:
+    """None: where the output is a terminal. As rich, which draws tables, decides it.
+
+    Source: https://no-color.org
+    """
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown")
+    return False if plain else None
+
+
 def _fail(e: CodespecError) -> NoReturn:
-    click.secho(f"error: {e.message}", fg="red", err=True)
+    click.secho(f"error: {e.message}", fg="red", err=True, color=_colour())
     if e.hint:
         click.echo(f"  {e.hint}", err=True)
     sys.exit(1)

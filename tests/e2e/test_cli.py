@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -20,6 +22,7 @@ from codespec.cli import main
 from codespec.config import load_settings
 from codespec.engine.local import LocalEngine
 from codespec.models.registry import BUNDLED_TARGET, bundled
+from codespec.stats import Stats
 
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])
 
@@ -374,6 +377,36 @@ def test_index_of_nothing(tmp_path):
     assert "a file, not a folder" in error("index", tmp_path / "a.py")
     (tmp_path / "empty").mkdir()
     assert json.loads(codespec("index", tmp_path / "empty", "--json")[0])["n_files"] == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a terminal of its own")
+@pytest.mark.parametrize(
+    ("variable", "is_plain"), [("NO_COLOR=", False), ("NO_COLOR=1", True), ("TERM=dumb", True)]
+)
+@pytest.mark.parametrize("args", [["index", "/nowhere"], ["doctor", "/", "--quick"]])
+def test_colours_can_be_switched_off(variable, is_plain, args):
+    master, slave = os.openpty()
+    name, _, value = variable.partition("=")
+    env = {**os.environ, "TERM": "xterm", name: value}
+    command = [sys.executable, "-m", "codespec", *args]
+    with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=env):
+        os.close(slave)
+        said = os.read(master, 12)  # the first words, before what may fill the terminal
+        with contextlib.suppress(OSError):  # its end
+            while os.read(master, 1 << 16):
+                pass
+    os.close(master)
+    assert said.startswith(b"\x1b[") is not is_plain
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes it by a shell")
+def test_a_question_with_no_input_at_all():
+    stats = Stats()
+    stats.typed("python", 1)
+    stats.flush()
+    command = f"{shlex.quote(sys.executable)} -m codespec stats --delete <&-"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "Delete all statistics? [y/N]: Aborted!\n")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a terminal of its own")
