@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 from codespec.backends.llama import LlamaTokenizer, kernels, load_model
 from codespec.backends.llama.loader import gpu_backend, lib
 from codespec.cli import main
+from codespec.cli.doctor import checks
 from codespec.cli.doctor.model import Speed, measure_speed
 from codespec.config import IndexSettings, cache_dir, load_settings, origins
 from codespec.daemon import control
@@ -162,6 +164,18 @@ def test_a_cache_folder_that_cannot_be_made(project, tmp_path, monkeypatch):
     assert "cannot create the folder" in said
     assert of(found, "model", "ok")  # the other checks are made all the same
     assert of(found, "rules", "ok")
+
+
+def test_an_installation_that_lost_a_package(monkeypatch):
+    """`make env` alone does nothing where it did its work before."""
+
+    def version(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(checks, "version", version)
+    finding = list(checks.build())[-1]
+    assert finding.message == "llama.cpp cannot be loaded: PackageNotFoundError"
+    assert finding.next_step == "Install it again: make clean env"
 
 
 def test_a_disk_that_is_full(project, monkeypatch):

@@ -47,7 +47,10 @@ def build() -> Iterator[Finding]:
     except (ImportError, OSError, PackageNotFoundError) as e:
         why = type(e).__name__
         yield Finding(
-            "build", "error", f"llama.cpp cannot be loaded: {why}", "Install it again: make env"
+            "build",
+            "error",
+            f"llama.cpp cannot be loaded: {why}",
+            "Install it again: make clean env",
         )
         return
     for name, known in (
