@@ -28,7 +28,7 @@ local function check_server()
     local said = ok and done.stderr or tostring(done):gsub('^.-:%d+: ', '')
     health.error(('%s --version fails: %s'):format(cmd[1], vim.trim(said or '')), {
       'Run it in a shell to see why.',
-      'Run `make env` in the checkout again.',
+      'Run `make clean env` in the checkout.',
     })
   end
   return true
