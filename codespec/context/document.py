@@ -44,7 +44,7 @@ def split_at(text: str, line: int, column: int, name: str = "the document") -> t
     """
     lines = text.split("\n")
     if not 1 <= line <= len(lines):
-        raise InputError(f"{name}: line {line} is outside the file, whose last one is {len(lines)}")
+        raise InputError(f"{name}: line {line} is outside the file; its last one is {len(lines)}")
     width = len(lines[line - 1])
     if not 1 <= column <= width + 1:
         raise InputError(

@@ -179,7 +179,7 @@ def test_index_reports_and_is_incremental(repository):
     ("place", "words"),
     [
         ("missing.py:1:1", ["missing.py", "no such file"]),
-        ("a.py:9:1", ["line 9", "2 lines"]),
+        ("a.py:9:1", ["line 9", "last one is 2"]),
         ("a.py:1:9", ["column 9", "columns 1 to 6"]),
         ("a.py:0:1", ["line 0"]),
         ("a.py", ["FILE:LINE:COL"]),

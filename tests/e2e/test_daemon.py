@@ -129,7 +129,8 @@ def test_a_killed_daemon_takes_its_worker_along_and_is_started_again(home: Home)
         os.kill(first.pid, signal.SIGKILL)
         wait_until_gone(first.pid)
         wait_until_gone(first.worker_pid)
-        assert engine.complete(REQUEST).text == expected
+        again = engine.complete(REQUEST)
+        assert again.text == expected, again.reason
         assert engine.status().pid != first.pid
 
 
