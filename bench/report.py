@@ -42,7 +42,10 @@ th:first-child, td:first-child { text-align: left; white-space: nowrap; }
 
 
 def page(rows: Sequence[Row]) -> str:
-    """The whole report: a section a benchmark, in the order of their first rows."""
+    """The whole report: a section a benchmark, in the order of their first rows.
+
+    Raises: InputError where a figure to be drawn is none.
+    """
     stamps = {str(row["machine"]): row["machine"] for row in rows if "machine" in row}
     parts = ["<h1>codespec: benchmark report</h1>", *_machines(list(stamps.values()))]
     if len(stamps) > 1:
@@ -52,7 +55,12 @@ def page(rows: Sequence[Row]) -> str:
         mine = folded([row for row in rows if str(row.get("bench", "")) == bench])
         parts.append(f"<h2>{html.escape(bench)}</h2>")
         for draw in _PLOTS.get(bench, ()):
-            parts += [_figure(caption, plot) for caption, plot in draw(mine)]
+            try:
+                parts += [_figure(caption, plot) for caption, plot in draw(mine)]
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as e:
+                raise InputError(
+                    f"a result of {bench!r} is damaged: {e}", "Give what a benchmark wrote."
+                ) from e
         parts.append(_table(mine))
     body = "\n".join(parts)
     return (

@@ -56,7 +56,13 @@ def read(path: Path) -> list[Row]:
             raise InputError(
                 f"{path}, line {n}: no JSON object", "One line a result, as --json prints them."
             )
-        rows.append(cast("Row", row))
+        row = cast("Row", row)
+        if not isinstance(row.get("bench"), str) or not isinstance(row.get("machine", {}), dict):
+            raise InputError(
+                f"{path}, line {n}: no result of a benchmark",
+                "Give a file written with --output; what --answers keeps are no results.",
+            )
+        rows.append(row)
     return rows
 
 

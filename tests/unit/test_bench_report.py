@@ -126,3 +126,17 @@ def test_names_are_no_formulas() -> None:
 def test_a_page_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         report.write(ROWS, tmp_path / "none" / "page.html")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"bench": "replay", "config": "codespec", "curve": "cpu", "speedup": "fast"},
+        {"bench": "replay", "config": "codespec", "by_source": 3},
+        {"bench": "latency", "config": "codespec", "samples": [1]},
+        {"bench": "curve", "n": [1, 2], "ratio": [1]},
+    ],
+)
+def test_a_damaged_figure_is_named_with_its_benchmark(row: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"a result of '{row['bench']}' is damaged"):
+        report.page([row])

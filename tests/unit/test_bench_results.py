@@ -200,3 +200,12 @@ def test_the_best_other_is_one_that_answered_as_many_requests(
     said = capsys.readouterr().out
     assert "codespec: 1.50 times slow, the fastest other" in said
     assert "m[/b]" in said
+
+
+@pytest.mark.parametrize(
+    "line", ['{"path": "a.py", "said": "x"}', '{"bench": 3}', '{"bench": "x", "machine": "y"}']
+)
+def test_what_answers_keeps_is_no_result(tmp_path: Path, line: str) -> None:
+    (tmp_path / "r.jsonl").write_text(line)
+    with pytest.raises(InputError, match="line 1: no result of a benchmark"):
+        results.read(tmp_path / "r.jsonl")
