@@ -6,6 +6,7 @@ never are, nor what a real model accepts: how much is drafted follows what passe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,7 +42,8 @@ def gated(rows: Sequence[Row]) -> list[Row]:
     held = [r for r in rows if r.get("bench") in BENCHES and any(k in r for k in BETTER_IS_MORE)]
     figures = *BETTER_IS_MORE, DRAFTED
     for k, value in ((k, row[k]) for row in held for k in figures if k in row):
-        if not isinstance(value, int | float):
+        # Nothing is less than NaN, so it would pass.
+        if not isinstance(value, int | float) or not math.isfinite(value):
             raise InputError(f"{k}: {value!r} is no number", "Give what a benchmark wrote.")
     # A clone may have any name, unless there are several to tell apart.
     several = len({row.get("repository") for row in held}) > 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -103,9 +104,10 @@ def test_the_gate_tells_repositories_apart_where_there_are_several() -> None:
     assert not gate.regressions(gate.gated([one]), [{**one, "repository": "clone"}], 0.01)
 
 
-def test_a_figure_that_is_no_number_is_named() -> None:
+@pytest.mark.parametrize("value", ["two", math.nan, math.inf])
+def test_a_figure_that_is_no_number_is_named(value: object) -> None:
     with pytest.raises(InputError, match="mat"):
-        gate.gated([{**RUN, "mat": "two"}])
+        gate.gated([{**RUN, "mat": value}])
 
 
 def test_the_gate_on_the_command_line(tmp_path: Path) -> None:
