@@ -159,7 +159,8 @@ def _print_calibration(row: dict[str, Any]) -> None:
     """How right the probabilities were, of all tokens that were weighed."""
     better = 1 - row["log_loss"] / row["log_loss_table"] if row["log_loss_table"] else 0.0
     table = Table(
-        title=f"{row['config']}: log-loss {row['log_loss']:.3f}, {better:.0%} below the best table "
+        title=f"{row['config']}: log-loss {row['log_loss']:.3f}, {abs(better):.0%} "
+        f"{'below' if better >= 0 else 'above'} the best table "
         f"of match lengths ({row['log_loss_table']:.3f})"
     )
     for column in ("source", "tokens weighed", "calibration error", "predicted > accepted"):

@@ -15,6 +15,7 @@ from codespec.drafters.cost import CostCurve
 from codespec.errors import InputError
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.types import NO_TOKENS, Context
+from codespec_bench import replay_report
 from codespec_bench.history import History
 from codespec_bench.reference import (
     Fixed,
@@ -247,3 +248,12 @@ def test_the_table_tells_all_ways_apart_on_a_narrow_terminal(monkeypatch, capsys
     printed = capsys.readouterr().out.split()
     assert "suffix-trie-tree" in names
     assert all(name in printed for name in names)
+
+
+@pytest.mark.parametrize(("loss", "said"), [(0.3, "25% below"), (0.5, "25% above")])
+def test_a_calibration_worse_than_the_table_is_said_to_be(
+    capsys: pytest.CaptureFixture[str], loss: float, said: str
+) -> None:
+    row = {"config": "codespec", "log_loss": loss, "log_loss_table": 0.4, "reliability": {}}
+    replay_report._print_calibration(row)  # pyright: ignore[reportPrivateUsage]
+    assert said in " ".join(capsys.readouterr().out.split())
