@@ -46,7 +46,7 @@ def gated(rows: Sequence[Row]) -> list[Row]:
         if not isinstance(value, int | float) or not math.isfinite(value):
             raise InputError(f"{k}: {value!r} is no number", "Give what a benchmark wrote.")
     # A clone may have any name, unless there are several to tell apart.
-    several = len({row.get("repository") for row in held}) > 1
+    several = len({row["repository"] for row in held if "repository" in row}) > 1
     left_out = () if several else ("repository",)
     return [
         {k: row[k] for k in (*dict(identity(row)), *figures) if k in row and k not in left_out}

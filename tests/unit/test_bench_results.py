@@ -104,6 +104,12 @@ def test_the_gate_tells_repositories_apart_where_there_are_several() -> None:
     assert not gate.regressions(gate.gated([one]), [{**one, "repository": "clone"}], 0.01)
 
 
+def test_rows_of_no_repository_are_not_those_of_a_second_one() -> None:
+    index = {"bench": "index", "bytes_per_token": 5.0}
+    base = gate.gated([{**RUN, "repository": "one"}, index])
+    assert not gate.regressions(base, [{**RUN, "repository": "clone"}, index], 0.01)
+
+
 @pytest.mark.parametrize("value", ["two", math.nan, math.inf])
 def test_a_figure_that_is_no_number_is_named(value: object) -> None:
     with pytest.raises(InputError, match="mat"):
@@ -141,8 +147,8 @@ def test_figures_that_cannot_be_kept_are_shown(
 def test_a_gate_without_figures_is_an_error(tmp_path: Path) -> None:
     now, baseline = tmp_path / "now", tmp_path / "baseline"
     results.append(now, [{"bench": "curve", "t1_ms": 1.0}])
-    for more in (["--update"], []):
-        baseline.touch()
+    for held, more in (("", ["--update"]), ("", []), (now.read_text(), [])):
+        baseline.write_text(held)
         done = CliRunner().invoke(
             main, ["bench", "gate", str(now), "--baseline", str(baseline), *more]
         )

@@ -50,7 +50,7 @@ def command(results: Path, baseline: Path, update: bool, tolerance: float, as_js
             raise InputError(f"{baseline}: {e.strerror}", "Give a file that can be written.") from e
         click.echo(f"{baseline}: {len(lines)} results", err=True)
         return
-    held = _held(files.read(baseline), baseline)
+    held = _held(gate.gated(files.read(baseline)), baseline)
     worse = gate.regressions(held, rows, tolerance)
     for regression in worse:
         if as_json:
