@@ -123,6 +123,15 @@ def test_names_are_no_formulas() -> None:
     assert r"a$\x$b" in re.findall(r"<svg.*?</svg>", text, re.DOTALL)[0]
 
 
+def test_a_report_of_nothing_is_an_error(tmp_path: Path) -> None:
+    file, out = tmp_path / "results", tmp_path / "page.html"
+    file.touch()
+    done = CliRunner().invoke(main, ["bench", "report", str(file), "--output", str(out)])
+    assert done.exit_code == 1
+    assert "no results" in done.output
+    assert not out.exists()
+
+
 def test_a_page_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         report.write(ROWS, tmp_path / "none" / "page.html")

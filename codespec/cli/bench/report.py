@@ -37,5 +37,9 @@ def command(results: tuple[Path, ...], output: Path) -> None:
         raise InputError("matplotlib is not installed", "pip install 'codespec[report]'") from None
     from codespec_bench.results import read  # pyright: ignore[reportMissingImports]
 
-    report.write([row for path in results for row in read(path)], output)
+    rows = [row for path in results for row in read(path)]
+    if not rows:
+        names = ", ".join(map(str, results))
+        raise InputError(f"{names}: no results", "Give files that benchmarks wrote with --output.")
+    report.write(rows, output)
     click.echo(str(output))
