@@ -87,7 +87,10 @@ class History:
         try:
             return list(self._last(n, last))[::-1]
         except subprocess.CalledProcessError as e:
-            raise InputError(f"{self._root}: {_said(e)}", "Is the clone complete?") from None
+            raise self._unreadable(e) from None
+
+    def _unreadable(self, error: subprocess.CalledProcessError) -> InputError:
+        return InputError(f"{self._root}: {_said(error)}", "Is the clone complete?")
 
     def nothing(self) -> InputError:
         """Why there is nothing to replay."""
@@ -115,7 +118,11 @@ class History:
                     return
 
     def blob(self, sha: str) -> str:
-        return self._git("cat-file", "blob", sha)
+        """Raises: InputError where it is missing or damaged."""
+        try:
+            return self._git("cat-file", "blob", sha)
+        except subprocess.CalledProcessError as e:
+            raise self._unreadable(e) from None
 
     def _tree(self, commit: str) -> dict[str, str]:
         tree: dict[str, str] = {}

@@ -122,6 +122,8 @@ def test_what_git_cannot_read_is_said_in_its_words(
             file.unlink()
     with pytest.raises(InputError, match="repo: "):
         damaged.commits(9)
+    with pytest.raises(InputError, match="repo: "):  # of a file that no commit changes
+        damaged.blob("0" * 39 + "1")
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     with pytest.raises(InputError, match="dubious ownership"):
