@@ -18,6 +18,8 @@ from rich.table import Table
 from .results import Row, figures, identity
 
 N_RESAMPLES = 2000
+_MACHINE = ("cpu", "n_cores", "gpu", "backend")
+"""What of a machine decides how quick it is, and no version of a program does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,13 @@ def ratio_interval(
     medians_b = np.median(rng.choice(b, (N_RESAMPLES, len(b))), axis=1)
     low, high = np.percentile(medians_b / medians_a, [2.5, 97.5])
     return float(low), float(high)
+
+
+def machines_apart(a: Sequence[Row], b: Sequence[Row]) -> list[str]:
+    """In what the machines of these results differ, on one side or between both, in words."""
+    stamps = [row["machine"] for row in (*a, *b) if "machine" in row]
+    said = ((key, dict.fromkeys(str(s.get(key, "none")) for s in stamps)) for key in _MACHINE)
+    return [f"{key}: {', '.join(values)}" for key, values in said if len(values) > 1]
 
 
 def _grouped(rows: Sequence[Row]) -> dict[tuple[tuple[str, str], ...], dict[str, list[float]]]:

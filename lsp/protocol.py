@@ -76,10 +76,13 @@ class Protocol(LanguageServerProtocol):
 
     def _why_untimely(self, method: str) -> JsonRpcException | None:
         """Before `initialize` and after `shutdown`, requests are errors and notifications are
-        dropped."""
+        dropped; so is a second `initialize`."""
         if self._shutdown:
             return None if method == types.EXIT else JsonRpcInvalidRequest("after shutdown")
-        is_early = self._workspace is None and method not in (types.INITIALIZE, types.EXIT)
+        if self._workspace is not None:
+            is_again = method == types.INITIALIZE
+            return JsonRpcInvalidRequest("initialized before") if is_again else None
+        is_early = method not in (types.INITIALIZE, types.EXIT)
         return JsonRpcServerNotInitialized() if is_early else None
 
     def _send_response(

@@ -46,6 +46,13 @@ def test_before_initialize_requests_are_errors(client: LspClient) -> None:
     assert client.close() == 0
 
 
+def test_it_is_initialized_once(client: LspClient) -> None:
+    client.initialize(options=PATIENT)
+    again = {"method": "initialize", "params": {"capabilities": {}}}
+    assert error_of(client, again) == INVALID_REQUEST
+    assert client.close() == 0
+
+
 def test_after_shutdown_requests_are_errors(client: LspClient) -> None:
     client.initialize(options=PATIENT)
     client.request("shutdown", None)

@@ -171,6 +171,18 @@ def test_rows_of_two_repositories_are_not_runs_of_the_same_thing(tmp_path: Path)
     assert compare.compare(rows, rows)[0].n_a == 1
 
 
+def test_two_machines_are_told_apart(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("a", "b", "c")]
+    for file, cpu, commit in zip(files, ("one", "one", "two"), ("1", "2", "2"), strict=True):
+        row = {**RUN, "machine": {"cpu": cpu, "n_cores": 2, "commit": commit}}
+        file.write_text(json.dumps(row) + "\n")
+    a, b, c = map(str, files)
+    assert CliRunner().invoke(main, ["bench", "compare", a, b]).stderr == ""
+    said = CliRunner().invoke(main, ["bench", "compare", a, c, "--json"])
+    assert said.stderr == "note: these are not of one machine (cpu: one, two)\n"
+    assert all(json.loads(line) for line in said.stdout.splitlines())
+
+
 def test_figures_that_nobody_reads_are_kept(tmp_path: Path) -> None:
     def show(_: object) -> None:
         raise BrokenPipeError

@@ -25,11 +25,15 @@ def command(a: Path, b: Path, as_json: bool) -> None:
     """
     from codespec_bench import compare, results  # pyright: ignore[reportMissingImports]
 
-    differences = compare.compare(results.read(a), results.read(b))
+    ours, theirs = results.read(a), results.read(b)
+    differences = compare.compare(ours, theirs)
     if not differences:
         raise InputError(
             f"{a} and {b} have no figure in common", "Were both made by one benchmark?"
         )
+    apart = compare.machines_apart(ours, theirs)
+    if apart:
+        click.echo(f"note: these are not of one machine ({'; '.join(apart)})", err=True)
     if not as_json:
         compare.print_differences(differences)
         return
