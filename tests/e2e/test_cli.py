@@ -21,6 +21,7 @@ from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.cli import main
 from codespec.config import load_settings
 from codespec.engine.local import LocalEngine
+from codespec.models import library
 from codespec.models.registry import BUNDLED_TARGET, bundled
 from codespec.stats import Stats
 
@@ -312,7 +313,7 @@ def test_a_disk_that_is_full(tmp_path, monkeypatch):
     def write(path, data):
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr("codespec.models.library.write_atomically", write)
+    monkeypatch.setattr(library, "write_atomically", write)
     done = CliRunner().invoke(main, ["models", "add", str(model)])
     assert done.exit_code == 1
     assert done.stderr.endswith("No space left on device\n  Make room there, then do this again.\n")
