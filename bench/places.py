@@ -21,6 +21,8 @@ from codespec.index.scan import is_text_name
 from codespec.index.trees import ParsedDocument, n_errors
 
 KINDS = ("line", "inline", "block")
+FINISHED = "finished"
+"""The kind where nothing is missing."""
 OF_TEXTS = ("words", "whole")
 """Kinds that take no grammar."""
 _BODY = re.compile(
@@ -41,7 +43,8 @@ class Place:
     """prefix + truth + suffix is the file as it is; it parses. kind: "line", the rest of a line;
     "inline", what stands between brackets that are closed behind it; "block", a body of some lines;
     "statement", one or a definition, of whole lines; "rest", one from its middle on; "under", all
-    of one but its first line; "words", the last ones of a line but for its end; "whole", a line."""
+    of one but its first line; "words", the last ones of a line but for its end; "whole", a line;
+    "finished", nothing, at the end of a statement of one line."""
 
     path: Path
     root: Path
@@ -205,6 +208,12 @@ def _rests(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
             yield start + middle, end
 
 
+def _finished(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
+    for start, end in _statements(nodes, raw):
+        if b"\n" not in raw[start:end]:
+            yield end, end
+
+
 def _under(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
     for start, end in _statements(nodes, raw):
         at = raw.find(b"\n", start, end)
@@ -235,6 +244,7 @@ _SPANS = {
     "statement": _statements,
     "rest": _rests,
     "under": _under,
+    FINISHED: _finished,
     "words": _words,
     "whole": _whole_lines,
 }

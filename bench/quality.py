@@ -26,7 +26,7 @@ from codespec.index.words import WordEncoder
 from codespec.requests import CompletionRequest
 
 from .judge import breaks, breaks_strictly, repeats_suffix, similarity, wrote
-from .places import Place
+from .places import FINISHED, Place
 from .surroundings import before
 
 MAX_GOING_ON = 300
@@ -149,7 +149,9 @@ def rows_of(answers: Sequence[Answer], model: str) -> Iterator[dict[str, Any]]:
     groups: dict[tuple[str, str, str], list[Answer]] = {}
     for answer in answers:
         config, kind, language = answer.config, answer.place.kind, answer.place.language
-        for key in ((kind, language), (kind, "all"), ("all", "all")):
+        # Where nothing is missing, "exact" says that nothing was suggested, which is another thing.
+        whole = kind if kind == FINISHED else "all"
+        for key in dict.fromkeys(((kind, language), (kind, "all"), (whole, "all"))):
             groups.setdefault((config, *key), []).append(answer)
     first = next((config for config, _, _ in groups if config != "truth"), "")
     for (config, kind, language), group in groups.items():

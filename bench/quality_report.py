@@ -14,8 +14,9 @@ from rich.table import Table
 from codespec.config import ContextSettings, Settings
 
 from . import quality
-from .places import KINDS, places_in
+from .places import FINISHED, KINDS, places_in
 
+ASKED = (*KINDS, FINISHED)
 CONFIGS = ("file", "+symbols", "+buffers", "+edits", "all")
 
 
@@ -26,7 +27,7 @@ def run(
 
     Raises: InputError, ModelError.
     """
-    places = [place for repo in repos for place in places_in(repo.resolve(), n)]
+    places = [place for repo in repos for place in places_in(repo.resolve(), n, ASKED)]
     configs = configs_of(settings)
     chosen = {name: configs[name] for name in CONFIGS if not only or name in only}
     with Progress(console=Console(stderr=True), transient=True) as bar:
@@ -69,7 +70,7 @@ _COLUMNS = {
 
 def print_rows(rows: list[dict[str, Any]]) -> None:
     out = Console(markup=False)
-    for kind in (*KINDS, "all"):
+    for kind in (*ASKED, "all"):
         of_kind = [row for row in rows if row["kind"] == kind]
         if not of_kind:
             continue

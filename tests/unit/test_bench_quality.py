@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from codespec.errors import InputError
 from codespec_bench.judge import breaks, breaks_strictly, repeats_suffix, similarity, wrote
-from codespec_bench.places import KINDS, Place, places_in
+from codespec_bench.places import FINISHED, KINDS, Place, places_in
 from codespec_bench.quality import Answer, rows_of, run
 from codespec_bench.quality_report import print_rows
 
@@ -35,9 +35,10 @@ def place(prefix="x = ", truth="1", suffix="\n", kind="line", language="python")
 def test_places_are_real_of_every_kind_and_the_same_each_time(tmp_path):
     (tmp_path / "a.py").write_text(SOURCE)
     (tmp_path / "broken.py").write_text("def f(:\n" + SOURCE)
-    places = places_in(tmp_path, 10)
-    assert {p.kind for p in places} == set(KINDS)
-    assert places == places_in(tmp_path, 10)
+    asked = (*KINDS, FINISHED)
+    places = places_in(tmp_path, 10, asked)
+    assert {p.kind for p in places} == set(asked)
+    assert places == places_in(tmp_path, 10, asked)
     for p in places:
         assert p.path.name == "a.py"
         assert p.prefix + p.truth + p.suffix == SOURCE
@@ -140,10 +141,22 @@ def test_gains_are_differences_at_the_same_places_with_intervals():
 def test_the_row_of_the_truth(tmp_path):
     """Without a model: what stood there comes out as it was."""
     (tmp_path / "a.py").write_text(SOURCE)
-    rows, answers = run(places_in(tmp_path, 10), {})
-    assert {row["kind"] for row in rows} == {*KINDS, "all"}
+    rows, answers = run(places_in(tmp_path, 10, (*KINDS, FINISHED)), {})
+    assert {row["kind"] for row in rows} == {*KINDS, FINISHED, "all"}
+    assert {row["kind"]: row["shown"] for row in rows}[FINISHED] == 0
     assert {answer.config for answer in answers} == {"truth"}
     assert all(row["exact"] == 1.0 and row["breaks"] == row["repeats"] == 0 for row in rows)
+
+
+def test_finished_lines_want_nothing_and_count_by_themselves():
+    places = [place(), place("x = 1", "", "\n", FINISHED), place("y = 1", "", "\n", FINISHED)]
+    answers = [
+        Answer("file", p, text, text) for p, text in zip(places, ("2", "", " # one"), strict=True)
+    ]
+    rows = {(row["kind"], row["language"]): row for row in rows_of(answers, "m")}
+    assert rows["all", "all"]["n"] == 1
+    assert rows[FINISHED, "all"]["n"] == 2
+    assert rows[FINISHED, "python"]["shown"] == rows[FINISHED, "python"]["exact"] == 0.5
 
 
 def test_the_tables_fit_a_narrow_terminal(monkeypatch, capsys):
