@@ -53,13 +53,14 @@ def command(
     """Complete places of REPOS, folders of source files, and compare with what stood there.
 
     Rests of lines, texts between brackets that are closed behind the cursor, and bodies of blocks
-    are cut out of files that parse, the same ones each time. "alike" is the edit similarity,
-    1 at most. "repeats suffix" and "breaks" are shares of the suggestions shown: those that say
-    what stands after the cursor already, and those that leave a file that does not parse (strict:
-    by Python's own parser for Python). --json and --output have more.
-    "truth" is what post-processing leaves of a model that writes what stood there and then goes on;
-    "model alone" is how often the model wrote just that before anything was trimmed. Gains are
-    differences to the first configuration, with 95 % intervals.
+    are cut out of files that parse, the same ones each time. At ends of finished lines nothing is
+    cut out: whatever is shown there is too much. "alike" is the edit similarity, 1 at most.
+    "repeats suffix" and "breaks" are shares of the suggestions shown: those that say what stands
+    after the cursor already, and those that leave a file that does not parse (strict: by Python's
+    own parser for Python). --json and --output have more. "truth" is what post-processing leaves of
+    a model that writes what stood there and then goes on; "model alone" is how often the model
+    wrote just that before anything was trimmed. Gains are differences to the first configuration,
+    with 95 % intervals.
     """
     from codespec_bench import quality_report, results  # pyright: ignore[reportMissingImports]
 
