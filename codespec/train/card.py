@@ -86,7 +86,8 @@ held-out package: {refused}. Files skipped:
     python -m pip install --no-deps --only-binary :all: --target corpus-env \\
         -r codespec/train/corpus_packages.txt
     python -m pip install --no-deps --target heldout-env {held_out_names}
-    npm install --prefix npm-env --ignore-scripts $(grep -v '#' codespec/train/npm_packages.txt)
+    npm install --prefix npm-env --ignore-scripts --legacy-peer-deps \\
+        $(grep -v '#' codespec/train/npm_packages.txt)
     python -m codespec.train.more_sources extra-env
     python -m codespec.train corpus --out run --package-mb 5 --env heldout-env --env corpus-env \\
         --npm npm-env/node_modules $(cat extra-env/extras)
