@@ -20,7 +20,14 @@ from rich.table import Table
 from codespec.errors import CodespecError
 from codespec.train import bundle, card, evaluate, pipeline, sources
 from codespec.train.corpus import Corpus
-from codespec.train.recipe import DRAFT, LARGE_RECIPES, RECIPES, TARGET, further
+from codespec.train.recipe import (
+    DRAFT,
+    FURTHER_RATE,
+    LARGE_RECIPES,
+    RECIPES,
+    TARGET,
+    further,
+)
 from codespec.train.train import Budget
 
 MB = 1_000_000
@@ -235,12 +242,20 @@ def tokenizer_command(out: Path, start: Path | None) -> None:
 @click.argument("name", type=click.Choice(list(RECIPES)))
 @OUT
 @FROM
+@click.option(
+    "--rate",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=FURTHER_RATE,
+    show_default=True,
+    help="Of the recipe's learning rates, with --from.",
+)
 @LARGE
 @run_options
 def model_command(
     name: str,
     out: Path,
     large: bool,
+    rate: float,
     start: Path | None,
     minutes: float | None,
     tokens: int | None,
@@ -251,7 +266,7 @@ def model_command(
     data = pipeline.build_corpus((), out)
     recipe = (LARGE_RECIPES if large else RECIPES)[name]
     if start:
-        recipe = further(recipe, start, device)
+        recipe = further(recipe, start, device, rate)
     state = pipeline.train_model(
         recipe, data, out, budget_of(minutes, tokens), device, workers, start
     )

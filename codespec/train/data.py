@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 from codespec.index.languages import language_of
 from codespec.train import tokenizer as vocabulary
 from codespec.train.corpus import Corpus
-from codespec.train.fim import Fim
+from codespec.train.fim import FINISHED_RATE, Fim
 from codespec.train.packing import Packages
 
 CHARS_PER_TOKEN = 3.4  # of this tokenizer on this corpus; only sets the size of the windows
@@ -91,6 +91,7 @@ class Rows:
         seed: int,
         split: str = "train",
         fim_rate: float = 0.5,
+        finished_rate: float = FINISHED_RATE,
         repository_rate: float = 0.0,
         n_streams: int = 1,
     ) -> None:
@@ -106,6 +107,7 @@ class Rows:
         self._n_tokens = n_tokens
         self._seed = seed
         self._fim_rate = fim_rate
+        self._finished_rate = finished_rate
         self._n_streams = n_streams
 
     def row(self, window: int, stream: int = 0) -> tuple[list[int], int]:
@@ -127,7 +129,7 @@ class Rows:
                 is_start = is_start and not row
             if room >= SHORTEST and rng.random() < self._fim_rate:
                 language = language_of(self._corpus.path(document))
-                row += self._fim.sequence(text, rng, room, language)
+                row += self._fim.sequence(text, rng, room, language, self._finished_rate)
                 continue
             if is_start and rng.random() < HEADER_RATE:
                 row.append(self._header)

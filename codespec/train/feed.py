@@ -112,6 +112,7 @@ def rows_of(corpus: Corpus, tokenizer: Tokenizer, phase: Phase, seed: int, n_str
         phase.n_tokens,
         seed=seed,
         fim_rate=phase.fim_rate,
+        finished_rate=phase.finished_rate,
         repository_rate=phase.repository_rate,
         n_streams=n_streams,
     )

@@ -13,7 +13,7 @@ at the end of P, as other programs prompt.
 
 Source: Bavarian et al. 2022 (both orders, cuts on characters); the cut points follow how people
 complete code: to the end of a line, inside one, over a few lines, to the end of a syntactic unit
-(compare Gong et al. 2024, structure-aware FIM).
+(compare Gong et al. 2024, structure-aware FIM), and where nothing is missing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,12 @@ LINE_START_RATE = 0.25
 # Of the cuts inside a word, those moved to its beginning: serving takes a begun token back.
 WORD_START_RATE = 0.7
 PSM_AT_CURSOR_RATE = 0.25
+FINISHED_RATE = 0.15
+CLOSED_RATE = 0.5
+MAX_DRAWS = 8
 
+# The closing brackets and quotes that a line ends with.
+_CLOSED_END = re.compile(r"(?<=[\w)\]}\"'])[)\]}\"'`]+[;:,]?[ \t]*\Z")
 _WORD_END = re.compile(r"\w*\Z")
 
 
@@ -90,11 +95,10 @@ def further_lines(text: str, start: int, rng: random.Random) -> Span:
     return start, end
 
 
-def indented_block(text: str, rng: random.Random) -> Span:
-    """From inside a line to the end of the block it opens or stands in, by indentation, which
-    nearly all code has.
+def indented_block(text: str, start: int) -> Span:
+    """From `start`, inside a line, to the end of the block that the line opens or stands in, by
+    indentation, which nearly all code has.
     """
-    start = cut_in_line(text, rng)
     first, end = line_bounds(text, start)
     indent = indentation(text[first:end])
     if end < len(text):
@@ -121,6 +125,35 @@ def any_span(text: str, rng: random.Random) -> Span:
     """
     start = rng.randrange(len(text))
     return start, min(len(text), start + rng.randint(1, MAX_MIDDLE // 4))
+
+
+def nothing(text: str, rng: random.Random) -> Span:
+    """An empty middle where a line is finished, or all but the brackets that an editor closes: most
+    of what is typed wants nothing more there, and a model that never saw that makes something up.
+    """
+    start, end = line_with_code(text, rng)
+    closed = _CLOSED_END.search(text, start, end)
+    at = closed.start() if closed and rng.random() < CLOSED_RATE else end
+    return at, at
+
+
+def lines_below(text: str, rng: random.Random) -> Span:
+    """From the end of a finished line over some lines, or to the end of the block."""
+    start = line_with_code(text, rng)[1]
+    if rng.random() < 0.5:
+        return indented_block(text, start)
+    end = further_lines(text, start, rng)[1]
+    return start, start + len(text[start:end].rstrip())
+
+
+def line_with_code(text: str, rng: random.Random) -> Span:
+    """Start and end, without blanks at its end, of a line that is not blank, where there is one."""
+    start, end = 0, len(text)
+    for _ in range(MAX_DRAWS):
+        start, end = line_bounds(text, max(rng.randrange(len(text)), rng.randrange(len(text))))
+        if text[start:end].strip():
+            break
+    return start, start + len(text[start:end].rstrip())
 
 
 class Units:
@@ -185,7 +218,11 @@ def whole_unit(text: str, rng: random.Random, units: Units) -> Span:
     without a grammar, to the end of an indented block.
     """
     found = units.around(cut_in_line(text, rng), in_line=False)
-    return rest_of_unit(text, rng.choice(found), rng) if found else indented_block(text, rng)
+    return (
+        rest_of_unit(text, rng.choice(found), rng)
+        if found
+        else indented_block(text, cut_in_line(text, rng))
+    )
 
 
 def rest_of_unit(text: str, unit: Span, rng: random.Random) -> Span:
@@ -209,6 +246,11 @@ CUTS: tuple[tuple[float, str, Rule], ...] = (
     (0.25, "unit", whole_unit),
     (0.10, "any", lambda text, rng, _: any_span(text, rng)),
 )
+# The same where a line is finished.
+CUTS_OF_FINISHED: tuple[tuple[float, str, Rule], ...] = (
+    (0.7, "nothing", lambda text, rng, _: nothing(text, rng)),
+    (0.3, "below", lambda text, rng, _: lines_below(text, rng)),
+)
 
 
 class Cut(NamedTuple):
@@ -219,12 +261,14 @@ class Cut(NamedTuple):
     kind: str
 
 
-def choose_cut(text: str, rng: random.Random, language: str = "") -> Cut:
+def choose_cut(
+    text: str, rng: random.Random, language: str = "", finished_rate: float = FINISHED_RATE
+) -> Cut:
     """The middle of a text that is not empty; at most MAX_MIDDLE long. language: as the index names
-    it; its grammar says where units end.
+    it; its grammar says where units end. finished_rate: share of cuts where a line is finished.
     """
-    shares = [share for share, _, _ in CUTS]
-    _, kind, rule = rng.choices(CUTS, shares)[0]
+    cuts = CUTS_OF_FINISHED if rng.random() < finished_rate else CUTS
+    _, kind, rule = rng.choices(cuts, [share for share, _, _ in cuts])[0]
     start, end = rule(text, rng, Units(text, language))
     return Cut(start, min(max(start, end), start + MAX_MIDDLE), kind)
 
@@ -243,7 +287,12 @@ class Fim:
         return self._tokenizer.encode(text, add_special_tokens=False).ids
 
     def sequence(
-        self, text: str, rng: random.Random, max_tokens: int, language: str = ""
+        self,
+        text: str,
+        rng: random.Random,
+        max_tokens: int,
+        language: str = "",
+        finished_rate: float = FINISHED_RATE,
     ) -> list[int]:
         """One FIM sequence of at most max_tokens tokens from a text, in either order with equal
         chance.
@@ -251,7 +300,7 @@ class Fim:
         What is too long is cut where the serving prompt is cut: far from the cursor. An empty list
         means that the middle alone left no room.
         """
-        start, end, _ = choose_cut(text, rng, language)
+        start, end, _ = choose_cut(text, rng, language, finished_rate)
         psm = rng.random() < 0.5
         line = start if psm and rng.random() < PSM_AT_CURSOR_RATE else line_bounds(text, start)[0]
         prefix, begun, middle, suffix = (

@@ -6,6 +6,7 @@ import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from codespec.train.fim import FINISHED_RATE
 from codespec.train.model import ModelConfig
 
 
@@ -16,7 +17,8 @@ class Phase:
     until: progress, 0 to 1, at which the phase ends. fim_rate: share of fill-in-the-middle
     sequences. context_weight: what a token outside a middle counts, one inside counting 1.
     end_weight: what the end token of a middle counts. repository_rate: share of rows that begin
-    with text of other files of a package.
+    with text of other files of a package. finished_rate: share of the middles that are cut where a
+    line is finished.
     """
 
     until: float
@@ -27,6 +29,7 @@ class Phase:
     context_weight: float = 1.0
     end_weight: float = 1.0
     repository_rate: float = 0.0
+    finished_rate: float = FINISHED_RATE
 
     def __post_init__(self) -> None:
         if self.n_rows % self.n_micro_rows:
@@ -158,9 +161,8 @@ LARGE_RECIPES = {recipe.name: recipe for recipe in (LARGE_TARGET, LARGE_DRAFT)}
 # budget: to go on where the text before the cursor ends, in prefix-suffix-middle order, and to stop
 # at the end of a middle. Both are learned once a sequence, so short rows; whole contexts last.
 FURTHER_PHASES = (
-    Phase(0.45, 512, 16, 4, fim_rate=0.6),
-    Phase(0.80, 320, 16, 4, fim_rate=0.8, context_weight=0.5, end_weight=2.0),
-    Phase(1.0, 1024, 6, 2, 0.8, context_weight=0.5, repository_rate=0.3),
+    Phase(0.5, 256, 64, 8, 0.9, context_weight=0.4, end_weight=2.0, finished_rate=0.2),
+    Phase(1.0, 1024, 16, 2, 0.8, context_weight=0.5, repository_rate=0.3),
 )
 LARGE_FURTHER_PHASES = (
     Phase(0.30, 2048, 32, 16, fim_rate=0.6, repository_rate=0.25),
@@ -170,15 +172,16 @@ LARGE_FURTHER_PHASES = (
 FURTHER_RATE = 0.5  # of the recipe's
 
 
-def further(recipe: Recipe, start: Path, device: str = "cpu") -> Recipe:
+def further(recipe: Recipe, start: Path, device: str = "cpu", rate: float = FURTHER_RATE) -> Recipe:
     """The recipe of going on from the weights of a run, whose optimisers are gone. Other weights
-    see the corpus in another order. An accelerator gets batches of 64,000 tokens.
+    see the corpus in another order. An accelerator gets batches of 64,000 tokens; a CPU's of 16,000
+    want a lower `rate`, of the recipe's, where the weights come from such a run.
     """
     return replace(
         recipe,
         phases=FURTHER_PHASES if device == "cpu" else LARGE_FURTHER_PHASES,
-        matrix_lr=recipe.matrix_lr * FURTHER_RATE,
-        other_lr=recipe.other_lr * FURTHER_RATE,
+        matrix_lr=recipe.matrix_lr * rate,
+        other_lr=recipe.other_lr * rate,
         warmup_steps=20,
         decay_from=0.2,
         seed=zlib.crc32(start.read_bytes()),

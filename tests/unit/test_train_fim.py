@@ -186,13 +186,32 @@ class A:
         ("class| A", SNIPPET.removeprefix("class").rstrip()),
     ],
 )
-def test_a_block_ends_where_its_indentation_does(
-    cursor: str, expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_block_ends_where_its_indentation_does(cursor: str, expected: str) -> None:
     at = SNIPPET.index(cursor.replace("|", "")) + cursor.index("|")
-    monkeypatch.setattr(fim, "cut_in_line", lambda _text, _rng: at)
-    start, end = fim.indented_block(SNIPPET, random.Random(0))
+    start, end = fim.indented_block(SNIPPET, at)
     assert SNIPPET[start:end] == expected
+
+
+def test_nothing_is_missing_where_a_line_is_finished_or_an_editor_would_close_it() -> None:
+    closed = 0
+    for seed in range(200):
+        start, end = fim.nothing(SNIPPET, random.Random(seed))
+        first, line_end = fim.line_bounds(SNIPPET, start)
+        after = SNIPPET[start:line_end].strip()
+        assert start == end
+        assert SNIPPET[first:start].strip()
+        assert set(after) <= set(")]}\"'`;:,")
+        closed += bool(after)
+    assert 20 < closed < 180
+
+
+def test_what_is_below_a_finished_line_begins_with_its_end() -> None:
+    for seed in range(200):
+        start, end = fim.lines_below(SNIPPET, random.Random(seed))
+        first, line_end = fim.line_bounds(SNIPPET, start)
+        assert SNIPPET[first:start].strip()
+        assert not SNIPPET[start:line_end].strip()
+        assert end == start or SNIPPET[start:end].strip()
 
 
 def test_the_rest_of_a_line_ends_before_its_newline_and_is_never_empty() -> None:
