@@ -6,8 +6,9 @@ Statements are cut out of source files, whole, from their middle on, or all but 
 and the true text is given for what a model says, with the rest of the file after it: what is shown
 ought to be just what was cut out. "closed" is what stands between brackets, with the rest of the
 line not yet typed: the editor has closed them. "words" are the last of a line, up to the signs that
-it ends with, "whole" are lines, both in files without a grammar, too. No model is run, so the
-figures are the same each time.
+it ends with, "whole" are lines, both in files without a grammar, too. "finished" is nothing, at the
+end of a statement, and "below" the statement after that, the last of its block. No model is run, so
+the figures are the same each time.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from codespec.index.trees import Trees
 
 from . import places
 
-KINDS = ("statement", "rest", "under", "words", "whole", "inline")
+KINDS = ("statement", "rest", "under", "below", places.FINISHED, "words", "whole", "inline")
 """The last is asked as "closed"."""
 TEXTS = (".css", ".html", ".json", ".kt", ".md", ".sh", ".toml", ".yaml", ".yml")
 OUTCOMES = ("whole", "cut short", "too long", "other", "nothing")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import random
 import re
@@ -14,6 +15,7 @@ from pathlib import Path
 from tree_sitter import Node
 
 from codespec.context.document import read_document
+from codespec.engine.postprocess.place import indentation
 from codespec.errors import CodespecError, InputError
 from codespec.index.languages import LANGUAGES, TEXT, language_of
 from codespec.index.parse import why_not_by_name
@@ -44,7 +46,8 @@ class Place:
     "inline", what stands between brackets that are closed behind it; "block", a body of some lines;
     "statement", one or a definition, of whole lines; "rest", one from its middle on; "under", all
     of one but its first line; "words", the last ones of a line but for its end; "whole", a line;
-    "finished", nothing, at the end of a statement of one line."""
+    "finished", nothing, at the end of a statement of one line; "below", from there the next one, if
+    it is the last of its block."""
 
     path: Path
     root: Path
@@ -214,6 +217,18 @@ def _finished(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
             yield end, end
 
 
+def _below(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
+    whole = list(_statements(nodes, raw))
+    for (start, end), (next_start, next_end) in itertools.pairwise(whole):
+        between, after = raw[end:next_start], raw[next_end:].lstrip(b" \t\r")
+        follows = after[1:].split(b"\n", 1)[0].decode(errors="replace")
+        column = indentation(raw[raw.rfind(b"\n", 0, next_start) + 1 : next_start + 1].decode())
+        is_last = not follows.strip() or indentation(follows) < column
+        is_line = b"\n" not in raw[start:end]
+        if is_line and is_last and not between.strip() and between.count(b"\n") == 1:
+            yield end, next_end
+
+
 def _under(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
     for start, end in _statements(nodes, raw):
         at = raw.find(b"\n", start, end)
@@ -245,6 +260,7 @@ _SPANS = {
     "rest": _rests,
     "under": _under,
     FINISHED: _finished,
+    "below": _below,
     "words": _words,
     "whole": _whole_lines,
 }

@@ -13,6 +13,10 @@ _COMMENT = ("#", "//", "/*", "* ", "--", "<!--")
 _END_OF_LINE = re.compile(r"[)\]}>\"'`]*[:;,{]*(?:\*/|-->)?")
 
 
+BELOW = "below a line that is whole"
+"""The kind of a suggestion that begins there, which is not known before it is made."""
+
+
 def kind_of_place(prefix: str, suffix: str) -> str:
     """Where suggestions may be liked more or less, in words that follow "suggestions"."""
     line = prefix[prefix.rfind("\n") + 1 :].strip()

@@ -21,7 +21,7 @@ from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.wire import StateChanged
 from codespec.errors import CodespecError
 from codespec.index.openfiles import OpenFileRules
-from codespec.occasions import kind_of_place, why_unwelcome
+from codespec.occasions import BELOW, kind_of_place, why_unwelcome
 from codespec.requests import Completion, CompletionRequest, Progress
 from codespec.stats import Stats
 from codespec.types import SamplingParams, Trace
@@ -168,7 +168,7 @@ class Session:
         rest = self._suggestions.find(now)
         cached = rest is not None and rest.suggestion.done
         if rest is None or (ask.invoked and cached and not rest.suggestion.has_alternatives):
-            if not ask.invoked and (why := _why_unwelcome(now) or self._habit_against(now)):
+            if not ask.invoked and (why := _why_unwelcome(now) or self._habit(now, _kind_of(now))):
                 self._end_generation(document)
                 self.prefetch(now.uri, now.place.line, lambda: ask)
                 return Answer(reason=why)
@@ -192,16 +192,21 @@ class Session:
             pieces = tuple(dict.fromkeys((*rest.pieces, *pieces)))
         if not ask.invoked:  # several to choose from are for who asks
             pieces = pieces[:1]
+            if pieces and suggestion.tally.kind and suggestion.is_below:
+                suggestion.tally.kind = BELOW
+                if why := self._habit(now, BELOW):
+                    return Answer(reason=why)
         if not pieces:
             reason = suggestion.reason or self._why_late()
             return _with_times(Answer(reason=reason, cached=cached), suggestion)
         offers = tuple(self._offers.make(ask, piece, suggestion.tally) for piece in pieces)
         return _with_times(Answer(offers, cached=cached), suggestion)
 
-    def _habit_against(self, now: Snapshot) -> str:
+    def _habit(self, now: Snapshot, kind: str) -> str:
+        """The habit against suggesting anything unasked."""
         if not self.settings.completion.adaptive:
             return ""
-        return self._offers.why_not(now.language_id, _kind_of(now))
+        return self._offers.why_not(now.language_id, kind)
 
     def _why_late(self) -> str:
         if self._state.state != "ready":

@@ -59,6 +59,12 @@ class Suggestion:
         self.has_alternatives = False
         self.tally = Tally()
 
+    @property
+    def is_below(self) -> bool:
+        """Whether it adds nothing to the cursor's line."""
+        shown = self.texts[0] if self.texts else self.lines
+        return shown.startswith("\n") and bool(_line_before(self.base.prefix).strip())
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:

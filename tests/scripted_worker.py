@@ -85,6 +85,8 @@ class ScriptedEngine:
             return Completion("one\ntwo\nthree", "stop")
         elif request.prefix == "lines":
             return Completion("one\ntwo words\nthree", "stop")
+        elif request.prefix.endswith("whole"):
+            return Completion("\n    next", "stop")
         elif request.prefix == "choose":
             others = ("b", "c", "d")[: request.n_candidates - 1]
             return Completion("a", "stop", alternatives=others)

@@ -13,7 +13,7 @@ from codespec.engine.postprocess import Place, UnitStop, finish, fit, shape_at
 from codespec.engine.postprocess.scan import scan
 from codespec.index.languages import LANGUAGES
 from codespec.index.trees import ParsedDocument, Trees
-from codespec_bench.places import places_in
+from codespec_bench.places import FINISHED, places_in
 
 TOKENIZER = ByteTokenizer()
 
@@ -34,11 +34,11 @@ def complete(prefix, generated, suffix="", path="", multiline=True, healed=b"", 
 
 
 @pytest.mark.parametrize("goes_on", [False, True], ids=["ends", "goes on"])
-@pytest.mark.parametrize("kind", ["line", "inline", "block"])
+@pytest.mark.parametrize("kind", ["line", "inline", "block", "below", FINISHED])
 def test_a_model_that_says_what_stood_there_is_left_alone(kind, goes_on):
     """On this project's own files: whether the model ends by itself or writes the rest of the
     file, too, what is inserted is what was cut out."""
-    places = [p for p in places_in(Path(__file__).parents[2], 25) if p.kind == kind]
+    places = places_in(Path(__file__).parents[2], 25, (kind,))
     assert len({p.language for p in places}) >= 2
     wrong = [
         (p.path.name, p.truth)
@@ -90,10 +90,13 @@ SIGNS = ["f(", "(1,", ")", "[", "]", "{", "}", '"', "/*", "*/", "//", "#", ":", 
 
 @given(
     st.lists(st.sampled_from([*WORDS, *SIGNS, *BLOCKS]), max_size=30).map("".join),
-    st.sampled_from(["", "x = ", "if x", "f(1, ", "  if x {", "switch x {", "  f(", "  def f"]),
+    st.sampled_from(
+        ["", "x = ", "x = 1", "if x", "f(1, ", "  if x {", "switch x {", "  f(", "  def f"]
+    ),
     st.sampled_from(["python", "javascript", "c", "ruby", "lua", "csharp", "go", ""]),
     st.integers(1, 9),
 )
+@example("\n\nif (a) {\n}\n", "x = 1;", "c", 1)
 @example("a\nfinally\n.y()\n.z()", "x = ", "c", 3)
 @example("a\n\n...b\n", "x = ", "c", 1)
 def test_what_was_looked_at_before_makes_no_difference(text, prefix, language, n_bytes):

@@ -37,6 +37,8 @@ class Shape:
     column: the indentation that those lines have, -1: any.
     over_lines: the line may be the next one, in a string or comment that goes on there.
     body: whether a statement that opens a block is completed with it; not where it has one.
+    below: the column of the next statement, if the cursor's line is whole and nothing of its block
+    follows; -1: nothing is suggested there.
     """
 
     kind: Kind
@@ -47,6 +49,7 @@ class Shape:
     column: int = -1
     over_lines: bool = False
     body: bool = False
+    below: int = -1
 
 
 def shape_at(place: Place, *, multiline: bool = True) -> Shape:
@@ -75,8 +78,16 @@ def shape_at(place: Place, *, multiline: bool = True) -> Shape:
             return _block(place, why, here.code, indent, floor)
         has_body = indentation(place.line_below) > indentation(line)
         why = "the cursor is within a statement"
-        return Shape("statement", why, indentation(line), body=not has_body)
+        return Shape("statement", why, indentation(line), body=not has_body, below=_below(place))
     return _on_blank_line(place)
+
+
+def _below(place: Place) -> int:
+    """The column of the cursor's statement, if its block ends with it; else -1."""
+    line, language = place.line_prefix, place.language
+    column = indentation(_head(place.prefix, language) if scan(line, language).extra else line)
+    next_line = place.below[0] if place.below else ""
+    return -1 if next_line.strip() and indentation(next_line) >= column else column
 
 
 def _on_blank_line(place: Place) -> Shape:

@@ -39,6 +39,8 @@ _CLOSES_TYPE_LINES = re.compile(r"^[ \t]*>", re.MULTILINE)
 _OR_ELSE = re.compile(r"^(?![ \t]*case\b)[^\n]*\?[^\n]*:\Z", re.MULTILINE)
 _WITH_TYPES = ("typescript", "tsx", "java", "csharp", "rust", "cpp", "swift")
 _C_LIKE = ("c", "cpp", "csharp")
+# What comes before the first words of the next line, or of the one after a blank one.
+_NEXT_LINE = re.compile(r"(?:[ \t]*\n){1,2}(?=[ \t]*\S)")
 _CLOSING = re.compile(r"[ \t]*[)\]}]+")
 _CLOSING_WORD = re.compile(r"[ \t]*(?:end\b|[)\]}]+)")
 
@@ -61,6 +63,11 @@ class UnitStop:
         following = place.line_below.rstrip()
         self._following = following if tells(following) else ""
         self._n_healed = n_healed
+        self._below: UnitStop | None = None
+        if shape.below >= 0:
+            next_line = Place(f"{place.prefix}\n", place.suffix, place.language)
+            next_shape = Shape("statement", shape.why, shape.below, body=True)
+            self._below = UnitStop(tokenizer, next_shape, next_line)
         self._bytes = b""
         self._n_read = 0
         self._reached = ""  # a text up to a line end, before which no statement ends
@@ -96,12 +103,25 @@ class UnitStop:
             shape = self._shape
             return self._end_of_block(text, 0, shape.floor, shape.branches, shape.column)
         if kind in ("statement", "block"):  # of a block that is closed in its first line
-            return self._end_of_statement(text)
+            end = self._end_of_statement(text)
+            return self._end_below(text) if end is not None and not text[:end].strip() else end
         newline = text.find("\n")
         before = "" if self._shape.over_lines else self._line_prefix
         while kind == "line" and newline >= 0 and not (before + text[:newline]).strip():
             newline = text.find("\n", newline + 1)
         return newline if newline >= 0 else None
+
+    def _end_below(self, text: str) -> int | None:
+        """Where the cursor's line was whole: of the statement that follows in the same column."""
+        if self._below is None:
+            return 0
+        lead = _NEXT_LINE.match(text)
+        if lead is None:
+            return 0 if text.strip() or text.count("\n") > 2 else None
+        if indentation(text[lead.end() :]) != self._shape.below:
+            return 0
+        end = self._below._end_of_statement(text[lead.end() :])
+        return None if end is None else lead.end() + end
 
     def _end_at_suffix(self, text: str) -> int | None:
         """Before a line that stands after the cursor already."""
