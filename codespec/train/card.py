@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codespec.train.corpus import HELD_OUT
-from codespec.train.fim import CUTS
+from codespec.train.fim import CUTS, CUTS_OF_FINISHED, Rules
 from codespec.train.recipe import Recipe
 
 N_LISTED = 120  # packages; the smaller ones share one paragraph
@@ -57,7 +57,8 @@ An order that completes no line exactly should not be used.{pair}
 
 {phases}
 
-Fill-in-the-middle as in Bavarian et al. 2022, middles cut {cuts}.
+Fill-in-the-middle as in Bavarian et al. 2022, middles cut {cuts};
+where a line is finished, {finished}.
 {optimisers}{notes}
 
 ## torch and llama.cpp
@@ -146,7 +147,8 @@ def render(out: Path, recipes: Sequence[Recipe]) -> str:
         else "",
         training=training_table(out, recipes),
         phases=phases_table(recipes[0]),
-        cuts=", ".join(f"{share:.0%} {kind}" for share, kind, _ in CUTS),
+        cuts=shares_of(CUTS),
+        finished=shares_of(CUTS_OF_FINISHED),
         optimisers=OPTIMISERS,
         notes=notes(out),
         n_agreement=agreements(report, recipes)[0][1]["f32"]["n_tokens"],
@@ -164,6 +166,10 @@ def render(out: Path, recipes: Sequence[Recipe]) -> str:
         skipped=", ".join(f"{n} {why}" for why, n in sorted(manifest["skipped_files"].items()))
         or "none",
     )
+
+
+def shares_of(cuts: Rules) -> str:
+    return ", ".join(f"{share:.0%} {kind}" for share, kind, _ in cuts)
 
 
 def notes(out: Path) -> str:
@@ -214,13 +220,17 @@ def training_table(out: Path, recipes: Sequence[Recipe]) -> str:
 
 def phases_table(recipe: Recipe) -> str:
     """What the rows of a training were made of, from the recipe."""
-    head = ("up to", "tokens a row", "rows a step", "FIM", "other files", "outside middles", "end")
+    head = (
+        *("up to", "tokens a row", "rows a step", "FIM", "finished", "other files"),
+        *("outside middles", "end"),
+    )
     rows = [
         (
             f"{p.until:.0%}",
             p.n_tokens,
             p.n_rows,
             f"{p.fim_rate:.0%}",
+            f"{p.finished_rate:.0%}",
             f"{p.repository_rate:.0%}",
             p.context_weight,
             p.end_weight,
@@ -229,9 +239,10 @@ def phases_table(recipe: Recipe) -> str:
     ]
     return (
         table(head, rows)
-        + "\n\nFIM: share of sequences; other files: share of rows that begin with text of other"
-        "\nfiles of the package; outside middles, end: what tokens outside middles and end tokens"
-        "\ncount in the loss, where one of a middle counts 1."
+        + "\n\nFIM: share of sequences; finished: of these, cut where a line is finished; other"
+        "\nfiles: share of rows that begin with text of other files of the package; outside middles,"
+        "\nend: what tokens outside middles and end tokens count in the loss, where one of a middle"
+        "\ncounts 1."
     )
 
 

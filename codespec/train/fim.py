@@ -237,9 +237,9 @@ def first_line_end(text: str, span: Span) -> int:
     return min(span[1], max(span[0] + 1, line_bounds(text, span[0])[1]))
 
 
-Rule = Callable[[str, random.Random, Units], Span]
+Rules = tuple[tuple[float, str, Callable[[str, random.Random, Units], Span]], ...]
 # Share, name and rule. The name says what the middle is.
-CUTS: tuple[tuple[float, str, Rule], ...] = (
+CUTS: Rules = (
     (0.30, "line", lambda text, rng, _: rest_of_line(text, rng)),
     (0.15, "within", within_line),
     (0.20, "lines", lambda text, rng, _: few_lines(text, rng)),
@@ -247,7 +247,7 @@ CUTS: tuple[tuple[float, str, Rule], ...] = (
     (0.10, "any", lambda text, rng, _: any_span(text, rng)),
 )
 # The same where a line is finished.
-CUTS_OF_FINISHED: tuple[tuple[float, str, Rule], ...] = (
+CUTS_OF_FINISHED: Rules = (
     (0.7, "nothing", lambda text, rng, _: nothing(text, rng)),
     (0.3, "below", lambda text, rng, _: lines_below(text, rng)),
 )

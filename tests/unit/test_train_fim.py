@@ -102,11 +102,14 @@ def test_a_cut_lies_in_the_text_and_depends_on_the_seed_alone(
 
 
 def test_kinds_of_cuts_occur_in_their_shares() -> None:
-    assert sum(share for share, _, _ in fim.CUTS) == pytest.approx(1.0)
-    n, rng = 4_000, random.Random(0)
-    drawn = Counter(fim.choose_cut(SNIPPET, rng, "python").kind for _ in range(n))
-    for share, kind, _ in fim.CUTS:
-        assert drawn[kind] / n == pytest.approx(share, abs=0.03)
+    n, finished = 4_000, 0.3
+    for of_all, cuts in ((1 - finished, fim.CUTS), (finished, fim.CUTS_OF_FINISHED)):
+        assert sum(share for share, _, _ in cuts) == pytest.approx(1.0)
+        rng = random.Random(0)
+        kinds = (fim.choose_cut(SNIPPET, rng, "python", finished).kind for _ in range(n))
+        drawn = Counter(kinds)
+        for share, kind, _ in cuts:
+            assert drawn[kind] / n == pytest.approx(of_all * share, abs=0.03)
 
 
 UNITS = {
