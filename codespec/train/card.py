@@ -240,9 +240,9 @@ def phases_table(recipe: Recipe) -> str:
     return (
         table(head, rows)
         + "\n\nFIM: share of sequences; finished: of these, cut where a line is finished; other"
-        "\nfiles: share of rows that begin with text of other files of the package; outside middles,"
-        "\nend: what tokens outside middles and end tokens count in the loss, where one of a middle"
-        "\ncounts 1."
+        "\nfiles: share of rows that begin with text of other files of the package; outside"
+        "\nmiddles, end: what tokens outside middles and end tokens count in the loss, where one of"
+        "\na middle counts 1."
     )
 
 
