@@ -86,6 +86,15 @@ def without_suffix(text: str, place: Place) -> str:
     return text
 
 
+def without_comment(text: str, place: Place) -> str:
+    """Nothing, where all that the text adds to a line of code is a comment: small models put one
+    behind many a line that is whole."""
+    code = scan(place.line_prefix, place.language).code.strip()
+    if not code or not text.strip():
+        return text
+    return "" if scan(place.line_prefix + text, place.language).code.strip() == code else text
+
+
 def without_rest(line: str, place: Place) -> str:
     """The line without its end, if that is all that stands after the cursor in its line."""
     rest = "".join(place.rest.split())
