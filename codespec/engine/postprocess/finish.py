@@ -53,7 +53,7 @@ def finish(
         note(text.split("\n", 1)[0], "lines, as text follows in the cursor's line")
     note(trim.without_suffix(text, place), _AFTER)
     if shape.kind == "statement":
-        note(trim.without_comment(text, place), "a comment behind the line's code")
+        note(trim.without_more(text, place), "what goes on in a line that is whole")
     text = text.rstrip() if "\n" in text else text.rstrip(" \t")
     if text.strip():
         try:

@@ -86,13 +86,16 @@ def without_suffix(text: str, place: Place) -> str:
     return text
 
 
-def without_comment(text: str, place: Place) -> str:
-    """Nothing, where all that the text adds to a line of code is a comment: small models put one
-    behind many a line that is whole."""
-    code = scan(place.line_prefix, place.language).code.strip()
-    if not code or not text.strip():
+def without_more(text: str, place: Place) -> str:
+    """Nothing, where a line of code is whole and the text goes on in it, as small models do: after
+    a semicolon, or with a comment alone."""
+    here = scan(place.line_prefix, place.language)
+    code, first = here.code.strip(), text.split("\n", 1)[0]
+    if not code or not first.strip() or here.inside:
         return text
-    return "" if scan(place.line_prefix + text, place.language).code.strip() == code else text
+    is_ended = code.endswith(";") and not here.open
+    is_comment = scan(place.line_prefix + text, place.language).code.strip() == code
+    return "" if is_ended or is_comment else text
 
 
 def without_rest(line: str, place: Place) -> str:
