@@ -2,6 +2,7 @@
 ---workspaces, started again when it ends unexpectedly.
 local compat = require('codespec.compat')
 local config = require('codespec.config')
+local sync = require('codespec.sync')
 
 local M = {}
 
@@ -53,6 +54,16 @@ local function with_newlines(result)
   end
 end
 
+---@param uri string
+---@return integer?
+local function buffer_of(uri)
+  for buf in pairs(buffers) do
+    if vim.api.nvim_buf_is_loaded(buf) and vim.uri_from_bufnr(buf) == uri then
+      return buf
+    end
+  end
+end
+
 ---@param cmd string[]
 local function rpc(cmd)
   return function(dispatchers)
@@ -64,7 +75,11 @@ local function rpc(cmd)
       end,
     })
     local connection = vim.lsp.rpc.start(cmd, dispatchers)
-    local request = connection.request
+    local request, notify, keep = connection.request, connection.notify, sync.keeper(buffer_of)
+    connection.notify = function(method, params)
+      keep(method, params)
+      return notify(method, params)
+    end
     connection.request = function(method, params, callback, notify_reply)
       if method ~= 'textDocument/inlineCompletion' then
         return request(method, params, callback, notify_reply)
