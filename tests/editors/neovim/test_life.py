@@ -20,6 +20,8 @@ from .editor import Editor
 from .install import Neovim
 from .test_suggestions import CODE, OPEN
 
+PROGRAM = str(Path(sys.executable).parent / "codespec")
+
 
 @pytest.fixture
 def editor(neovim: Neovim, desk: Desk, start: Start) -> Editor:
@@ -87,6 +89,25 @@ def test_the_server_comes_back_by_itself_and_by_command(editor: Editor) -> None:
     editor.wait_for_status("ready")
     editor.type(OPEN)
     assert editor.wait_for_ghost().ghost == text
+
+
+def test_a_server_that_hangs_does_not_outlive_a_restart(
+    neovim: Neovim, desk: Desk, start: Start, tmp_path: Path
+) -> None:
+    program = tmp_path / "hangs"
+    # As one that is busy: Python hears of a signal only between its own instructions.
+    hangs = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)"
+    program.write_text(f"""#!/bin/sh
+[ -e {tmp_path}/pid ] && exec {PROGRAM} "$@"
+echo $$ > {tmp_path}/pid; exec {sys.executable} -c '{hangs}'
+""")
+    program.chmod(0o755)
+    editor = start(neovim, desk, f"cmd={{'{program}', 'lsp'}}, {PATIENT}")
+    editor.open(desk.file("a.py", CODE))
+    editor.wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+    editor.type(":Codespec restart<CR>" + OPEN)
+    editor.wait_for_ghost()
+    wait_until_gone(int((tmp_path / "pid").read_text()))
 
 
 def test_a_server_that_never_lives_is_given_up(newest: Neovim, desk: Desk, start: Start) -> None:
@@ -185,8 +206,7 @@ def test_a_buffer_is_known_by_its_new_name(newest: Neovim, desk: Desk, start: St
 def test_a_buffer_is_known_by_the_name_that_it_is_written_under(
     neovim: Neovim, desk: Desk, editors: list[Editor], tmp_path: Path, filetype: str
 ) -> None:
-    program = str(Path(sys.executable).parent / "codespec")
-    setup = f"{{cmd={{'{listening(program, tmp_path)}', 'lsp'}}}}"
+    setup = f"{{cmd={{'{listening(PROGRAM, tmp_path)}', 'lsp'}}}}"
     editor = Editor(neovim, desk.env, desk.workspace, setup)
     editors.append(editor)
     editor.type(f":set filetype={filetype}<CR>idef read_file(path):<CR>with open(path")
@@ -209,8 +229,7 @@ def test_languages_are_told(
 ) -> None:
     """Where `setup` comes before Neovim looks for the types of files, as in an init.lua; and of one
     that is changed."""
-    program = str(Path(sys.executable).parent / "codespec")
-    setup = f"require('codespec').setup({{cmd={{'{listening(program, tmp_path)}', 'lsp'}}}})"
+    setup = f"require('codespec').setup({{cmd={{'{listening(PROGRAM, tmp_path)}', 'lsp'}}}})"
     early = ("--cmd", "filetype plugin indent off", "--cmd", f"lua {setup}", "--cmd", "filetype on")
     editor = Editor(neovim, desk.env, desk.workspace, "", *early)
     editors.append(editor)
@@ -325,8 +344,7 @@ def test_where_the_cursor_rests_is_told(
     neovim: Neovim, desk: Desk, start: Start, tmp_path: Path
 ) -> None:
     """So that the server reads ahead what a first suggestion there needs."""
-    program = str(Path(sys.executable).parent / "codespec")
-    editor = start(neovim, desk, f"cmd={{'{listening(program, tmp_path)}', 'lsp'}}, {PATIENT}")
+    editor = start(neovim, desk, f"cmd={{'{listening(PROGRAM, tmp_path)}', 'lsp'}}, {PATIENT}")
 
     def lines() -> list[int | None]:
         found = told(tmp_path, "textDocument/didFocus")

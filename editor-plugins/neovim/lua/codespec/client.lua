@@ -8,6 +8,8 @@ local M = {}
 
 -- As many ends within as many milliseconds are not answered with another start.
 local MAX_ENDS, ENDS_WITHIN_MS = 4, 180000
+-- A server that was asked to end has so long.
+local STOP_MS = 2000
 local ADVICE = 'see `:checkhealth codespec`, then `:Codespec restart`'
 
 ---@class codespec.ServerStatus The parameters of the server's `didChangeStatus`.
@@ -31,6 +33,9 @@ local roots = {} ---@type table<string, true>
 local ends = {} ---@type integer[]
 local stopping = false
 local last_exit = ''
+---The server's, of the last start: Neovim tells nobody.
+---@type { pid: integer?, ended: boolean }
+local process
 
 ---@return vim.lsp.Client? client nil before the server is ready to be asked
 function M.get()
@@ -64,17 +69,28 @@ local function buffer_of(uri)
   end
 end
 
+---@return integer[]
+local function children()
+  return vim.api.nvim_get_proc_children(vim.uv.os_getpid())
+end
+
 ---@param cmd string[]
 local function rpc(cmd)
   return function(dispatchers)
-    local exited = dispatchers.on_exit
+    local exited, started = dispatchers.on_exit, { ended = false }
     dispatchers = vim.tbl_extend('force', dispatchers, {
       on_exit = function(code, signal)
+        started.ended = true
         last_exit = signal ~= 0 and 'signal ' .. signal or 'status ' .. code
         exited(0, 0) -- else Neovim stops the user with a message of two lines
       end,
     })
+    local before = children()
     local connection = vim.lsp.rpc.start(cmd, dispatchers)
+    started.pid = vim.iter(children()):find(function(pid)
+      return not vim.list_contains(before, pid)
+    end)
+    process = started
     local request, notify, keep = connection.request, connection.notify, sync.keeper(buffer_of)
     connection.notify = function(method, params)
       keep(method, params)
@@ -251,6 +267,12 @@ function M.restart()
   M.id, M.status = nil, nil -- its end is no news any more
   if client then
     compat.stop(client)
+    local old = process
+    vim.defer_fn(function() -- one that hangs hears nothing
+      if old.pid and not old.ended then
+        vim.uv.kill(old.pid, 'sigkill')
+      end
+    end, STOP_MS)
   end
   M.attach_all()
   changed()
