@@ -121,6 +121,10 @@ def test_a_program_that_cannot_be_run_is_said_once(
     editor.type(":Codespec restart<CR>")
     assert editor.wait_for_status("error") == said
     assert "Spawning" not in editor.messages
+    editor.type(":Codespec log<CR>")
+    editor.wait_for(lambda: editor.messages.count(f"codespec: {program} cannot be run") > 1)
+    assert len(editor.request("nvim_list_wins")) == 1
+    assert editor.request("nvim_buf_get_name", 0).endswith("b.py")
     editor.type(":checkhealth codespec<CR>")
     editor.wait_for(lambda: f"{program} --version fails: ENOENT" in editor.text)
 

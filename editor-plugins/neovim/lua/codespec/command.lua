@@ -1,6 +1,8 @@
 ---`:Codespec`
 local M = {}
 
+-- Neovim's status of a job that did not start, such as a script whose interpreter is gone.
+local NOT_RUN = 122
 local scopes = { 'buffer', 'filetype', 'global' }
 
 ---What has no effect before setup() says so.
@@ -47,11 +49,18 @@ local function program(...)
       error('codespec: ' .. why, 0)
     end
     vim.cmd.new()
+    local buf = vim.api.nvim_get_current_buf()
     local line = vim.list_extend(vim.list_extend({ cmd[1] }, extra), arguments)
+    local function on_exit(_, code)
+      if code == NOT_RUN and vim.api.nvim_buf_is_valid(buf) then
+        vim.api.nvim_buf_delete(buf, { force = true })
+        vim.notify(('codespec: %s cannot be run'):format(cmd[1]), vim.log.levels.ERROR)
+      end
+    end
     if vim.fn.has('nvim-0.11') == 1 then
-      vim.fn.jobstart(line, { term = true, env = environment() })
+      vim.fn.jobstart(line, { term = true, env = environment(), on_exit = on_exit })
     else
-      vim.fn.termopen(line, { env = environment() })
+      vim.fn.termopen(line, { env = environment(), on_exit = on_exit })
     end
   end
 end
