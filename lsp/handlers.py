@@ -16,7 +16,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from .configuration import section_of
 from .documents import Place
-from .protocol import path_of, place_of
+from .protocol import OUT_OF_STEP, path_of, place_of
 from .server import Server
 
 if TYPE_CHECKING:
@@ -46,8 +46,15 @@ async def inline_completion(
     server: Server, params: types.InlineCompletionParams
 ) -> types.InlineCompletionList:
     nothing = types.InlineCompletionList(items=[])
-    document = server.documents.get(params.text_document.uri)
+    uri = params.text_document.uri
+    document = server.documents.get(uri)
     if document is None:
+        why = "the document is not open"
+        if uri in server.out_of_step:
+            why = OUT_OF_STEP
+            server.at_hand = uri
+            server.show_pause()
+        server.trace(f"{uri}: {why}")
         return nothing
     context = params.context
     invoked = context.trigger_kind == types.InlineCompletionTriggerKind.Invoked

@@ -35,11 +35,16 @@ if TYPE_CHECKING:
     from pygls.io_ import AsyncReader
     from pygls.workspace import Workspace
 
+OUT_OF_STEP = "a change of this document was not understood: close it and open it again"
+
 
 class Protocol(LanguageServerProtocol):
     """Keeps `documents` instead of pygls' own."""
 
     documents: dict[str, Document]
+    out_of_step: dict[str, Document]
+    """By URI, those that the editor changed in a way that is not known: for everybody else they are
+    closed until it sends all of their text."""
     notebooks: Notebooks
     on_open: Callable[[Document], None]
     on_change: Callable[[Document, Sequence[types.TextDocumentContentChangeEvent]], None]
@@ -56,6 +61,8 @@ class Protocol(LanguageServerProtocol):
             if "id" in data and "method" in data:
                 error = self._why_untimely(data["method"]) or e
                 self._send_response(data["id"], error=error.to_response_error())
+            elif data.get("method") == types.TEXT_DOCUMENT_DID_CHANGE:
+                self._lose(data.get("params"))
             raise
 
     def handle_message(self, message: Any) -> None:
@@ -149,19 +156,34 @@ class Protocol(LanguageServerProtocol):
         for cell in params.cell_text_documents:
             self._close(cell.uri)
 
+    def _lose(self, params: Any) -> None:
+        """Of a change that was not understood. Whatever follows it would be wrong."""
+        try:
+            document = self.documents.pop(params["textDocument"]["uri"], None)
+        except (KeyError, TypeError):
+            return
+        if document is not None:
+            self.out_of_step[document.uri] = document
+            self.on_close(document.uri)
+
     def _open(self, opened: types.TextDocumentItem) -> None:
         path_of.cache_clear()
+        self.out_of_step.pop(opened.uri, None)
         self.documents[opened.uri] = Document(
             opened.uri, opened.language_id, opened.version, opened.text
         )
 
     def _close(self, uri: str) -> None:
+        self.out_of_step.pop(uri, None)
         self.documents.pop(uri, None)
         self.on_close(uri)
 
     def _change(
         self, uri: str, version: int, changes: Sequence[types.TextDocumentContentChangeEvent]
     ) -> None:
+        if uri in self.out_of_step and any(map(_is_whole, changes)):
+            self.documents[uri] = self.out_of_step.pop(uri)
+            self.on_open(self.documents[uri])
         document = self.documents.get(uri)
         if document is not None:
             apply_changes(document, changes, encoding_of(self.workspace))
@@ -205,6 +227,10 @@ def apply_changes(
             shrank = shrank and len(change.text) < len(document.text)
             document.replace_all(change.text)
     document.shrank = shrank
+
+
+def _is_whole(change: types.TextDocumentContentChangeEvent) -> bool:
+    return isinstance(change, types.TextDocumentContentChangeWholeDocument)
 
 
 def encoding_of(workspace: Workspace) -> Encoding:

@@ -25,7 +25,7 @@ from codespec import __version__
 from .configuration import SECTION, Configuration
 from .notebooks import Notebooks
 from .progress import Work
-from .protocol import Protocol, encoding_of, path_of, private_stdout, stdin_reader
+from .protocol import OUT_OF_STEP, Protocol, encoding_of, path_of, private_stdout, stdin_reader
 
 if TYPE_CHECKING:
     from codespec.config import IndexSettings, ModelSettings, Settings
@@ -55,6 +55,7 @@ class Server(LanguageServer):
         )
         self._protocol = cast("Protocol", self.protocol)
         self._protocol.documents = {}
+        self._protocol.out_of_step = {}
         self._protocol.notebooks = Notebooks(self._protocol.documents)
         self._protocol.on_open = self._document_opened
         self._protocol.on_change = self._document_changed
@@ -84,6 +85,10 @@ class Server(LanguageServer):
     def documents(self) -> dict[str, Document]:
         """By URI, as the editor sees them now."""
         return self._protocol.documents
+
+    @property
+    def out_of_step(self) -> dict[str, Document]:
+        return self._protocol.out_of_step
 
     @property
     def notebooks(self) -> Notebooks:
@@ -171,6 +176,9 @@ class Server(LanguageServer):
         if self.session is not None:
             from .session import workspace_of
 
+            if self.at_hand in self.out_of_step:
+                self.status.paused(OUT_OF_STEP)
+                return
             document = self.documents.get(self.at_hand)
             uri, language = (document.uri, document.language_id) if document else ("", "")
             path = self.path_of(uri)

@@ -11,6 +11,7 @@ import pytest
 from tests.e2e.conftest import PATIENT, Home, Spawn, daemon_of
 from tests.rpc import LspClient
 
+ZERO = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
 NOT_INITIALIZED, INVALID_REQUEST, UNKNOWN, INVALID = -32002, -32600, -32601, -32602
 
 
@@ -94,6 +95,30 @@ def test_what_is_wrong_is_said_by_its_code(client: LspClient) -> None:
     assert client.close() == 0
     assert b"Unable to deserialize message" in client.stderr
     assert b"%s" not in client.stderr
+
+
+@pytest.mark.parametrize("again", ["opened", "whole"])
+def test_a_document_whose_change_is_wrong_is_none_until_it_is_sent_anew(
+    client: LspClient, again: str
+) -> None:
+    """Its text here is not what the editor has from then on."""
+    client.initialize(options=PATIENT)
+    client.wait_for_status("Normal", "ready")
+    client.open("untitled:1", "x\n")
+    client.complete("untitled:1", 0, 1)
+    client.change("untitled:1", 2, {"range": {"start": {"line": 0, "character": -1}}, "text": "y"})
+    client.wait_for_status("Inactive", "close it and open it again")
+    client.change("untitled:1", 3, {"range": ZERO, "text": "z"})
+    assert client.complete("untitled:1", 0, 1) == []
+    if again == "opened":
+        client.notify("textDocument/didClose", {"textDocument": {"uri": "untitled:1"}})
+        client.open("untitled:1", "zxy\n")
+    else:
+        client.change("untitled:1", 4, {"text": "zxy\n"})
+    (found,) = client.complete("untitled:1", 0, 3)
+    assert found["insertText"] == "[zxy|\n]"
+    client.wait_for_status("Normal", "ready")
+    assert client.close() == 0
 
 
 def test_names_of_headers_are_those_of_http(client: LspClient) -> None:
