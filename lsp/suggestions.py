@@ -77,8 +77,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What of a suggestion is left to insert: best first, none empty; of an unfinished one its
-    finished lines, if any."""
+    """What of a suggestion is left to insert: best first; of an unfinished one its finished lines,
+    if any. None is empty, but where the selected popup entry is all of one: VS Code shows nothing
+    that does not begin with the entry."""
 
     suggestion: Suggestion
     pieces: tuple[Piece, ...]
@@ -133,12 +134,15 @@ def rest_of(suggestion: Suggestion, now: Snapshot) -> Rest | None:
         return None
     blank_before = not _line_before(suggestion.base.prefix).strip()
     left = dict.fromkeys(_left(text, typed, blank_before) for text in texts)
+    may_be_all = bool(now.selected) and suggestion.done
     # What is typed must lie within what was said: beyond that, nobody knows.
-    if typed and not any(left):
+    if typed and not any(left) and not (may_be_all and typed in texts):
         return None
     closed = _closed_since(suggestion.base, now, typed)
     if closed is None:
         return None
+    if may_be_all and any(text in (typed, typed + closed) for text in texts):
+        return Rest(suggestion, (Piece(""),))
     if not suggestion.done:
         left = {_left(suggestion.lines, typed, blank_before): None}
     pieces = tuple(_beside(text, closed) for text in left if text.strip(closed))

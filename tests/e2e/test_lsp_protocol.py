@@ -46,6 +46,23 @@ def test_a_popup_entry_that_replaces_text_after_the_cursor(scripted: LspClient) 
     assert item["range"] == span(0, 4, 10)
 
 
+def test_a_popup_entry_that_is_all_of_a_suggestion(scripted: LspClient) -> None:
+    """Where nothing that begins with the entry is suggested, VS Code takes away what it shows."""
+    scripted.open(URI, "f()")
+    (item,) = scripted.complete(URI, 0, 2, invoked=False)
+    assert item["insertText"] == "[f(|)]"
+    for n, typed in enumerate(("[", "f")):
+        scripted.change(URI, 2 + n, insert(0, 2 + n, typed))
+        info = {"range": span(0, 2, 3 + n), "text": "[f(|)]"}
+        (item,) = scripted.complete(URI, 0, 3 + n, invoked=False, selected=info)
+        assert item["insertText"] == "[f(|)]"
+        assert item["range"] == span(0, 2, 3 + n)
+    # Another entry is extended as ever.
+    info = {"range": span(0, 2, 4), "text": "[f"}
+    (item,) = scripted.complete(URI, 0, 4, invoked=False, selected=info)
+    assert item["insertText"] == "[f(|)]"
+
+
 def test_a_popup_entry_elsewhere_does_not_count(scripted: LspClient) -> None:
     scripted.open(URI, "a\nx = pri\n")
     info = {"range": span(0, 0, 1), "text": "print"}
