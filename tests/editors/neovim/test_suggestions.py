@@ -68,6 +68,19 @@ def test_tab_accepts_what_is_shown(editor: Editor) -> None:
     assert editor.text.split("\n")[-1].isspace()
 
 
+def test_tab_goes_on_in_a_snippet(editor: Editor) -> None:
+    """As it does by itself, from Neovim 0.11 on."""
+    editor.lua("vim.snippet.expand('zz(${1:a}, ${2:b})')")
+
+    def is_chosen(place: str) -> bool:
+        return editor.request("nvim_get_mode")["mode"] == "s" and place in editor.text
+
+    editor.wait_for(lambda: is_chosen("zz(a, b)"))
+    editor.type("q<Tab>")
+    editor.wait_for(lambda: is_chosen("zz(q, b)"), lambda: editor.text)
+    assert editor.cursor[1] >= len("zz(q, ")
+
+
 def test_word_by_word_and_line_by_line(editor: Editor) -> None:
     editor.lua("vim.keymap.set('i', '<M-w>', '<Plug>(codespec-accept-word)')")
     editor.lua("vim.keymap.set('i', '<M-l>', '<Plug>(codespec-accept-line)')")

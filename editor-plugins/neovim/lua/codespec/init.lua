@@ -48,15 +48,19 @@ function M.accept_line()
 end
 
 ---For a mapping with `expr = true`: the keys that insert the suggestion, or `key` if there is none.
+---In a snippet of Neovim's own, <Tab> then goes to its next place, as without a mapping.
 ---@param key string
 ---@return string
 function M.accept_or(key)
-  if not ready then
-    return key
-  elseif config.current.ghost_text == 'builtin' then
-    return M.accept() and '' or key
+  if ready and config.current.ghost_text == 'builtin' then
+    if M.accept() then
+      return ''
+    end
+  elseif M.text() then
+    return '<Cmd>lua require("codespec").accept()<CR>'
   end
-  return M.text() and '<Cmd>lua require("codespec").accept()<CR>' or key
+  local is_snippet = key:lower() == '<tab>' and vim.snippet.active({ direction = 1 })
+  return is_snippet and '<Cmd>lua vim.snippet.jump(1)<CR>' or key
 end
 
 ---Show the next of several suggestions; they are asked for the first time.
