@@ -181,6 +181,17 @@ def test_the_daemons_log_opens(neovim: Neovim, desk: Desk, start: Start) -> None
     editor.wait(lambda frame: "codespec daemon 0" in "".join(frame.lines))
 
 
+def test_explain_says_why_the_file_cannot_be_saved(
+    newest: Neovim, desk: Desk, start: Start
+) -> None:
+    editor = start(newest, desk)
+    editor.open(desk.file("a.py", CODE))
+    editor.type("ox<Esc>:set readonly<CR>:Codespec explain<CR>")
+    said = "codespec: not saved: E45: 'readonly' option is set"
+    editor.wait_for(lambda: "\n" + said in "\n" + editor.messages)
+    assert not editor.request("nvim_get_mode")["blocking"]
+
+
 def test_doctor_and_explain_are_about_the_place_at_hand(
     neovim: Neovim, desk: Desk, start: Start
 ) -> None:

@@ -78,7 +78,10 @@ local function explain()
   if name == '' or vim.bo[buf].buftype ~= '' then
     error('codespec: this is not a file', 0)
   end
-  vim.cmd.update() -- the command line reads the file
+  local saved, why = pcall(vim.cmd.update) -- the command line reads the file
+  if not saved then
+    error('codespec: not saved: ' .. tostring(why):gsub('^.-Vim.-:', ''), 0)
+  end
   local row, col = unpack(vim.api.nvim_win_get_cursor(0))
   local before = vim.api.nvim_get_current_line():sub(1, col)
   program('explain')({ ('%s:%d:%d'):format(name, row, vim.fn.strchars(before) + 1) })
