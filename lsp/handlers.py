@@ -67,6 +67,8 @@ async def inline_completion(
     # closed is not sent any more.
     is_same = server.documents.get(document.uri) is document and document.version == version
     if server.session is None or not is_same:
+        why = "the document changed meanwhile" if server.session else "the server is starting"
+        server.trace(f"{uri}: no suggestion: {why}")
         return nothing
     ask = server.ask(
         document,
