@@ -6,8 +6,6 @@ key of everything that decides its content, with a checksum. Where nothing has c
 last call, nothing is done.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import importlib.util
@@ -25,6 +23,13 @@ import time
 import venv
 from pathlib import Path
 
+# Whatever python3 is reads this file: Python 3.6 can, as nothing is imported from __future__.
+if sys.version_info < (3, 10):  # noqa: UP036
+    sys.exit(
+        f"codespec needs Python 3.10 or newer; this is {platform.python_version()}.\n"
+        "Name another one that is there, e.g.: make run PYTHON=python3.12"
+    )
+
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 CONSTRAINTS = ROOT / ".ci" / "constraints.txt"
@@ -35,11 +40,6 @@ BUILD_TOOLS = ["cmake", "ninja", "scikit-build-core", "nanobind"]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--dev", action="store_true", help="with what the tests and training need")
-    if sys.version_info < (3, 10):  # noqa: UP036 - run by whatever python3 is
-        sys.exit(
-            f"codespec needs Python 3.10 or newer; this is {platform.python_version()}.\n"
-            "Name another one that is there, e.g.: make run PYTHON=python3.12"
-        )
     stamp_file = VENV / ".codespec.json"
     found = read_json(stamp_file)
     # A developer's environment serves users, too.
@@ -171,7 +171,7 @@ def build_wheel(version: str, flags: list[str], out: Path, log: Path) -> None:
         *["--no-cache-dir", "--no-binary", LLAMA, "--wheel-dir", str(out), f"{LLAMA}=={version}"],
     ]
     started = time.monotonic()
-    # Without brackets around, as a Python that is too old has to read this file, too, to say so.
+    # Without brackets around, as Python 3.6 has to read this file, too.
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with log.open("w") as sink, subprocess.Popen(command, env=env, **pipes) as process:
         assert process.stdout is not None

@@ -56,9 +56,18 @@ def test_a_new_cache_folder_is_marked_as_one(bootstrap: ModuleType, tmp_path: Pa
     assert not mark.exists()
 
 
-def test_an_older_python_is_told_so(bootstrap: ModuleType) -> None:
-    """It has to understand the file for that."""
-    ast.parse(SCRIPT.read_text("utf-8"), feature_version=(3, 7))
+def test_an_older_python_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has to understand the file for that, and come so far."""
+    script = ast.parse(SCRIPT.read_text("utf-8"), feature_version=(3, 6))
+    imports = {node.module for node in ast.walk(script) if isinstance(node, ast.ImportFrom)}
+    assert imports == {"pathlib"}, "Python 3.6 knows no future annotations"
+    # What follows is read as it is defined: no such annotation is one to it.
+    wanted = [node for node in script.body if "version_info" in ast.unparse(node)]
+    defined = [node for node in script.body if isinstance(node, ast.FunctionDef)]
+    assert script.body.index(wanted[0]) < script.body.index(defined[0])
+    monkeypatch.setattr(sys, "version_info", (3, 6, 8, "final", 0))
+    with pytest.raises(SystemExit, match=r"needs Python 3\.10 or newer"):
+        exec(compile(script, str(SCRIPT), "exec"), {"__name__": "old", "__file__": str(SCRIPT)})
 
 
 def test_an_environment_that_was_not_finished_is_made_anew(
