@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -18,6 +18,8 @@ from codespec.errors import InputError
 
 _ENGLISH = {"LC_ALL": "C"}
 """Of git: its messages are told apart."""
+_RENAMES = ("-M50%", "-l1000")
+"""As git finds them by itself, whatever its settings."""
 MIN_LINES = 2
 MAX_HUNKS = 12
 
@@ -40,8 +42,20 @@ class Hunk:
 
 
 @dataclass(frozen=True, slots=True)
+class _Change:
+    """A file that a commit adds, changes or renames: before is where it was, its blobs are "" where
+    there is none."""
+
+    path: str
+    before: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
-    """hunks: of all files, in the order of the diff. tree: path -> blob of the parent."""
+    """hunks: of all files, in the order of the diff. tree: path -> blob of the parent; a file that
+    the commit renames has its new name there already, as after `git mv`."""
 
     sha: str
     tree: dict[str, str]
@@ -110,9 +124,11 @@ class History:
             sha, *parents = line.split()
             if sha == "commit" or len(parents) != 1:  # it says each twice
                 continue
-            hunks = tuple(self._hunks(parents[0], sha))[:MAX_HUNKS]
+            changes = self._changes(parents[0], sha)
+            hunks = [hunk for each in changes for hunk in self._hunks(parents[0], sha, each)]
             if hunks:
-                yield Commit(sha, self._tree(parents[0]), hunks)
+                tree = self._tree(parents[0], changes)
+                yield Commit(sha, tree, tuple(hunks[:MAX_HUNKS]))
                 n_found += 1
                 if n_found == n:
                     return
@@ -124,29 +140,46 @@ class History:
         except subprocess.CalledProcessError as e:
             raise self._unreadable(e) from None
 
-    def _tree(self, commit: str) -> dict[str, str]:
+    def _tree(self, commit: str, changes: Sequence[_Change]) -> dict[str, str]:
         tree: dict[str, str] = {}
         for entry in self._git("ls-tree", "-r", "-z", commit).split("\0"):
             meta, _, path = entry.partition("\t")
             if path and fnmatch(path, self._glob) and meta.startswith("100"):
                 tree[path] = meta.split()[2]
+        for renamed in changes:
+            if renamed.path != renamed.before:
+                tree.pop(renamed.before, None)
+                tree[renamed.path] = renamed.old
         return tree
 
-    def _hunks(self, parent: str, commit: str) -> Iterator[Hunk]:
-        listed = self._git(
-            *("diff-tree", "-r", "-z", "--raw", "--relative", "--no-renames", "--diff-filter=AM"),
-            *(parent, commit),
-        ).split("\0")
-        for meta, path in zip(listed[::2], listed[1::2], strict=False):
-            if not fnmatch(path, self._glob) or meta.split()[1] not in ("100644", "100755"):
-                continue
-            old_sha, new_sha = meta.split()[2:4]
-            old = "" if set(old_sha) == {"0"} else self.blob(old_sha)
-            new = self.blob(new_sha)
-            # The name of a file, whatever is in it, is no pattern.
-            asked = ("diff-tree", "-p", "-U0", "--no-renames", parent, commit, "--", path)
-            diff = self._git("--literal-pathspecs", *asked)
-            yield from hunks_of(path, old, new, diff)
+    def _changes(self, parent: str, commit: str) -> list[_Change]:
+        fields = iter(
+            self._git(
+                *("diff-tree", "-r", "-z", "--raw", "--relative", *_RENAMES, "--diff-filter=AMR"),
+                *(parent, commit),
+            ).split("\0")
+        )
+        found: list[_Change] = []
+        for meta in filter(None, fields):
+            _, mode, old, new, status = meta.split()
+            before = path = next(fields)
+            if status.startswith("R"):
+                path = next(fields)
+            if fnmatch(path, self._glob) and mode in ("100644", "100755"):
+                found.append(_Change(path, before, old.strip("0") and old, new))
+        return found
+
+    def _hunks(self, parent: str, commit: str, change: _Change) -> Iterator[Hunk]:
+        if change.old == change.new:
+            return
+        old = self.blob(change.old) if change.old else ""
+        new = self.blob(change.new)
+        if "\0" in old or "\0" in new:
+            return
+        # Attributes may call a text binary. The name of a file, whatever is in it, is no pattern.
+        asked = ("diff-tree", "-p", "-U0", "--text", *_RENAMES, parent, commit)
+        diff = self._git("--literal-pathspecs", *asked, "--", change.before, change.path)
+        yield from hunks_of(change.path, old, new, diff)
 
     def _lines(self, *args: str) -> Iterator[str]:
         command = ["git", "-C", str(self._root), *args]

@@ -195,7 +195,9 @@ class Trees:
 
     def _of(self, sha: str) -> Tokens:
         if sha not in self._tokens:
-            self._tokens[sha] = encode(self._history.blob(sha), self._tokenizer, self._cuts)
+            text = self._history.blob(sha)
+            binary = "\0" in text  # which is not indexed
+            self._tokens[sha] = encode("" if binary else text, self._tokenizer, self._cuts)
         return self._tokens[sha]
 
 

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from codespec.backends.fake import ByteTokenizer
 from codespec.errors import InputError
 from codespec_bench import history as module
 from codespec_bench.history import History
 from codespec_bench.places import Place
+from codespec_bench.replay import Trees
 from codespec_bench.surroundings import before
 
 FIRST = "one = 1\n"
@@ -82,8 +84,63 @@ def test_renames_binary_files_merges_and_submodules(tmp_path: Path) -> None:
     git(root, "commit", "-qm", "x")
     git(root, "merge", "-q", "--no-edit", "-")
     commits = History(root).commits(9)
-    assert sorted(h.path for c in commits for h in c.hunks) == ["a.py", "c.py", "d.py"]
+    assert sorted(h.path for c in commits for h in c.hunks) == ["a.py", "d.py"]
     assert all(set(c.tree) == {"a.py"} for c in commits)
+
+
+def test_a_renamed_file_is_no_new_text_and_its_old_version_is_that_of_the_new_name(
+    tmp_path: Path,
+) -> None:
+    first = "".join(f"line_{i} = {i}\n" for i in range(20))
+    root = repository(tmp_path / "repo", ("old/a.py", "old/moved.py"), first)
+    (root / "other.py").write_text(FIRST)
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "x")
+    git(root, "mv", "old", "new")
+    (root / "new" / "a.py").write_text(first + MORE + MORE)
+    git(root, "commit", "-qam", "x")
+    # What the user's settings say of it does not count.
+    git(root, "config", "diff.renames", "false")
+    git(root, "config", "diff.renameLimit", "1")
+    commit = History(root).commits(1)[0]
+    assert [(h.path, h.prefix, h.text) for h in commit.hunks] == [("new/a.py", first + MORE, MORE)]
+    assert set(commit.tree) == {"new/a.py", "new/moved.py", "other.py"}
+    tree = Trees(History(root), ByteTokenizer()).of(commit, "new/a.py")
+    assert sorted(map(len, tree.living)) == [len(FIRST), len(first + MORE)]
+
+
+def test_a_file_that_comes_from_outside_of_the_folder_or_the_paths_is_a_new_one(
+    tmp_path: Path,
+) -> None:
+    root = repository(tmp_path / "repo", ("a.py", "b.txt", "inside/c.py"))
+    git(root, "mv", "a.py", "inside/a.py")
+    git(root, "mv", "b.txt", "inside/b.py")
+    git(root, "commit", "-qm", "x")
+    commit = History(root / "inside").commits(1)[0]
+    assert [(h.path, h.text) for h in commit.hunks] == [
+        ("a.py", FIRST + MORE),
+        ("b.py", FIRST + MORE),
+    ]
+    assert set(commit.tree) == {"c.py"}
+    (whole,) = History(root).commits(1)  # there, both are only renamed
+    assert [h.path for h in whole.hunks] == ["a.py", "inside/c.py"]
+
+
+def test_attributes_hide_no_text_and_what_holds_nul_is_none(tmp_path: Path) -> None:
+    root = repository(tmp_path / "repo", ("a.py",))
+    (root / ".git" / "info" / "attributes").write_text("*.py -diff\n")
+    (commit,) = History(root).commits(9)
+    assert [h.text for h in commit.hunks] == [MORE]
+    for text in (FIRST + MORE + "\0", FIRST + MORE + "\0" + MORE):
+        (root / "a.py").write_text(text)
+        git(root, "commit", "-qam", "x")
+    assert History(root).commits(9) == [commit]
+    (root / "b.py").write_text(MORE)
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "x")
+    (last,) = History(root).commits(1)
+    tree = Trees(History(root), ByteTokenizer()).of(last, "b.py")
+    assert [len(tokens) for tokens in tree.living] == [0]
 
 
 def test_files_of_no_commit_are_looked_for_by_git(
