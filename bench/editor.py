@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 import psutil
 
-from codespec.config import cache_dir, load_settings
+from codespec.config import cache_path, load_settings
 from codespec.daemon import control, wire
 from codespec.errors import DaemonError
 from codespec.index.languages import language_of
@@ -267,7 +267,7 @@ def own_folders(*, with_cache: bool) -> Generator[Path]:
         folder = Path(name).resolve()
         folders = {"CODESPEC_RUNTIME_DIR": str(folder / "run")}
         if with_cache:
-            curves = cache_dir() / "curves.json"
+            curves = cache_path() / "curves.json"
             cache = folder / "cache"
             cache.mkdir()
             if curves.is_file():

@@ -333,18 +333,23 @@ def config_path(env: Mapping[str, str] | None = None) -> Path:
     return platformdirs.user_config_path("codespec") / "config.toml"
 
 
-def cache_dir() -> Path:
-    """Folder of everything that can be rebuilt: indexes, built wheels, calibration.
+def cache_path() -> Path:
+    """Folder of everything that can be rebuilt: indexes, built wheels, calibration. For those who
+    do without where it cannot be made.
 
-    Raises: ConfigError when it can be neither found nor created.
+    Raises: ConfigError for a name that is none.
     """
     path = _override("CODESPEC_CACHE_DIR") or platformdirs.user_cache_path("codespec")
-    is_new = not path.exists()
-    _writable(path, "CODESPEC_CACHE_DIR")
-    if is_new:  # what was there may be more than a cache
-        with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):
+        if not path.exists():  # what was there may be more than a cache
+            path.mkdir(parents=True, exist_ok=True)
             (path / "CACHEDIR.TAG").write_text(_CACHE_TAG)
     return path
+
+
+def cache_dir() -> Path:
+    """That folder, for those who cannot. Raises: ConfigError when it cannot be used."""
+    return _writable(cache_path(), "CODESPEC_CACHE_DIR")
 
 
 def runtime_dir() -> Path:
@@ -421,7 +426,16 @@ def _writable(path: Path, variable: str, mode: int = 0o777) -> Path:
             f"Set {variable} to a folder you can write to.",
         ) from None
     if not os.access(path, os.W_OK):
-        raise ConfigError(
-            f"the folder {path} is not writable", f"Set {variable} to a folder you can write to."
-        )
+        raise not_writable(path, variable)
     return path
+
+
+def not_writable(path: Path, variable: str) -> ConfigError:
+    whose = ""
+    with contextlib.suppress(OSError, KeyError, AttributeError, NotImplementedError):
+        if path.stat().st_uid != os.geteuid():
+            whose = f": it belongs to {path.owner()}"
+    return ConfigError(
+        f"the folder {path} is not writable{whose}",
+        f"Set {variable} to a folder you can write to.",
+    )

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 import click
 
 from codespec.cli import FiniteRange, model_options, model_settings, print_json
-from codespec.cli.place import FilePlace, PlaceParam, request_at
+from codespec.cli.place import FilePlace, PlaceParam, request_at, warn_without_cache
 from codespec.config import load_settings, without_none
 from codespec.engine.measures import Comparison, Measures, measures
 from codespec.engine.measures import compare as run_both
@@ -120,6 +120,7 @@ def command(
     """
     settings = load_settings(model_settings(model, draft_model))
     request = request_at(place, workspace, settings)
+    warn_without_cache()
     names = None if drafters is None else without_none(map(str.strip, drafters.split(",")))
     request = replace(
         request,

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from codespec.cli import model_options, model_settings, print_json, printable
-from codespec.cli.place import FilePlace, PlaceParam, request_at
+from codespec.cli.place import FilePlace, PlaceParam, request_at, warn_without_cache
 from codespec.config import Settings, load_settings
 from codespec.engine.explain import Explanation, Prompt, Span
 from codespec.habits import Habits
@@ -56,6 +56,7 @@ def command(
 
     settings = load_settings(model_settings(model, draft_model))
     request = request_at(place, workspace, settings)
+    warn_without_cache()
     engine = LocalEngine(settings)
     try:
         found = explain(engine, request)

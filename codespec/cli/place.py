@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 import click
 
-from codespec.config import Settings
+from codespec.config import Settings, cache_dir
 from codespec.context.document import read_document, split_at, workspace_of
+from codespec.errors import ConfigError
 from codespec.requests import CompletionRequest
 
 FilePlace: TypeAlias = tuple[Path, int, int]
@@ -48,3 +49,13 @@ def request_at(place: FilePlace, workspace: Path | None, settings: Settings) -> 
         workspace=str((workspace or workspace_of(path)).resolve()),
         max_tokens=settings.completion.max_tokens,
     )
+
+
+def warn_without_cache() -> None:
+    """Completion goes on without it."""
+    try:
+        cache_dir()
+    except ConfigError as e:
+        said = f"no index is used, and nothing learned is kept: {e.message}"
+        click.secho(said, fg="yellow", err=True)
+        click.echo(f"  {e.hint}", err=True)

@@ -53,7 +53,7 @@ class Drafting:
         self._planners = Planners(
             token_kinds(tokenizer),
             f"{info.name}:{info.file_bytes}",
-            config.cache_dir() / "acceptance",
+            config.cache_path() / "acceptance",
             prior(info.n_params),
         )
         check_drafters(settings.drafting.drafters)

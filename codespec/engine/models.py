@@ -77,7 +77,7 @@ class Models:
         info = context.info
         fixed = self._settings.n_threads or info.backend != "cpu"
         counts = (context.n_threads,) if fixed else thread_counts(context.n_threads)
-        store = CurveStore(config.cache_dir() / "curves.json")
+        store = CurveStore(config.cache_path() / "curves.json")
         return Pace(context, counts, store, curve_key(info, self._settings))
 
 

@@ -95,7 +95,7 @@ class WorkspaceIndex:
         """Map what is there; milliseconds. None where nothing is, or nothing sound: completion
         goes on without, and the next build mends it.
 
-        Raises: ConfigError for a cache folder that cannot be used.
+        Raises: ConfigError for a cache folder whose name is none.
         """
         try:
             index = cls(Store(os.path.realpath(root), tokenizer_hash))

@@ -28,7 +28,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from codespec.config import cache_dir
+from codespec.config import cache_dir, cache_path, not_writable
 from codespec.errors import IndexBusyError, IndexCorruptError
 from codespec.index.scan import FileStat
 from codespec.index.symbol_file import SymbolFile, pack_symbols
@@ -109,14 +109,14 @@ class Store:
         """root: absolute, links resolved. Creates nothing."""
         self.root = root
         self.tokenizer_hash = tokenizer_hash
-        self.folder = cache_dir() / "index" / _short_hash(root) / _short_hash(tokenizer_hash)
+        self.folder = cache_path() / "index" / _short_hash(root) / _short_hash(tokenizer_hash)
         self.manifest_path = self.folder / MANIFEST
 
     @contextlib.contextmanager
     def writing(self) -> Generator[None, None, None]:
         """Be the one writer.
 
-        Raises: IndexBusyError when another process is; OSError for a folder that cannot be made.
+        Raises: IndexBusyError when another process is; as `make_folder`.
         """
         lock = filelock.FileLock(self.make_folder() / "lock", timeout=0, mode=0o600)
         try:
@@ -132,10 +132,17 @@ class Store:
             lock.release()
 
     def make_folder(self) -> Path:
-        """The folder, made private where it is not there yet. Raises: OSError."""
-        index = cache_dir() / "index"
-        for folder in (index, self.folder.parent, self.folder):
-            folder.mkdir(mode=0o700, exist_ok=True)
+        """The folder, made private where it is not there yet. Raises: OSError; ConfigError where
+        another user's is in its place."""
+        above = cache_dir()
+        for folder in (above / "index", self.folder.parent, self.folder):
+            try:
+                folder.mkdir(mode=0o700, exist_ok=True)
+            except PermissionError:
+                raise not_writable(above, "CODESPEC_CACHE_DIR") from None
+            above = folder
+        if not os.access(self.folder, os.W_OK):
+            raise not_writable(self.folder, "CODESPEC_CACHE_DIR")
         return self.folder
 
     def read_manifest(self) -> Manifest | None:
@@ -295,8 +302,12 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def index_folders(root: str | None = None) -> list[Path]:
-    """Folders of all indexes, or of those of one workspace (absolute, links resolved)."""
-    index = cache_dir() / "index"
+    """Folders of all indexes, or of those of one workspace (absolute, links resolved).
+
+    Raises: ConfigError where another user's are in their place."""
+    index = cache_path() / "index"
+    if os.path.isdir(index) and not os.access(index, os.R_OK | os.X_OK):
+        raise not_writable(index, "CODESPEC_CACHE_DIR")
     above = list(index.glob("*")) if root is None else [index / _short_hash(root)]
     return sorted(f for folder in above for f in folder.glob("*") if f.is_dir())
 

@@ -278,8 +278,14 @@ def test_a_current_folder_that_was_deleted_is_said_to_be(tmp_path, arguments):
 def test_an_unwritable_cache_folder_is_named(tmp_path, repository):
     (tmp_path / "file").write_text("")
     cache = str(tmp_path / "file" / "cache")
-    for args in (["index", repository], ["complete", f"{repository / 'new.py'}:2:1"]):
-        message = error(*args, CODESPEC_CACHE_DIR=cache)
+    message = error("index", repository, CODESPEC_CACHE_DIR=cache)
+    assert cache in message
+    assert "CODESPEC_CACHE_DIR" in message
+    # Nothing in it is needed for a completion, nor for saying why.
+    place = f"{repository / 'new.py'}:2:1"
+    for args in (["complete", "--max-tokens", 4], ["explain"]):
+        said, message, _ = codespec(args[0], place, *args[1:], "--json", CODESPEC_CACHE_DIR=cache)
+        assert json.loads(said)["text"] == json.loads(codespec(*args, place, "--json")[0])["text"]
         assert cache in message
         assert "CODESPEC_CACHE_DIR" in message
 

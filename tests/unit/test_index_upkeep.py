@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from codespec.cli import main
-from codespec.config import IndexSettings
+from codespec.cli.doctor import checks
+from codespec.config import IndexSettings, Settings
+from codespec.errors import ConfigError
 from codespec.index import check, compact, upkeep
 from codespec.index.store import Store
 from tests.index_support import Workspace
@@ -214,6 +217,43 @@ def test_where_nothing_is_indexed_the_next_step_is_named(workspace: Workspace) -
     shutil.rmtree(root)
     left = index_command(root, "--status")
     assert (left.exit_code, "the workspace is gone" in left.output) == (0, True)
+
+
+def test_an_index_that_was_never_built_is_none_to_verify(workspace: Workspace) -> None:
+    workspace.store.make_folder()
+    root = str(workspace.root)
+    found = index_command(root, "--verify")
+    assert (found.exit_code, found.output) == (
+        0,
+        f"{root}: no index yet: codespec index {root}\n",
+    )
+    assert json.loads(index_command(root, "--verify", "--json").stdout)["n_indexes"] == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes")
+def test_indexes_of_another_user_are_said_to_be(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in one cache folder for all, or after a call as root."""
+    index = workspace.store.make_folder().parents[1]
+    mkdir, access = Path.mkdir, os.access
+
+    def refusing(path: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False):
+        if index in path.parents:
+            raise PermissionError(13, "Permission denied", str(path))
+        mkdir(path, mode, parents, exist_ok)
+
+    monkeypatch.setattr(Path, "mkdir", refusing)
+    monkeypatch.setattr(os, "geteuid", lambda: index.stat().st_uid + 1)
+    whose = rf"folder {index} is not writable: it belongs to {index.owner()}\n.*CODESPEC_CACHE_DIR"
+    with pytest.raises(ConfigError, match=whose), workspace.store.writing():
+        pass
+    monkeypatch.setattr(os, "access", lambda path, mode: path != index and access(path, mode))
+    for arguments in ("--status", "--verify", "--symbols=alpha", "--prune"):
+        said = index_command(str(workspace.root), arguments)
+        assert re.search(whose, f"{said.output}"), arguments
+    finding = next(checks.index(Settings(), workspace.root, workspace.tokenizer.hash))
+    assert (finding.level, index.owner() in finding.message) == ("error", True)
 
 
 def test_names_of_files_do_not_command_the_terminal(workspace: Workspace) -> None:

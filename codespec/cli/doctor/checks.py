@@ -136,7 +136,8 @@ def index(settings: Settings, workspace: Path, tokenizer_hash: str) -> Iterator[
     try:
         # One that is being built, or was left off before there was anything, is none yet.
         found = [s for s in upkeep.all_status(root) if s.problem != upkeep.NOT_BUILT]
-    except ConfigError:  # the cache folder's, see `folders`
+    except ConfigError as e:
+        yield Finding("index", "error", e.message, e.hint)
         return
     mine = [s for s in found if s.problem or s.tokenizer == tokenizer_hash or not tokenizer_hash]
     if not mine:
