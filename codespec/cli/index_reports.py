@@ -91,17 +91,19 @@ def verify(path: Path, repair: bool, as_json: bool) -> bool:
     """
     damaged: list[dict[str, str]] = []
     n_segments = 0
-    folders = index_folders(os.path.realpath(path))
-    for folder in folders:
+    n_indexes = 0
+    for folder in index_folders(os.path.realpath(path)):
         try:
             manifest = read_manifest(folder)
         except IndexCorruptError as e:
+            n_indexes += 1
             damaged.append({"file": str(folder / MANIFEST), "what": e.message})
             if repair:
                 upkeep.remove(folder)
             continue
-        if manifest is None:
+        if manifest is None:  # being built, or left off before there was anything
             continue
+        n_indexes += 1
         store = Store(manifest.root, manifest.tokenizer_hash)
         n_segments += len(manifest.segments)
         found = check.find_damage(store)
@@ -109,16 +111,16 @@ def verify(path: Path, repair: bool, as_json: bool) -> bool:
         if found and repair:
             check.discard(store, found)
     if as_json:
-        report = {"n_indexes": len(folders), "n_segments": n_segments, "damaged": damaged}
+        report = {"n_indexes": n_indexes, "n_segments": n_segments, "damaged": damaged}
         print_json({**report, "repaired": bool(damaged) and repair})
-    elif not folders:
+    elif not n_indexes:
         click.echo(_no_index(path))
     else:
         for d in damaged:
             click.echo(f"damaged: {d['file']}: {d['what']}")
         state = f"{len(damaged)} damaged" if damaged else "sound"
-        n_indexes = _counted(len(folders), "index", "indexes")
-        click.echo(f"{path}: {n_indexes}, {_counted(n_segments, 'segment', 'segments')}: {state}")
+        indexes = _counted(n_indexes, "index", "indexes")
+        click.echo(f"{path}: {indexes}, {_counted(n_segments, 'segment', 'segments')}: {state}")
     return bool(damaged)
 
 
