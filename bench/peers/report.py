@@ -32,7 +32,7 @@ def print_rows(rows: Sequence[Row]) -> None:
                 row["config"],
                 f"{row['tok_per_s']:.0f}",
                 f"{row['ratio_to_plain']:.2f}",
-                f"{row['ratio_low']:.2f}-{row['ratio_high']:.2f}",
+                f"{row['ratio_low']:.2f}-{row['ratio_high']:.2f}" if "ratio_low" in row else "",
                 f"{row['predicted_ratio']:.2f}" if "predicted_ratio" in row else "",
                 f"{row['mat']:.2f}",
                 f"{row['accepted'] / row['drafted']:.0%}" if row["drafted"] else "",
@@ -56,10 +56,11 @@ def _print_best(out: Console, rows: Sequence[Row]) -> None:
             default=None,
         )
         if "ratio_to_best_other" in row and row["config"] != PLAIN and best is not None:
+            low, high = (row.get(f"ratio_to_best_other_{end}") for end in ("low", "high"))
+            interval = "" if low is None else f" (95 %: {low:.2f} to {high:.2f})"
             out.print(
                 f"{row['config']}: {row['ratio_to_best_other']:.2f} times {best['config']}, the "
-                f"fastest other (95 %: {row['ratio_to_best_other_low']:.2f} to "
-                f"{row['ratio_to_best_other_high']:.2f})",
+                f"fastest other{interval}",
                 highlight=False,
             )
 

@@ -306,14 +306,12 @@ def _figures(tally: Tally, plain: Tally, costs: PassCosts) -> Row:
     n_passes = sum(d.n_passes for d in firsts)
     predicted, plainly = (costs.predicted_ms(side.predictable) for side in (tally, plain))
     same = sum(d.tokens == text for d, text in zip(firsts, texts, strict=True))
-    low, high = ratio_interval(tally, plain)
     return {
         "n_requests": len(firsts),
         "n_tokens": n_tokens,
         "tok_per_s": tally.tok_per_s,
         "ratio_to_plain": tally.tok_per_s / plain.tok_per_s if plain.tok_per_s else 0.0,
-        "ratio_low": low,
-        "ratio_high": high,
+        **_interval("ratio", tally, plain),
         **({"predicted_ratio": plainly / predicted} if predicted else {}),
         "mat": n_tokens / n_passes if n_passes else 0.0,
         "drafted": sum(d.n_drafted for d in firsts),
@@ -334,6 +332,14 @@ def ratio_interval(tally: Tally, other: Tally) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def _interval(name: str, tally: Tally, other: Tally) -> Row:
+    """{} of a single request, as nothing tells how another would have come out."""
+    if len(tally.runs) < 2:
+        return {}
+    low, high = ratio_interval(tally, other)
+    return {f"{name}_low": low, f"{name}_high": high}
+
+
 def is_other(config: str) -> bool:
     """Whether it is another system's way of decoding."""
     return config != PLAIN and not config.startswith("codespec")
@@ -348,9 +354,7 @@ def _beside_best(mine: Tally, tallies: Mapping[str, Tally]) -> Row:
     best = max(others, key=lambda tally: tally.tok_per_s, default=None)
     if best is None or not best.tok_per_s:
         return {}
-    low, high = ratio_interval(mine, best)
     return {
         "ratio_to_best_other": mine.tok_per_s / best.tok_per_s,
-        "ratio_to_best_other_low": low,
-        "ratio_to_best_other_high": high,
+        **_interval("ratio_to_best_other", mine, best),
     }

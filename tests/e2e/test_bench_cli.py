@@ -112,8 +112,7 @@ def test_peers_say_what_is_missing_and_how_it_compares(edited: Path, tmp_path: P
     for row in rows:
         named = {"config", "workload", "tok_per_s", "ratio_to_plain", "mat", "accepted", "drafted"}
         assert named <= set(row)
-        assert row["ratio_low"] <= row["ratio_to_plain"] * 1.001
-        assert row["ratio_high"] >= row["ratio_to_plain"] * 0.999
+        assert not {name for name in row if name.endswith(("_low", "_high"))}, "of one request"
         assert row["accepted"] <= row["drafted"]
         assert row["n_threads"] == 1
 

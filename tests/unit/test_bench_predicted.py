@@ -13,6 +13,7 @@ from codespec.drafters.chain import DraftChain
 from codespec.engine.completer import Completer, Limits
 from codespec.sampling import Sampler
 from codespec.types import NO_DRAFT, Context, Draft, SamplingParams, Tokens, Trace, Verdict
+from codespec_bench.peers import report
 from codespec_bench.peers.base import Decoded, Job
 from codespec_bench.peers.inprocess import Engine
 from codespec_bench.peers.run import Tally, ratio_interval, rows
@@ -151,3 +152,14 @@ def test_rows_say_how_sure_a_ratio_is() -> None:
     # Both sides of a request are drawn together: what slows both down is no doubt about the ratio.
     low, high = ratio_interval(requests(*[m / 2 for m in shaky]), requests(*shaky))
     assert (low, high) == (pytest.approx(2), pytest.approx(2))
+
+
+def test_a_single_request_gives_no_interval(capsys: pytest.CaptureFixture[str]) -> None:
+    tallies = {(name, "edits"): requests(10.0) for name in ("plain", "codespec", "other")}
+    found = rows(tallies, measured(Machine(law)), {"model": "m", "backend": "cpu"})
+    assert not [key for row in found for key in row if key.endswith(("_low", "_high"))]
+    assert {row["config"]: row.get("ratio_to_best_other") for row in found}["codespec"] == 1
+    report.print_rows(found)
+    said = capsys.readouterr().out
+    assert "codespec: 1.00 times other, the fastest other\n" in said
+    assert "1.00-1.00" not in said
