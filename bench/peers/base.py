@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -9,6 +10,9 @@ from codespec.errors import CodespecError
 from codespec.types import Context, Trace
 
 from ..replay import Tree
+
+ANSWER_S = 600.0
+"""A program that says nothing for so long hangs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,12 @@ class Decoded:
     n_drafted: int = 0
     n_accepted: int = 0
     trace: Trace | None = None
+
+    def __post_init__(self) -> None:
+        """Raises: ValueError for times and counts that are none, as another program may say."""
+        counts = self.n_timed, self.n_passes, self.n_drafted, self.n_accepted
+        if not (math.isfinite(self.ms) and min(self.ms, *counts) >= 0):
+            raise ValueError(f"{self.ms} ms, {counts}")
 
 
 class MissingPeerError(CodespecError):

@@ -20,7 +20,7 @@ from typing import IO, Any
 from codespec.errors import ModelError
 from codespec.processes import module_command
 
-from .base import Decoded, Job, MissingPeerError
+from .base import ANSWER_S, Decoded, Job, MissingPeerError
 
 Options = Mapping[str, Any]
 DEFAULTS: dict[str, Options] = {
@@ -99,13 +99,18 @@ class Library:
         assert self._process is not None
         assert self._process.stdout is not None
         assert self._log is not None
-        line = self._process.stdout.readline()
-        if not line:
+        watchdog = threading.Timer(ANSWER_S, self._process.kill)
+        watchdog.start()
+        try:
+            return json.loads(self._process.stdout.readline())
+        except ValueError:
             self._log.seek(0)
             said = self._log.read().decode("utf-8", "replace").strip().splitlines()
             self.close()
-            raise ModelError(f"transformers ended: {said[-1] if said else 'without a word'}")
-        return json.loads(line)
+            why = said[-1] if said else "without a word"
+            raise ModelError(f"transformers ended: {why}") from None
+        finally:
+            watchdog.cancel()
 
 
 @dataclass
@@ -129,15 +134,18 @@ class HuggingFace:
                 "options": self.options,
             }
         )
-        n_passes, tokens = int(found["n_passes"]), [int(t) for t in found["tokens"]]
-        return Decoded(
-            tokens,
-            float(found["ms"]),
-            int(found["n_timed"]),
-            n_passes,
-            int(found["n_drafted"]),
-            max(len(tokens) - n_passes, 0),
-        )
+        try:
+            n_passes, tokens = int(found["n_passes"]), [int(t) for t in found["tokens"]]
+            return Decoded(
+                tokens,
+                float(found["ms"]),
+                int(found["n_timed"]),
+                n_passes,
+                int(found["n_drafted"]),
+                max(len(tokens) - n_passes, 0),
+            )
+        except (LookupError, TypeError, ValueError) as e:
+            raise ModelError(f"{self.config}: that is no answer ({e!r})") from e
 
     def close(self) -> None:
         self.process.close()

@@ -20,9 +20,11 @@ from typing import Any
 
 from codespec.errors import ModelError
 
-from .base import Decoded, Job, MissingPeerError
+from .base import ANSWER_S, Decoded, Job, MissingPeerError
 
 START_S = 120.0
+# It is a child of ours, whatever the environment says of other machines.
+_NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 # Each kind of speculation at its defaults, then settings that suit small models and short drafts
 # better. Options as of the pinned llama.cpp.
@@ -124,7 +126,7 @@ class Server:
             try:
                 if self._get("/health").get("status") == "ok":
                     return
-            except (OSError, ValueError):
+            except (AttributeError, OSError, http.client.HTTPException, ValueError):
                 time.sleep(0.05)
         self.close()
         raise ModelError(
@@ -144,6 +146,12 @@ class Server:
         }
         self._post("/completion", {**body, "n_predict": 0})
         answer = self._post("/completion", {**body, "n_predict": job.max_tokens})
+        try:
+            return self._decoded(answer)
+        except (AttributeError, LookupError, TypeError, ValueError) as e:
+            raise ModelError(f"{self.config}: that is no answer of llama-server's ({e!r})") from e
+
+    def _decoded(self, answer: dict[str, Any]) -> Decoded:
         timings = answer["timings"]
         n_drafted = int(timings.get("draft_n", 0))
         n_accepted = int(timings.get("draft_n_accepted", 0))
@@ -162,7 +170,7 @@ class Server:
             self._process = None
 
     def _get(self, path: str) -> dict[str, Any]:
-        with urllib.request.urlopen(self._url + path, timeout=10) as answer:
+        with _NO_PROXY.open(self._url + path, timeout=10) as answer:
             return json.load(answer)
 
     def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -170,7 +178,7 @@ class Server:
             self._url + path, json.dumps(body).encode(), {"Content-Type": "application/json"}
         )
         try:
-            with urllib.request.urlopen(request, timeout=600) as answer:
+            with _NO_PROXY.open(request, timeout=ANSWER_S) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as e:
             raise ModelError(f"{self.config}: {e.read()[:200].decode('utf-8', 'replace')}") from e

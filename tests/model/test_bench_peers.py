@@ -80,6 +80,8 @@ SERVER = """
                 os.kill(os.getppid(), signal.SIGINT)
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             n = asked["n_predict"]
+            if "ngram-map-k" in sys.argv and n_asked >= int(os.environ.get("NONSENSE_AT", 1e9)):
+                return self.say(json.loads(os.environ["NONSENSE"]))
             self.say({"tokens": asked["prompt"][:n], "timings": {
                 "predicted_n": n, "predicted_ms": 2.0 * n, "draft_n": 6, "draft_n_accepted": 3}})
     http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
@@ -175,6 +177,58 @@ def test_a_peer_that_dies_counts_as_far_as_it_came(
     died = [m for m in comparison.missing if "died" in m.why]
     assert [(m.config, m.how) for m in died] == [(dying, "ended early")]
     assert not comparison.ended
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        *("3", "[]", "{}", '{"timings": [], "tokens": []}', '{"timings": {}, "tokens": []}'),
+        '{"tokens": [1], "timings": {"predicted_n": 1, "predicted_ms": NaN}}',
+        '{"tokens": [1], "timings": {"predicted_n": 1, "predicted_ms": -5}}',
+        '{"tokens": ["x"], "timings": {"predicted_n": 1, "predicted_ms": 1}}',
+    ],
+)
+def test_a_server_that_says_nonsense_is_named(
+    server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nonsense: str
+) -> None:
+    monkeypatch.setenv("NONSENSE_AT", "3")
+    monkeypatch.setenv("NONSENSE", nonsense)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")  # is for other machines
+    peer = Server("s", str(server), ("ngram-map-k",), tmp_path / "m.gguf", None, 1, 256)
+    peer.start()
+    try:
+        job = Job(Context(np.arange(9, dtype=np.int32)), 5)
+        assert peer.decode(job).tokens == [0, 1, 2, 3, 4]
+        with pytest.raises(ModelError, match="s: that is no answer"):
+            peer.decode(job)
+    finally:
+        peer.close()
+
+
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        ("print('{}', flush=True); input(); print('nonsense')", "transformers ended"),
+        ("print('{}', flush=True); input(); print('3')", "t: that is no answer"),
+        ("print('{}', flush=True); input(); print('{}')", "t: that is no answer"),
+        ("print('{}', flush=True); input(); raise SystemExit('gone')", "transformers ended: gone"),
+        ("print('{}', flush=True); [input() for _ in 'ab']", "transformers ended"),  # hangs
+    ],
+)
+def test_a_library_that_hangs_or_says_nonsense_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, words: str
+) -> None:
+    monkeypatch.setattr(huggingface, "module_command", lambda *args: [sys.executable, "-c", says])
+    monkeypatch.setattr(huggingface.importlib.util, "find_spec", lambda name: name)
+    library = huggingface.Library(tmp_path / "m.gguf", None, 1)
+    peer = huggingface.HuggingFace("t", library, {}, [0])
+    peer.start()
+    monkeypatch.setattr(huggingface, "ANSWER_S", 0.5 if "for _" in says else 60)
+    try:
+        with pytest.raises(ModelError, match=words):
+            peer.decode(Job(Context(np.arange(9, dtype=np.int32)), 5))
+    finally:
+        peer.close()
 
 
 @pytest.fixture
