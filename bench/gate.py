@@ -34,8 +34,11 @@ class Regression:
     now: float | None
 
 
-def gated(rows: Sequence[Row]) -> list[Row]:
+def gated(rows: Sequence[Row], named: bool | None = None) -> list[Row]:
     """What a baseline keeps of results: what was measured, and the figures of the gate.
+
+    named: whether by repository; None: where there are several to tell apart. Without, a clone may
+        have any name.
 
     Raises: InputError where one of these is no number.
     """
@@ -45,13 +48,17 @@ def gated(rows: Sequence[Row]) -> list[Row]:
         # Nothing is less than NaN, so it would pass.
         if not isinstance(value, int | float) or not math.isfinite(value):
             raise InputError(f"{k}: {value!r} is no number", "Give what a benchmark wrote.")
-    # A clone may have any name, unless there are several to tell apart.
-    several = len({row["repository"] for row in held if "repository" in row}) > 1
-    left_out = () if several else ("repository",)
+    if named is None:
+        named = len(repositories(held)) > 1
+    left_out = () if named else ("repository",)
     return [
         {k: row[k] for k in (*dict(identity(row)), *figures) if k in row and k not in left_out}
         for row in held
     ]
+
+
+def repositories(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(row["repository"] for row in rows if "repository" in row))
 
 
 def regressions(
@@ -59,11 +66,19 @@ def regressions(
 ) -> list[Regression]:
     """Figures that are worse than the baseline's by more than the share `tolerance`.
 
-    Raises: InputError, as `gated`.
+    Raises: InputError, as `gated`, and for results of several repositories where the baseline is
+    of one.
     """
-    now = {identity(row): row for row in gated(results)}
+    held = gated(baseline)
+    named = bool(repositories(held))
+    if not named and len(several := repositories(gated(results))) > 1:
+        raise InputError(
+            f"the results are of several repositories ({', '.join(several)}), the baseline of one",
+            "Give results of that one, or keep these as the baseline with --update.",
+        )
+    now = {identity(row): row for row in gated(results, named)}
     out: list[Regression] = []
-    for row in gated(baseline):
+    for row in held:
         key = identity(row)
         found = now.get(key, {})
         for figure, more in BETTER_IS_MORE.items():
