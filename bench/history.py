@@ -111,6 +111,8 @@ class History:
         what = f'No commit adds two lines or more of code to files like "{self._glob}"'
         if self._git("rev-parse", "--is-shallow-repository").strip() == "true":
             hint = f"{what}, as far as this shallow clone goes: git fetch --unshallow."
+        elif self._git("rev-list", "--count", "HEAD").strip() == "1":
+            hint = "It has one commit, and edits begin with the second: nothing was there before."
         else:
             hint = f"{what}: say which with --paths."
         return InputError(f"{self._root}: no edits to replay", hint)

@@ -167,6 +167,11 @@ def test_what_git_cannot_read_is_said_in_its_words(
     subprocess.run(["git", "init", "-q", str(empty)], check=True)
     with pytest.raises(InputError, match="no commit in it yet"):
         History(empty).commits(1)
+    (empty / "a.py").write_text(FIRST + MORE)
+    git(empty, "add", "-A")
+    git(empty, "commit", "-qm", "x")
+    assert History(empty).commits(1) == []
+    assert "It has one commit, and edits begin with the second" in str(History(empty).nothing())
     root = repository(tmp_path / "repo", ("a.py",))
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", "--depth", "1", root.as_uri(), str(clone))
