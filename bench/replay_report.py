@@ -50,7 +50,9 @@ def load_curve(name: str) -> CostCurve:
                 f"{name}: {e}", 'Give {"t1_ms": ..., "n": [...], "ratio": [...]}.'
             ) from e
     try:
-        return CostCurve(dict(zip(found.n, (found.t1_ms * r for r in found.ratio), strict=True)))
+        if len(found.n) != len(found.ratio):
+            raise ValueError("n and ratio are not equally long")
+        return CostCurve({n: found.t1_ms * r for n, r in zip(found.n, found.ratio, strict=True)})
     except ValueError as e:
         raise InputError(
             f"{name}: {e}", "t1_ms above 0, a ratio above 0 for each n from 1 on."

@@ -7,7 +7,9 @@ what.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -27,10 +29,14 @@ def stamped(bench: str, rows: Iterable[Row]) -> list[Row]:
 
 
 def append(path: Path, rows: Sequence[Row]) -> None:
-    """Add rows to a file of JSON lines. Raises: InputError."""
+    """Add rows to a file of JSON lines: on a full disk none of them. Raises: InputError."""
     try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write("".join(json.dumps(row) + "\n" for row in rows))
+        with path.open("ab", buffering=0) as file:
+            before = os.fstat(file.fileno()).st_size
+            data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+            if file.write(data) < len(data):
+                file.truncate(before)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as e:
         raise InputError(f"{path}: {e.strerror}", "Give a file that can be written.") from e
 
@@ -61,6 +67,12 @@ def read(path: Path) -> list[Row]:
             raise InputError(
                 f"{path}, line {n}: no result of a benchmark",
                 "Give a file written with --output; what --answers keeps are no results.",
+            )
+        curve = (row.get("n"), row.get("ratio"))
+        if len({len(cast("list[object]", part)) for part in curve if isinstance(part, list)}) > 1:
+            raise InputError(
+                f"{path}, line {n}: n and ratio of a curve are not equally long",
+                "Give what a benchmark wrote.",
             )
         rows.append(row)
     return rows

@@ -179,8 +179,9 @@ def test_curves_by_name_and_from_files(tmp_path):
         load_curve("no-such-curve")
     for text in ("", "{}", '{"t1_ms": 1, "n": [1, 2], "ratio": [1]}'):
         file.write_text(text)
-        with pytest.raises(InputError, match="curve"):
+        with pytest.raises(InputError, match=r"curve\.json: .*") as raised:
             load_curve(str(file))
+    assert "not equally long" in raised.value.message
 
 
 def test_the_command_prints_a_line_per_configuration(repository):

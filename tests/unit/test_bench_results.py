@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import resource
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -191,6 +193,39 @@ def test_figures_that_nobody_reads_are_kept(tmp_path: Path) -> None:
     with pytest.raises(BrokenPipeError):
         deliver("hop", [{"ms": 5.0}], False, file, show)
     assert results.read(file)[0]["ms"] == 5.0
+
+
+def test_results_of_some_repositories_beside_a_baseline_of_others() -> None:
+    one, two = ({**RUN, "repository": name} for name in ("one", "two"))
+    (missing,) = gate.regressions(gate.gated([one, two]), [two], 0.01)
+    assert (missing.of.split()[-1], missing.now) == ("one", None)
+    (worse,) = gate.regressions(gate.gated([one, two]), [{**two, "mat": 1.0}, one], 0.01)
+    assert (worse.of.split()[-1], worse.now) == ("two", 1.0)
+    for baseline in ([one], gate.gated([one])):
+        with pytest.raises(InputError, match=r"several repositories \(one, two\), the baseline of"):
+            gate.regressions(baseline, [one, two], 0.01)
+
+
+def test_a_damaged_curve_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "r.jsonl"
+    file.write_text('{"bench": "curve", "n": [1, 2], "ratio": [1.0]}\n')
+    with pytest.raises(InputError, match="line 1: n and ratio of a curve are not equally long"):
+        results.read(file)
+
+
+def test_a_full_disk_leaves_no_half_of_a_row(tmp_path: Path) -> None:
+    file = tmp_path / "r.jsonl"
+    results.append(file, [RUN])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 10, hard))
+    try:
+        with pytest.raises(InputError, match=r"r\.jsonl: "):
+            results.append(file, [RUN, RUN])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert results.read(file) == [RUN]
 
 
 def test_names_with_brackets_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
