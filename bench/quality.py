@@ -173,14 +173,13 @@ def rows_of(answers: Sequence[Answer], model: str) -> Iterator[dict[str, Any]]:
 
 def _gain(name: str, values: Sequence[float], base: Sequence[float]) -> dict[str, float]:
     differences = np.asarray(values, np.float64) - np.asarray(base, np.float64)
+    gain = {f"{name}_gain": mean(differences.tolist())}
+    if len(differences) < 2:  # nothing tells how another place would have come out
+        return gain
     rng = np.random.default_rng(0)
     means = rng.choice(differences, (N_RESAMPLES, len(differences))).mean(axis=1)
     low, high = np.percentile(means, [2.5, 97.5])
-    return {
-        f"{name}_gain": mean(differences.tolist()),
-        f"{name}_gain_low": float(low),
-        f"{name}_gain_high": float(high),
-    }
+    return {**gain, f"{name}_gain_low": float(low), f"{name}_gain_high": float(high)}
 
 
 def _said(place: Place, text: str) -> Answer:

@@ -103,5 +103,6 @@ def _table(title: str, words: Sequence[str], figures: Sequence[str]) -> Table:
 
 
 def _gained(row: dict[str, Any], name: str, form: str) -> str:
-    gain, low, high = (form.format(row[f"{name}_gain{end}"]) for end in ("", "_low", "_high"))
-    return f"{gain} ({low} to {high})"
+    ends = [row[f"{name}_gain{end}"] for end in ("", "_low", "_high") if f"{name}_gain{end}" in row]
+    gain, *interval = map(form.format, ends)
+    return f"{gain} ({' to '.join(interval)})" if interval else gain

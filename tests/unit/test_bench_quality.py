@@ -138,6 +138,17 @@ def test_gains_are_differences_at_the_same_places_with_intervals():
     assert same["exact_gain"] == same["exact_gain_low"] == same["exact_gain_high"] == 0
 
 
+def test_a_gain_at_one_place_has_no_interval(capsys):
+    answers = [Answer(config, place(truth="1"), "1", "1") for config in ("file", "all")]
+    rows = list(rows_of(answers, "m"))
+    assert {name for row in rows for name in row if "_gain" in name} == {
+        "exact_gain",
+        "similarity_gain",
+    }
+    print_rows(rows)
+    assert "+0.0% +0.000\n" in capsys.readouterr().out
+
+
 def test_the_row_of_the_truth(tmp_path):
     """Without a model: what stood there comes out as it was."""
     (tmp_path / "a.py").write_text(SOURCE)
