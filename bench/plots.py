@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -18,6 +19,7 @@ from matplotlib.figure import Figure
 from codespec.errors import InputError
 
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c00", "#7f7f7f")
+_STROKES = ("-", "--", ":", "-.")
 # Written by matplotlib, replaced by the page's colour afterwards.
 _INK = "#010203"
 _STYLE: Any = {
@@ -46,7 +48,7 @@ def lines(series: Series, x: str, y: str, diagonal: bool = False) -> str:
 
     def draw(axes: Any) -> None:
         for name, (xs, ys) in series.items():
-            axes.plot(xs, ys, marker="o", markersize=3, label=name)
+            axes.plot(xs, ys, marker="o", markersize=3, label=_label(name))
         if diagonal:
             axes.plot([0, 1], [0, 1], color=_INK, linewidth=0.5, linestyle=":")
         axes.set(xlabel=x, ylabel=y)
@@ -54,7 +56,7 @@ def lines(series: Series, x: str, y: str, diagonal: bool = False) -> str:
         if len(series) > 1:
             _legend(axes)
 
-    return _svg(draw)
+    return _svg(draw, _height(series))
 
 
 def bars(groups: Mapping[str, Mapping[str, float]], y: str, mark: float | None = None) -> str:
@@ -65,8 +67,8 @@ def bars(groups: Mapping[str, Mapping[str, float]], y: str, mark: float | None =
     def draw(axes: Any) -> None:
         for i, (group, values) in enumerate(groups.items()):
             at = np.arange(len(names)) + (i - (len(groups) - 1) / 2) * height
-            axes.barh(at, [values.get(n, np.nan) for n in names], height * 0.9, label=group)
-        axes.set_yticks(np.arange(len(names)), names)
+            axes.barh(at, [values.get(n, np.nan) for n in names], height * 0.9, label=_label(group))
+        axes.set_yticks(np.arange(len(names)), map(_label, names))
         axes.invert_yaxis()
         axes.set_xlabel(y)
         if mark is not None:
@@ -74,7 +76,7 @@ def bars(groups: Mapping[str, Mapping[str, float]], y: str, mark: float | None =
         if len(groups) > 1:
             _legend(axes)
 
-    return _svg(draw, height=0.6 + 0.22 * len(names) * max(len(groups), 1) ** 0.6)
+    return _svg(draw, max(0.6 + 0.22 * len(names) * len(groups) ** 0.6, _height(groups, 0.0)))
 
 
 def distribution(samples: Mapping[str, Sequence[float]], x: str) -> str:
@@ -87,14 +89,25 @@ def distribution(samples: Mapping[str, Sequence[float]], x: str) -> str:
 
     def draw(axes: Any) -> None:
         for name, (xs, ys) in series.items():
-            axes.step(xs, ys, where="post", label=name)
+            axes.step([*xs[:1], *xs], [0.0, *ys], where="post", label=_label(name))
         for share in (0.5, 0.95):
             axes.axhline(share, color=_INK, linewidth=0.4, linestyle=":")
         axes.set(xlabel=x, ylabel="share of requests", ylim=(0, 1.02))
         axes.set_xlim(left=0)
         _legend(axes)
 
-    return _svg(draw)
+    return _svg(draw, _height(series))
+
+
+def _height(named: Collection[str], least: float = 3.0) -> float:
+    """Inches that hold the legend, too."""
+    n_lines = sum(_label(name).count("\n") + 1 for name in named)
+    return max(least, 0.4 + 0.18 * n_lines) if len(named) > 1 else least
+
+
+def _label(name: str) -> str:
+    """In lines that leave room for the plot."""
+    return textwrap.fill(name, 40)
 
 
 def _legend(axes: Any) -> None:
@@ -102,11 +115,13 @@ def _legend(axes: Any) -> None:
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.5)
 
 
-def _svg(draw: Any, height: float = 3.0) -> str:
+def _svg(draw: Any, height: float) -> str:
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(8.0, height), layout="constrained")
         axes = figure.add_subplot()
-        axes.set_prop_cycle(color=PALETTE)
+        # With more than there are colours, these come again in other strokes.
+        strokes = [stroke for stroke in _STROKES for _ in PALETTE]
+        axes.set_prop_cycle(color=PALETTE * len(_STROKES), linestyle=strokes)
         draw(axes)
         out = io.StringIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from bench import report, results
+from bench import plots, report, results
 from codespec.cli import main
 from codespec.errors import InputError
 
@@ -121,6 +121,29 @@ def test_names_are_no_formulas() -> None:
     row = {"bench": "replay-model", "model": r"a$\x$b", "config": "plain", "speedup": 1.0}
     text = report.page([row, {**row, "model": "$_$"}])
     assert r"a$\x$b" in re.findall(r"<svg.*?</svg>", text, re.DOTALL)[0]
+
+
+def test_many_results_with_long_names_leave_room_for_the_plot_and_are_told_apart() -> None:
+    name = (
+        "a-model-whose-name-is-as-long-as-those-of-models-are-that-Q4_K_M says what was done to it"
+    )
+    series = {f"{name} {i}": ([1.0, 2.0], [1.0, float(i)]) for i in range(30)}
+    drawn = plots.lines(series, "x", "y")
+    tall = re.search(r'viewBox="0 0 (\d+)\S* (\d+)', drawn)
+    assert tall is not None
+    places = [float(y) for y in re.findall(r'<text[^>]*transform="translate\(\S+ ([\d.]+)', drawn)]
+    assert max(places) < int(tall[2])
+    strokes = re.findall(r'<path d="M[^"]*L[^"]*"[^>]*style="fill: none; (stroke[^"]*)"', drawn)
+    assert len(set(strokes)) >= 30
+    bars = plots.bars({f"{name} {i}": {name: 1.0} for i in range(30)}, "y")
+    assert bars.count("Q4_K_M") > 30
+
+
+def test_a_single_sample_is_drawn() -> None:
+    drawn = plots.distribution({"a": [5.0]}, "ms")
+    line = re.search(rf'<path d="([^"]*)"[^>]*stroke: {plots.PALETTE[0]}', drawn)
+    assert line is not None
+    assert len(set(re.findall(r"[ML] \S+ (\S+)", line[1]))) == 2, "from 0 to 1"
 
 
 def test_a_report_of_nothing_is_an_error(tmp_path: Path) -> None:
