@@ -163,7 +163,7 @@ def print_outcomes(outcomes: Sequence[Outcome], output: Path | None) -> None:
         table.add_row(outcome.step.name, seconds, said)
     out = Console(markup=False)
     out.print(table)
-    if output is not None:
+    if output is not None and output.exists():
         said = f"codespec bench report {shlex.quote(str(output))}"
         out.print(said, highlight=False, soft_wrap=True)
 
