@@ -77,7 +77,7 @@ def fetch(package: str) -> Path:
     """The source distribution of `package`, unpacked in the cache folder; downloaded once."""
     folder = cache_dir() / "demo" / package.replace("==", "-")
     if not folder.is_dir():
-        console.print(f"fetching {package}")
+        Console(stderr=True).print(f"fetching {package}")  # others print JSON beside it
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
         command += ["--no-binary", ":all:", "--dest", str(folder.parent), package]
         if subprocess.run(command, check=False).returncode:

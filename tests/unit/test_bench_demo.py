@@ -13,9 +13,9 @@ from codespec_bench import demo
 
 
 def test_archives_are_unpacked_by_a_python_without_filters(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Debian 12's, for one."""
+    """Debian 12's, for one. `bench models --json` fetches them, too: nothing is said among that."""
     source = tmp_path / "thing-1.0"
     source.mkdir()
     (source / "a.py").write_text("x = 1\n")
@@ -35,3 +35,4 @@ def test_archives_are_unpacked_by_a_python_without_filters(
     monkeypatch.delattr(tarfile, "data_filter", raising=False)
     monkeypatch.setattr(subprocess, "run", run)
     assert (demo.fetch("thing==1.0") / "a.py").read_text() == "x = 1\n"
+    assert tuple(capsys.readouterr()) == ("", "fetching thing==1.0\n")
