@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import msgspec
 
@@ -67,6 +68,12 @@ _TYPED = (
     "INSERT INTO typed VALUES (?, ?, ?) "
     "ON CONFLICT (day, language) DO UPDATE SET n_chars = n_chars + excluded.n_chars"
 )
+
+# Rows as they are read: SQLite keeps anything in any column. What is infinite is damaged.
+_Number = Annotated[float, msgspec.Meta(lt=sys.float_info.max)]
+_Shown = tuple[str, _Number, _Number, _Number, _Number, _Number | None]
+_Typed = tuple[str, _Number]
+_Habit = tuple[str, str, _Number, _Number]
 
 
 class LanguageStats(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,9 +154,10 @@ class Stats:
             if not path.is_file():
                 return {}
             with _open(path) as db:
-                rows = db.execute("SELECT language, kind, n_shown, n_accepted FROM habit")
-                return {(language, kind): (shown, taken) for language, kind, shown, taken in rows}
-        except (sqlite3.Error, OSError, CodespecError) as e:
+                found = db.execute("SELECT language, kind, n_shown, n_accepted FROM habit")
+                rows = msgspec.convert(found.fetchall(), list[_Habit])
+            return {(language, kind): (shown, taken) for language, kind, shown, taken in rows}
+        except (sqlite3.Error, msgspec.ValidationError, OSError, CodespecError) as e:
             log.warning("statistics were not read: %s", type(e).__name__)
             return {}
 
@@ -218,7 +226,8 @@ def summary(
             typed = db.execute(
                 "SELECT language, n_chars FROM typed WHERE day >= ?", (int(since // _DAY_S),)
             ).fetchall()
-    except sqlite3.Error as e:
+        rows, typed = msgspec.convert((rows, typed), tuple[list[_Shown], list[_Typed]])
+    except (sqlite3.Error, msgspec.ValidationError) as e:
         raise InputError(
             f"{path}: the statistics cannot be read: {e}",
             "Try again; if it stays so: codespec stats --delete",
@@ -258,27 +267,28 @@ def default_path() -> Path:
 
 @contextmanager
 def _open(path: Path | None) -> Generator[sqlite3.Connection]:
-    with closing(sqlite3.connect(path or data_dir() / _FILE, timeout=_BUSY_S)) as db:
-        db.executescript(_SCHEMA)
-        yield db
+    try:
+        with closing(sqlite3.connect(path or data_dir() / _FILE, timeout=_BUSY_S)) as db:
+            db.executescript(_SCHEMA)
+            yield db
+    except UnicodeDecodeError:  # SQLite's message says what is damaged in its own bytes
+        raise sqlite3.DatabaseError("it is damaged") from None
 
 
 def _name(language: str) -> str:
     return language[:40] or "text"
 
 
-def _summarise(
-    language: str, rows: Sequence[Sequence[Any]], typed: Sequence[Sequence[int]]
-) -> LanguageStats:
-    looked_at = [r for r in rows if r[5] is not None]
+def _summarise(language: str, rows: Sequence[_Shown], typed: Sequence[_Typed]) -> LanguageStats:
+    looked_at = [(r[5], r[4]) for r in rows if r[5] is not None]
     return LanguageStats(
         language=language,
         n_shown=len(rows),
         n_accepted=sum(1 for r in rows if r[4]),
         n_shown_chars=int(sum(r[1] for r in rows)),
         n_accepted_chars=int(sum(r[4] for r in rows)),
-        n_retained_chars=int(sum(r[5] for r in looked_at)),
-        n_looked_at_chars=int(sum(r[4] for r in looked_at)),
+        n_retained_chars=int(sum(kept for kept, _ in looked_at)),
+        n_looked_at_chars=int(sum(accepted for _, accepted in looked_at)),
         n_typed_chars=int(sum(t[1] for t in typed)),
         model_ms=_percentiles([r[2] for r in rows if not r[3]]),
         cached_ms=_percentiles([r[2] for r in rows if r[3]]),

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from codespec import stats
-from codespec.cli import FiniteRange, print_json
+from codespec.cli import FiniteRange, print_json, printable
 from codespec.habits import Habit
 from codespec.stats import LanguageStats, Stats
 
@@ -48,7 +48,7 @@ def command(days: float | None, delete_all: bool, yes: bool, as_json: bool) -> N
         if rows:
             _print(rows)
         for (language, kind), habit in sorted(habits.items()):
-            click.echo(f"unasked, {kind} in {language}: {habit.words}")
+            click.echo(printable(f"unasked, {kind} in {language}: {habit.words}"))
         click.echo(f"{stats.default_path()}, which stays on this machine; delete: --delete")
     else:
         click.echo("nothing was shown yet; statistics come from editors")
@@ -77,7 +77,7 @@ def _print(rows: list[LanguageStats]) -> None:
     for row in rows:
         kept = row.n_retained_chars / row.n_looked_at_chars if row.n_looked_at_chars else None
         table.add_row(
-            row.language,
+            printable(row.language),
             str(row.n_shown),
             f"{row.acceptance:.0%}",
             str(row.n_accepted_chars),
@@ -86,7 +86,7 @@ def _print(rows: list[LanguageStats]) -> None:
             _times(row.model_ms),
             _times(row.cached_ms),
         )
-    Console().print(table)
+    Console(markup=False).print(table)
 
 
 def _times(times: tuple[float, float] | None) -> str:

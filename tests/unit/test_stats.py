@@ -122,6 +122,47 @@ def test_a_broken_database_is_no_error_for_editors_and_a_clear_one_for_readers(p
     assert summary(path=path)[0].n_shown == 2  # the first one was kept until it could be written
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE suggestion SET language = NULL",
+        "UPDATE suggestion SET latency_ms = 'x'",
+        "UPDATE suggestion SET latency_ms = 1e999",
+        "UPDATE typed SET n_chars = x'00ff'",
+        "UPDATE typed SET language = CAST(x'ff' AS TEXT)",
+    ],
+)
+def test_values_that_are_none_are_said_to_be(path, damage):
+    s = Stats(path)
+    s.shown("a", "c", 1, 1.0)
+    s.typed("c", 3)
+    s.habit("c", "x", 3, 1)
+    s.flush()
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute(damage)
+        db.execute("UPDATE habit SET n_shown = 'x'")
+    with pytest.raises(InputError, match="codespec stats --delete"):
+        summary(path=path)
+    assert s.habits() == {}
+    assert stats.delete(path)
+
+
+def test_a_database_whose_own_words_are_damaged(path):
+    """SQLite says in its message what it cannot read."""
+    s = Stats(path)
+    s.shown("a", "c", 1, 1.0)
+    s.flush()
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE typed", b"CREATE T\xff\xfeLE typed"))
+    s.shown("b", "c", 1, 1.0)
+    s.flush()
+    assert s.habits() == {}
+    with pytest.raises(InputError, match="it is damaged"):
+        summary(path=path)
+    assert stats.delete(path)
+    s.flush()
+    assert summary(path=path)[0].n_shown == 1
+
+
 def test_deleting_mends_what_another_version_left(path):
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE suggestion (id TEXT)")
@@ -206,6 +247,17 @@ def test_command_line():
     s.flush()
     assert "deleted" in runner.invoke(main, ["stats", "--delete", "--yes"]).output
     assert json.loads(runner.invoke(main, ["stats", "--json"]).output)["languages"] == []
+
+
+def test_a_language_is_printed_by_the_name_that_an_editor_gives_it(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    s = Stats()
+    s.shown("a", "a[/b]\x1b", 10, 80.0)
+    s.habit("a[/b]\x1b", "in comments", 44, 0)
+    s.flush()
+    done = CliRunner().invoke(main, ["stats"])
+    assert done.exit_code == 0, done.exception
+    assert done.output.count(r"a[/b]\x1b") == 2
 
 
 def test_habits_are_shown_and_deleted_with_the_rest():
