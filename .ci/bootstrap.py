@@ -15,6 +15,7 @@ import platform
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -47,6 +48,7 @@ def main() -> None:
     wanted = stamp(dev)
     if found == wanted:
         return
+    make_cache_dir()
     outdated = "python" in found and found["python"] != wanted["python"]
     if outdated or not has_pip():
         say("creating the environment .venv")
@@ -136,7 +138,6 @@ def llama_wheel() -> Path:
             say(f"llama.cpp ({backend()}): using the wheel built before")
             return wheel
         say("the cached llama.cpp wheel is damaged; building it again")
-    make_cache_dir()
     folder.mkdir(parents=True, exist_ok=True)
     say(f"building llama.cpp for {backend()}; this takes some minutes, once a machine")
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
@@ -225,7 +226,10 @@ def compiler() -> str:
 def cache_dir() -> Path:
     """As codespec.config.cache_dir, which needs a package that is not installed yet."""
     if os.environ.get("CODESPEC_CACHE_DIR"):
-        return Path(os.environ["CODESPEC_CACHE_DIR"])
+        named = Path(os.path.expanduser(os.environ["CODESPEC_CACHE_DIR"]))
+        if not named.is_absolute():
+            sys.exit(f"CODESPEC_CACHE_DIR is {str(named)!r}; give the whole path.")
+        return named
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "codespec"
     if os.name == "nt":
@@ -235,11 +239,19 @@ def cache_dir() -> Path:
 
 def make_cache_dir() -> None:
     """With the mark that codespec.config.cache_dir leaves in a new one, for backups."""
-    if not cache_dir().exists():
-        cache_dir().mkdir(parents=True, exist_ok=True)
-        # Source: https://bford.info/cachedir/
-        tag = "Signature: 8a477f597d28d172789f06886806bc55\n"
-        (cache_dir() / "CACHEDIR.TAG").write_text(tag)
+    folder = cache_dir()
+    try:
+        if not folder.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            # Source: https://bford.info/cachedir/
+            tag = "Signature: 8a477f597d28d172789f06886806bc55\n"
+            (folder / "CACHEDIR.TAG").write_text(tag)
+        (folder / "wheels").mkdir(exist_ok=True)
+    except OSError as e:
+        sys.exit(
+            f"The folder {folder} cannot be used: {e.strerror}.\n"
+            "Set CODESPEC_CACHE_DIR to a folder you can write to."
+        )
 
 
 def bin_dir() -> Path:
@@ -281,4 +293,7 @@ def say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)

@@ -6,6 +6,7 @@ Texts are equal, passes are not.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tarfile
@@ -20,6 +21,7 @@ from rich.text import Text
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import Settings, cache_dir, load_settings
 from codespec.engine.local import LocalEngine
+from codespec.errors import CodespecError
 from codespec.index.build import build_index
 from codespec.index.words import WordEncoder
 from codespec.models.registry import target_path
@@ -182,4 +184,9 @@ def summary(total: list[tuple[Completion, Completion]]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+    except (CodespecError, OSError) as e:
+        sys.exit(f"error: {e}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,3 +38,12 @@ def test_archives_are_unpacked_by_a_python_without_filters(
     monkeypatch.setattr(subprocess, "run", run)
     assert (demo.fetch("thing==1.0") / "a.py").read_text() == "x = 1\n"
     assert tuple(capsys.readouterr()) == ("", "fetching thing==1.0\n")
+
+
+def test_what_keeps_it_from_running_is_said_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("x = [")
+    env = {**os.environ, "CODESPEC_CONFIG": str(tmp_path / "config.toml")}
+    command = [sys.executable, "-m", "codespec_bench.demo"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: {tmp_path / 'config.toml'}: ")

@@ -70,6 +70,26 @@ def test_an_older_python_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
         exec(compile(script, str(SCRIPT), "exec"), {"__name__": "old", "__file__": str(SCRIPT)})
 
 
+def test_a_cache_folder_that_cannot_be_used_is_said_to_be_at_once(
+    bootstrap: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not after some minutes of building, and by codespec."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(bootstrap, "VENV", tmp_path / ".venv")
+    monkeypatch.setattr(sys, "argv", ["bootstrap.py"])
+    monkeypatch.setattr(bootstrap, "backend", lambda: "cpu")
+    said = {"file/x": "whole path", "~no-such-user/x": "whole path"}
+    said[str(tmp_path / "file" / "x")] = "cannot be used: Not a directory"
+    for folder, words in said.items():
+        monkeypatch.setenv("CODESPEC_CACHE_DIR", folder)
+        with pytest.raises(SystemExit, match=words):
+            bootstrap.main()
+    assert not bootstrap.VENV.exists()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", "~/cache")
+    assert bootstrap.cache_dir() == tmp_path / "cache"
+
+
 def test_an_environment_that_was_not_finished_is_made_anew(
     bootstrap: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
