@@ -16,8 +16,12 @@ from pathlib import Path
 
 from codespec.errors import InputError
 
-_ENGLISH = {"LC_ALL": "C"}
-"""Of git: its messages are told apart."""
+_OTHER_REPOSITORY = {
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE"),
+    *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"),
+    *("GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_DIFF_OPTS"),
+}
+"""What git sets for its hooks, where a gate may run, and what it would obey us less with."""
 _RENAMES = ("-M50%", "-l1000")
 """As git finds them by itself, whatever its settings."""
 MIN_LINES = 2
@@ -186,9 +190,7 @@ class History:
     def _lines(self, *args: str) -> Iterator[str]:
         command = ["git", "-C", str(self._root), *args]
         pipe = subprocess.PIPE
-        with subprocess.Popen(
-            command, stdout=pipe, stderr=pipe, env={**os.environ, **_ENGLISH}
-        ) as process:
+        with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment()) as process:
             assert process.stdout is not None
             assert process.stderr is not None
             try:
@@ -202,10 +204,14 @@ class History:
 
     def _git(self, *args: str) -> str:
         command = ["git", "-C", str(self._root), *args]
-        done = subprocess.run(
-            command, capture_output=True, check=True, env={**os.environ, **_ENGLISH}
-        )
+        done = subprocess.run(command, capture_output=True, check=True, env=environment())
         return done.stdout.decode("utf-8", "replace")
+
+
+def environment() -> dict[str, str]:
+    """Also in English: git's messages are told apart."""
+    kept = {name: v for name, v in os.environ.items() if name not in _OTHER_REPOSITORY}
+    return {**kept, "LC_ALL": "C"}
 
 
 def _said(error: subprocess.CalledProcessError) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from codespec.requests import CompletionRequest
 
-from .history import hunks_of
+from .history import environment, hunks_of
 from .places import Place
 
 MAX_FILES, MAX_HUNKS = 3, 6
@@ -59,8 +59,7 @@ def _git(root: Path, *args: str) -> str:
     version."""
     command = ["git", "-C", str(root), "--literal-pathspecs", *args]
     try:
-        return subprocess.run(command, capture_output=True, check=True).stdout.decode(
-            "utf-8", "replace"
-        )
+        done = subprocess.run(command, capture_output=True, check=True, env=environment())
+        return done.stdout.decode("utf-8", "replace")
     except (OSError, subprocess.CalledProcessError):
         return ""

@@ -99,6 +99,7 @@ class Comparison:
         """Also of what was finished before an interrupt, if anything was.
 
         Raises: InputError, ModelError."""
+        History(self.repo, self.glob)  # where there is none, that is said before all is loaded
         self._tree: Tree | None = None
         self._all: list[Peer] = []
         chosen = self.settings.model

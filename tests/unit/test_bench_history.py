@@ -192,6 +192,19 @@ def test_what_git_cannot_read_is_said_in_its_words(
         History(root)
 
 
+def test_what_git_tells_its_hooks_names_no_other_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = repository(tmp_path / "other", ("other.py",))
+    root = repository(tmp_path / "repo", ("a.py",))
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(other))
+    monkeypatch.setenv("GIT_LITERAL_PATHSPECS", "1")
+    monkeypatch.setenv("GIT_DIFF_OPTS", "-u9")
+    (commit,) = History(root).commits(9)
+    assert [(hunk.path, hunk.text) for hunk in commit.hunks] == [("a.py", MORE)]
+
+
 def test_who_stops_listening_does_not_wait_for_git(tmp_path: Path) -> None:
     program = tmp_path / "git"
     program.write_text("#!/bin/sh\necho one\nexec sleep 20\n")
