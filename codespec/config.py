@@ -291,7 +291,7 @@ def _unknown(origin: str, key: str, known: list[str], where: str = "") -> Config
 def _read_toml(path: Path, env: Mapping[str, str]) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8-sig"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # the latter where HOME=/dev/null
         if env.get("CODESPEC_CONFIG"):
             raise ConfigError(
                 f"{path}: no such file", "CODESPEC_CONFIG names it; unset it or create the file."

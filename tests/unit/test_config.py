@@ -116,6 +116,12 @@ def test_the_config_file_may_be_named_from_the_home_folder(tmp_path, monkeypatch
     assert settings.completion.max_tokens == 7
 
 
+def test_a_home_that_is_no_folder_has_no_settings(tmp_path):
+    (tmp_path / "null").touch()
+    file = tmp_path / "null" / ".config" / "config.toml"
+    assert load_settings(env={}, config_file=file) == config.Settings()
+
+
 def test_folders_follow_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "a" / "b"))
     assert config.cache_dir() == tmp_path / "a" / "b"
