@@ -221,3 +221,21 @@ class LspClient:
             assert stream is not None
             stream.close()
         return status
+
+
+def at(line: int, character: int) -> dict[str, int]:
+    return {"line": line, "character": character}
+
+
+def span(line: int, start: int, end: int) -> dict[str, Any]:
+    return {"start": at(line, start), "end": at(line, end)}
+
+
+def insert(line: int, character: int, text: str) -> dict[str, Any]:
+    return {"range": span(line, character, character), "text": text}
+
+
+def accept(client: LspClient, item: dict[str, Any]) -> None:
+    command = item["command"]
+    params = {"command": command["command"], "arguments": command["arguments"]}
+    client.request("workspace/executeCommand", params)

@@ -1,11 +1,11 @@
-"""Suggestions below lines that are whole, and whether the user wants them."""
+"""What the user makes of suggestions, and of those below lines that are whole."""
 
 from __future__ import annotations
 
 from codespec.occasions import BELOW
 from codespec.stats import Stats
 from tests.e2e.conftest import PATIENT, Home, Spawn, daemon_of, texts
-from tests.rpc import LspClient
+from tests.rpc import LspClient, accept, insert
 
 URI = "file:///project/a.py"
 
@@ -15,8 +15,7 @@ def test_what_is_below_is_typed_along_after_a_line_end(scripted: LspClient) -> N
     (item,) = scripted.complete(URI, 0, 5, invoked=False)
     assert item["insertText"] == "\n    next"
     scripted.notify("textDocument/didShowCompletion", {"item": item})
-    at = {"line": 0, "character": 5}
-    scripted.change(URI, 2, {"range": {"start": at, "end": at}, "text": "\n    "})
+    scripted.change(URI, 2, insert(0, 5, "\n    "))
     assert texts(scripted.complete(URI, 1, 4, invoked=False)) == ["next"]
     scripted.open("file:///project/b.py", "x =")
     (item,) = scripted.complete("file:///project/b.py", 0, 3, invoked=False)
@@ -25,7 +24,7 @@ def test_what_is_below_is_typed_along_after_a_line_end(scripted: LspClient) -> N
     assert Stats().habits() == {("python", BELOW): (1, 0), ("python", "within a line"): (1, 0)}
 
 
-def test_those_that_are_never_accepted_are_made_less(home: Home, spawn: Spawn) -> None:
+def test_those_below_that_are_never_accepted_are_made_less(home: Home, spawn: Spawn) -> None:
     """By a habit of their own: within lines suggestions stay."""
     stats = Stats()
     stats.habit("python", BELOW, 60, 0)
@@ -42,3 +41,45 @@ def test_those_that_are_never_accepted_are_made_less(home: Home, spawn: Spawn) -
         assert client.close() == 0
     assert below[-8:].count(True) == 1  # the counts are read in the background
     assert all(within)
+
+
+def test_suggestions_that_are_never_accepted_are_made_less(home: Home, spawn: Spawn) -> None:
+    def answers(n: int, adaptive: bool) -> tuple[list[bool], list[str]]:
+        client = spawn()
+        completion = {**PATIENT["completion"], "adaptive": adaptive}
+        client.initialize(home.workspace, options={**PATIENT, "completion": completion})
+        client.notify("$/setTrace", {"value": "messages"})
+        client.wait_for_status("Normal", "ready")
+        client.open(URI, "".join(f"line_{i} =\n" for i in range(n)))
+        assert client.complete(URI, 0, 4, invoked=True)
+        found = [bool(client.complete(URI, i, 99, invoked=False)) for i in range(n)]
+        traces = [
+            m["params"]["message"] for m in client.notifications if m["method"] == "$/logTrace"
+        ]
+        assert client.close() == 0
+        return found, traces
+
+    stats = Stats()
+    stats.habit("python", "within a line", 60, 0)
+    stats.flush()
+    with daemon_of(home, "ok"):
+        found, traces = answers(16, adaptive=True)
+        # The counts are read in the background.
+        assert found[-8:].count(True) == 1
+        assert any("were passed over: 0 of 60 accepted" in trace for trace in traces)
+        assert answers(4, adaptive=False)[0] == [True] * 4
+
+
+def test_showing_and_accepting_are_the_users_habits(home: Home, scripted: LspClient) -> None:
+    scripted.open(URI, "x = ")
+    (item,) = scripted.complete(URI, 0, 4, invoked=False)
+    scripted.notify("textDocument/didShowCompletion", {"item": item})
+    text = item["insertText"]
+    scripted.change(URI, 2, insert(0, 4, text[0]))  # typed along: the same suggestion
+    (item,) = scripted.complete(URI, 0, 5, invoked=False)
+    scripted.notify("textDocument/didShowCompletion", {"item": item})
+    accept(scripted, item)
+    (asked_for,) = scripted.complete(URI, 0, 3, invoked=True)
+    scripted.notify("textDocument/didShowCompletion", {"item": asked_for})
+    assert scripted.close() == 0
+    assert Stats().habits() == {("python", "within a line"): (1, 1)}

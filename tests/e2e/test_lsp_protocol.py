@@ -6,27 +6,9 @@ import json
 from typing import Any
 
 from tests.e2e.conftest import PATIENT, Home, Spawn, daemon_of, texts, until
-from tests.rpc import LspClient
+from tests.rpc import LspClient, accept, insert, span
 
 URI = "file:///project/a.py"
-
-
-def at(line: int, character: int) -> dict[str, int]:
-    return {"line": line, "character": character}
-
-
-def span(line: int, start: int, end: int) -> dict[str, Any]:
-    return {"start": at(line, start), "end": at(line, end)}
-
-
-def insert(line: int, character: int, text: str) -> dict[str, Any]:
-    return {"range": span(line, character, character), "text": text}
-
-
-def accept(client: LspClient, item: dict[str, Any]) -> None:
-    command = item["command"]
-    params = {"command": command["command"], "arguments": command["arguments"]}
-    client.request("workspace/executeCommand", params)
 
 
 def test_an_item_extends_the_selected_popup_entry(scripted: LspClient) -> None:
@@ -469,49 +451,3 @@ def test_a_suggestion_asked_for_while_the_model_loads_is_kept(home: Home, spawn:
         assert texts(client.complete(URI, 0, 5)) == texts(items)
         client.wait_for(lambda m: "made before" in m.get("params", {}).get("message", ""))
         assert client.close() == 0
-
-
-def test_suggestions_that_are_never_accepted_are_made_less(home: Home, spawn: Spawn) -> None:
-    from codespec.stats import Stats
-
-    def answers(n: int, adaptive: bool) -> tuple[list[bool], list[str]]:
-        client = spawn()
-        completion = {**PATIENT["completion"], "adaptive": adaptive}
-        client.initialize(home.workspace, options={**PATIENT, "completion": completion})
-        client.notify("$/setTrace", {"value": "messages"})
-        client.wait_for_status("Normal", "ready")
-        client.open(URI, "".join(f"line_{i} =\n" for i in range(n)))
-        assert client.complete(URI, 0, 4, invoked=True)
-        found = [bool(client.complete(URI, i, 99, invoked=False)) for i in range(n)]
-        traces = [
-            m["params"]["message"] for m in client.notifications if m["method"] == "$/logTrace"
-        ]
-        assert client.close() == 0
-        return found, traces
-
-    stats = Stats()
-    stats.habit("python", "within a line", 60, 0)
-    stats.flush()
-    with daemon_of(home, "ok"):
-        found, traces = answers(16, adaptive=True)
-        # The counts are read in the background.
-        assert found[-8:].count(True) == 1
-        assert any("were passed over: 0 of 60 accepted" in trace for trace in traces)
-        assert answers(4, adaptive=False)[0] == [True] * 4
-
-
-def test_showing_and_accepting_are_the_users_habits(home: Home, scripted: LspClient) -> None:
-    from codespec.stats import Stats
-
-    scripted.open(URI, "x = ")
-    (item,) = scripted.complete(URI, 0, 4, invoked=False)
-    scripted.notify("textDocument/didShowCompletion", {"item": item})
-    text = item["insertText"]
-    scripted.change(URI, 2, insert(0, 4, text[0]))  # typed along: the same suggestion
-    (item,) = scripted.complete(URI, 0, 5, invoked=False)
-    scripted.notify("textDocument/didShowCompletion", {"item": item})
-    accept(scripted, item)
-    (asked_for,) = scripted.complete(URI, 0, 3, invoked=True)
-    scripted.notify("textDocument/didShowCompletion", {"item": asked_for})
-    assert scripted.close() == 0
-    assert Stats().habits() == {("python", "within a line"): (1, 1)}
