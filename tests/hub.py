@@ -18,7 +18,9 @@ class Hub(ThreadingHTTPServer):
 
     cut: bytes after which a transfer breaks off. ranges: what was asked for, in order. starts_at:
     where a part begins, whatever was asked for. length, extent: what it says of it, if not the
-    truth. sends_parts: answers as with a part, whatever was asked for.
+    truth; no length: None, and the connection ends with the file. sends_parts: answers as with a
+    part, whatever was asked for. stalls: after `cut` bytes it stays connected and sends no more.
+    files: by name, what is not `content`.
     """
 
     daemon_threads = True
@@ -31,9 +33,12 @@ class Hub(ThreadingHTTPServer):
         self.stated: str | None = SHA256
         self.resumes = True
         self.starts_at: int | None = None
-        self.length: str | None = None
+        self.length: str | None = "true"
         self.extent: str | None = None
         self.sends_parts = False
+        self.stalls = False
+        self.ends = threading.Event()
+        self.files: dict[str, bytes] = {}
         self.has_head = True
         self.ranges: list[str | None] = []
         self.methods: list[str] = []
@@ -80,24 +85,29 @@ class _Handler(BaseHTTPRequestHandler):
         hub = self.server
         wanted = self.headers.get("Range")
         hub.ranges.append(wanted)
-        body, status, extent = hub.content, 200, ""
+        content = hub.files.get(self.path.rpartition("/")[2].partition("?")[0], hub.content)
+        body, status, extent = content, 200, ""
         if wanted and hub.resumes and self.headers.get("If-Range") == hub.etag:
             start = int(wanted.removeprefix("bytes=").removesuffix("-"))
             start = start if hub.starts_at is None else hub.starts_at
             body, status = body[start:], 206 if start < len(body) else 416
-            span = f"{start}-{len(hub.content) - 1}" if body else "*"
-            extent = f"bytes {span}/{len(hub.content)}"
+            span = f"{start}-{len(content) - 1}" if body else "*"
+            extent = f"bytes {span}/{len(content)}"
         elif hub.sends_parts:
             status = 206
         extent = extent if hub.extent is None else hub.extent
         self.send_response(status)
         if status != 200 and extent:
             self.send_header("Content-Range", extent)
-        self.send_header("Content-Length", hub.length or str(len(body)))
+        if hub.length is not None:
+            length = str(len(body)) if hub.length == "true" else hub.length
+            self.send_header("Content-Length", length)
         if hub.etag:
             self.send_header("ETag", hub.etag)
         self.end_headers()
-        self.wfile.write(body[: hub.cut])  # and the connection closes
+        self.wfile.write(body[: hub.cut])
+        if hub.stalls:
+            hub.ends.wait()
 
 
 @pytest.fixture
@@ -107,6 +117,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     thread.start()
     monkeypatch.setenv("HF_ENDPOINT", running.address)
     yield running
+    running.ends.set()
     running.shutdown()
     running.server_close()
     thread.join()

@@ -6,13 +6,15 @@ request, one stream.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
 import shutil
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from email.message import Message
 from http.client import HTTPException
@@ -30,6 +32,7 @@ from codespec.errors import InputError, ModelError
 HUB = "https://huggingface.co"
 _CHUNK = 1 << 20
 _TIMEOUT_S = 30.0
+_MAKE_ROOM = "Make room, or choose a smaller model."
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
 
@@ -68,11 +71,11 @@ def file_name(url: str) -> str:
     Raises: InputError unless it is the http(s) address of a .gguf file.
     """
     try:
-        parts = urlsplit(url)
+        address = urlsplit(url)
     except ValueError:  # brackets of an address that is none
-        parts = urlsplit("")
-    name = unquote(parts.path).rsplit("/", 1)[-1]
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+        address = urlsplit("")
+    name = unquote(address.path).rsplit("/", 1)[-1]
+    if address.scheme not in ("http", "https") or not address.netloc:
         raise InputError(f"{url}: not the address of a file", "Give an http or https address.")
     if not re.fullmatch(r"[\w.+-]{1,120}\.gguf", name) or name.startswith("."):
         raise InputError(f"{url}: not the address of a .gguf file", "codespec runs GGUF models.")
@@ -99,8 +102,8 @@ def fetch(
     stated = None if sha256 is None else _stated(sha256)
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with _lock(path):
-            return _fetch(url, path, stated, on_progress, check)
+        with _lock(path), _unfinished(path) as (part, about):
+            return _fetch(url, path, part, about, stated, on_progress, check)
     except filelock.Timeout:
         raise InputError(
             f"{path.name} is being downloaded by another process", "Wait for it, or end it."
@@ -113,18 +116,43 @@ def _lock(path: Path) -> filelock.FileLock:
     return filelock.FileLock(runtime_dir() / f"download-{name}.lock", timeout=0)
 
 
-def _fetch(
-    url: str, path: Path, stated: str | None, on_progress: OnProgress, check: Check
-) -> Fetched:
+@contextmanager
+def _unfinished(path: Path) -> Generator[tuple[Path, Path]]:
+    """(what has arrived, what it belongs to): in the end both are only there if the next call can
+    go on with them."""
     part = path.with_name(path.name + ".part")
     about = path.with_name(path.name + ".part.json")
+    try:
+        yield part, about
+    finally:
+        if _known(about) is None:
+            part.unlink(missing_ok=True)
+            about.unlink(missing_ok=True)
+
+
+def _fetch(
+    url: str,
+    path: Path,
+    part: Path,
+    about: Path,
+    stated: str | None,
+    on_progress: OnProgress,
+    check: Check,
+) -> Fetched:
     try:
         expected = stated or _announced(url)
         if expected and path.is_file() and _digest(path) == expected:
             return Fetched(path, path.stat().st_size, expected, is_verified=True)
         total = _stream(url, part, about, on_progress)
     # ValueError: of addresses that a server redirects to.
-    except (urllib.error.URLError, HTTPException, OSError, ValueError) as e:
+    except (HTTPException, OSError, ValueError) as e:
+        if isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise InputError(
+                f"{url}: the disk with {path.parent} is full",
+                f"{_MAKE_ROOM} {_what_is_kept(part, about, url)}".rstrip(),
+            ) from None
+        if isinstance(e, OSError) and e.filename and not isinstance(e, urllib.error.URLError):
+            raise  # not the network: a file or folder here
         raise ModelError(
             f"{url}: the download failed ({getattr(e, 'reason', None) or e})",
             f"Check the address and the network. {_what_is_kept(part, about, url)}".rstrip(),
@@ -150,11 +178,11 @@ def _fetch(
             check(part)
         except ModelError as e:
             problem = e.message
-    about.unlink(missing_ok=True)
     if problem:
-        part.unlink()
+        about.unlink(missing_ok=True)
         raise ModelError(f"{url}: {problem}", "It was deleted. Check the address, or try again.")
     os.replace(part, path)
+    about.unlink(missing_ok=True)
     return Fetched(path, n_bytes, digest, expected is not None)
 
 
@@ -186,11 +214,11 @@ def _stated(sha256: str) -> str:
 
 def _stream(url: str, part: Path, about: Path, on_progress: OnProgress) -> int:
     """Appends to part what is missing; the whole size, 0 where the server does not say."""
-    have = _resumable(part, about, url)
+    have, known = _resumable(part, about, url), _known(about)
     request = _request(url)
-    if have:
+    if have and known:
         request.add_header("Range", f"bytes={have}-")
-        request.add_header("If-Range", msgspec.json.decode(about.read_bytes(), type=_Part).etag)
+        request.add_header("If-Range", known.etag)
     try:
         response = urllib.request.urlopen(request, timeout=_TIMEOUT_S)
     except urllib.error.HTTPError as e:
@@ -219,12 +247,12 @@ def _stream(url: str, part: Path, about: Path, on_progress: OnProgress) -> int:
         if n_more > free:
             raise InputError(
                 f"{url}: {n_more / 1e9:.1f} GB are missing, {free / 1e9:.1f} GB of disk are free",
-                "Make room, or choose a smaller model.",
+                _MAKE_ROOM,
             )
         etag = response.headers.get("ETag") or ""
         about.write_bytes(msgspec.json.encode(_Part(url, etag)))
         with part.open("ab" if have else "wb") as f:
-            while chunk := response.read(_CHUNK):
+            while chunk := response.read1(_CHUNK):  # what comes, so that a stall loses nothing
                 f.write(chunk)
                 have += len(chunk)
                 on_progress(have, total)
@@ -246,13 +274,17 @@ def _number(text: str | None) -> int:
 
 def _resumable(part: Path, about: Path, url: str) -> int:
     """How many bytes of this very content there are; 0 without a tag to prove it by."""
+    known = _known(about)
+    return part.stat().st_size if known and known.url == url and part.is_file() else 0
+
+
+def _known(about: Path) -> _Part | None:
+    """None without a tag that proves which bytes are the same."""
     try:
         known = msgspec.json.decode(about.read_bytes(), type=_Part)
-        size = part.stat().st_size
     except (OSError, msgspec.DecodeError):
-        return 0
-    is_same = known.url == url and known.etag and not known.etag.startswith("W/")
-    return size if is_same else 0
+        return None
+    return known if known.etag and not known.etag.startswith("W/") else None
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -279,10 +311,10 @@ def _announced(url: str) -> str | None:
 
 def _request(url: str, method: str = "GET") -> urllib.request.Request:
     agent = {"User-Agent": f"codespec/{__version__}", "Accept-Encoding": "identity"}
-    parts = urlsplit(url)
+    given = urlsplit(url)
     # Letters beyond ASCII are pasted from browsers, which show them so; "%" is quoted already.
-    path, query = (quote(part, safe="/%:@!$&'()*+,;=~?") for part in (parts.path, parts.query))
-    address = urlunsplit((parts.scheme, parts.netloc, path, query, ""))
+    path, query = (quote(part, safe="/%:@!$&'()*+,;=~?") for part in (given.path, given.query))
+    address = urlunsplit((given.scheme, given.netloc, path, query, ""))
     return urllib.request.Request(address, headers=agent, method=method)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -61,9 +62,46 @@ def test_without_a_proof_of_sameness_nothing_is_resumed(
     hub.cut, hub.etag = 3_000_000, etag
     with pytest.raises(ModelError):
         download.fetch(url(), tmp_path)
+    assert list(tmp_path.iterdir()) == [], "nobody could go on with it"
+    with pytest.raises(KeyboardInterrupt):
+        download.fetch(url(), tmp_path, on_progress=interrupt)
+    assert list(tmp_path.iterdir()) == []
     hub.cut = None
     assert download.fetch(url(), tmp_path).path.read_bytes() == CONTENT
-    assert hub.ranges == [None, None]
+    assert hub.ranges == [None, None, None]
+
+
+def interrupt(_done: int, _total: int) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_download_goes_on(hub: Hub, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        download.fetch(url(), tmp_path, on_progress=interrupt)
+    assert download.fetch(url(), tmp_path).path.read_bytes() == CONTENT
+    assert hub.ranges[0] is None
+    assert hub.ranges[1] is not None
+
+
+def test_what_came_before_a_stall_is_kept(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "_TIMEOUT_S", 0.2)
+    hub.cut, hub.stalls = 1_000, True
+    with pytest.raises(ModelError, match="the same command goes on"):
+        download.fetch(url(), tmp_path)
+    assert (tmp_path / "model-q8_0.gguf.part").stat().st_size == 1_000
+
+
+def test_another_files_part_stays_where_the_address_is_wrong(hub: Hub, tmp_path: Path) -> None:
+    hub.cut = 3_000_000
+    with pytest.raises(ModelError):
+        download.fetch(url(), tmp_path)
+    hub.shutdown()
+    hub.server_close()
+    with pytest.raises(ModelError, match="download failed"):
+        download.fetch(url().replace("maker", "another"), tmp_path)
+    assert (tmp_path / "model-q8_0.gguf.part").stat().st_size == 3_000_000
 
 
 def test_a_server_that_does_not_resume(hub: Hub, tmp_path: Path) -> None:
@@ -241,6 +279,23 @@ def test_a_full_disk_is_noticed_first(
 
     monkeypatch.setattr(download.shutil, "disk_usage", lambda _path: Usage)
     with pytest.raises(InputError, match="Make room"):
+        download.fetch(url(), tmp_path)
+
+
+def test_a_disk_that_becomes_full_on_the_way(hub: Hub, tmp_path: Path) -> None:
+    def write(_done: int, _total: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    hub.length = None
+    with pytest.raises(InputError, match="is full") as error:
+        download.fetch(url(), tmp_path, on_progress=write)
+    assert error.value.hint.startswith("Make room")
+    assert "goes on" in error.value.hint
+
+
+def test_a_file_that_cannot_be_written_is_no_fault_of_the_network(hub: Hub, tmp_path: Path) -> None:
+    (tmp_path / "model-q8_0.gguf.part").mkdir()
+    with pytest.raises(OSError, match=r"\.part"):
         download.fetch(url(), tmp_path)
 
 
