@@ -26,6 +26,17 @@ def module_command(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-c", _RUN, module, *arguments]
 
 
+def how_it_ended(status: int) -> str:
+    """An exit status, negative for the number of a signal, after the name of what had it."""
+    if status >= 0:
+        return f"ended with status {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    return f"was killed by {name}"
+
+
 def be_modest(max_memory_bytes: int) -> None:
     """Give way to everybody else on the machine, for good. Beyond the limit an allocation fails,
     which ends this process instead of something more useful elsewhere. Does what the system

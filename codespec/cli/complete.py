@@ -200,6 +200,8 @@ def _print(completion: Completion, prefix: str) -> None:
         click.echo(click.style(prefix.rsplit("\n", 1)[-1], dim=True) + completion.text)
     else:
         click.secho(f"no completion: {completion.reason}", fg="yellow")
+    if not trace.model:  # nobody was asked
+        return
     click.echo()
     saved = (
         f" ({trace.n_tokens / trace.n_target_passes:.2f} a pass)" if trace.n_target_passes else ""

@@ -166,7 +166,8 @@ class DaemonEngine:
                 return self._await(connection, message.id, request, cancelled, on_progress)
             except ConnectionError:
                 self.close()
-                return payload.empty(request, "empty", "the daemon ended during the request")
+                why = "the daemon ended during the request; ask again, or see: codespec daemon logs"
+                return payload.empty(request, "empty", why)
         raise DaemonError("the daemon ends as soon as it starts", "See: codespec daemon logs")
 
     def _await(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -18,9 +17,11 @@ from codespec.config import Settings
 from codespec.daemon import wire
 from codespec.daemon.process import WorkerProcess
 from codespec.errors import DaemonError
-from codespec.processes import module_command
+from codespec.processes import how_it_ended, module_command
 
 log = logging.getLogger(__name__)
+
+_STARTED_AGAIN = "It is started again; if it goes on like this, see: codespec daemon logs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Keeper:
 
     on_state:   every change of state.
     on_message: what a loaded worker sends.
-    on_down:    a worker is gone, and why; whatever it was doing has no answer.
+    on_down:    a worker is gone, why, and the next step; whatever it was doing has no answer.
     """
 
     def __init__(
@@ -101,6 +102,13 @@ class Keeper:
     def worker_pid(self) -> int:
         """0 while there is none."""
         return self._worker.pid if self._worker else 0
+
+    @property
+    def hint(self) -> str:
+        """The next step, where something is wrong."""
+        if self.failure is not None:
+            return self.failure.hint
+        return _STARTED_AGAIN if self.state == "restarting" else ""
 
     def send(self, message: wire.Message) -> None:
         if self._worker is not None:
@@ -137,9 +145,10 @@ class Keeper:
             elif self.state != "loading":
                 self._set_state("loading", self.reason)
             end = await self._one_life()
-            self._on_down(end.reason)
             if self._switched.is_set():
+                self._on_down(end.reason)
                 continue
+            self._on_down(f"{end.reason}. {_STARTED_AGAIN}")
             log.warning("worker down: %s", end.reason)
             n_load_deaths = 0 if end.loaded else n_load_deaths + 1
             n_useless = 0 if end.useful else n_useless + 1
@@ -194,7 +203,7 @@ class Keeper:
             self._worker = None
             loaded, self.ready = self.ready is not None, None
             status = await worker.close(self._policy.close_s)
-        reason = self._killed_because or _describe(status)
+        reason = self._killed_because or f"the model worker {how_it_ended(status)}"
         if failure is not None:
             reason = failure.message
         elif not loaded and worker.last_words:
@@ -214,13 +223,3 @@ class Keeper:
         self.state, self.reason, self.progress = state, reason, 0.0
         log.info("state %s %s", state, reason)
         self._on_state()
-
-
-def _describe(status: int) -> str:
-    if status >= 0:
-        return f"the model worker ended with status {status}"
-    try:
-        name = signal.Signals(-status).name
-    except ValueError:
-        name = f"signal {-status}"
-    return f"the model worker was killed by {name}"

@@ -71,7 +71,7 @@ class Supervisor:
         return wire.StateChanged(
             state=self._keeper.state,
             reason=self._keeper.reason,
-            hint=self._keeper.failure.hint if self._keeper.failure else "",
+            hint=self._keeper.hint,
             model=ready.model if ready else "",
             progress=self._keeper.progress,
         )
@@ -82,7 +82,7 @@ class Supervisor:
             id=request_id,
             state=keeper.state,
             reason=keeper.reason,
-            hint=keeper.failure.hint if keeper.failure else "",
+            hint=keeper.hint,
             version=__version__,
             model=ready.model if ready else "",
             model_path=ready.model_path if ready else keeper.settings.model.target,

@@ -141,8 +141,8 @@ class Failed(Message, frozen=True):
 
 
 class StateChanged(Message, frozen=True):
-    """`hint`: the next step, where it failed. `progress`: the share of the model that is loaded, 0
-    to 1, while it loads."""
+    """`hint`: the next step, where something is wrong. `progress`: the share of the model that is
+    loaded, 0 to 1, while it loads."""
 
     state: State
     reason: str = ""

@@ -38,6 +38,9 @@ async def test_a_worker_that_dies_leaves_an_empty_answer_and_the_next_one_works(
         answer = await completion(dead)
         assert (answer.text, answer.finish) == ("", "empty")
         assert "SIGKILL" in answer.reason
+        assert "codespec daemon logs" in answer.reason, "the next step"
+        (restarting,) = (s for s in harness.states if s.state == "restarting")
+        assert "codespec daemon logs" in restarting.hint
         assert (await completion(waiting)).text == "[next|after]"
         assert harness.supervisor.report(0).n_respawns == 1
 
