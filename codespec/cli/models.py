@@ -142,13 +142,13 @@ def add(source: str, sha256: str | None, as_json: bool) -> None:
     A download that was interrupted goes on where it stopped; one that does not have the SHA-256
     you give, or the model hub states, is not kept, and a FILE that does not is not added.
     """
-    from codespec.backends.llama import load_model
+    from codespec.backends.llama.trial import try_model
 
     entry = catalogue.by_name(source)
     path = Path(source).expanduser()
     if path.is_file():
         digest = None if sha256 is None else download.check_file(path, sha256)
-        load_model(path, vocab_only=True).close()
+        try_model(path)
         name = library.add(path)
         facts: dict[str, Any] = {"name": name, "path": str(library.find(name))}
         if digest is not None:
@@ -156,7 +156,7 @@ def add(source: str, sha256: str | None, as_json: bool) -> None:
     elif entry is not None or "://" in source:
         url = download.hub_url(entry.repo, entry.file) if entry else source
         library.name_for(library.folder() / download.file_name(url), url)  # before it is fetched
-        fetched = _fetch(url, sha256, lambda part: load_model(part, vocab_only=True).close())
+        fetched = _fetch(url, sha256, try_model)
         name = library.add(fetched.path, url, fetched.sha256)
         facts = {
             "name": name,
@@ -276,7 +276,7 @@ def recommend(as_json: bool) -> None:
 @click.option("--draft", metavar="MODEL", help='Its draft model; "auto", or "none".')
 def default(model: str | None, draft: str | None) -> None:
     """Make MODEL (a name from the list, a file, or "bundled") the one to complete with."""
-    from codespec.backends.llama import load_model
+    from codespec.backends.llama.trial import try_model
     from codespec.engine.drafts import check_draft
 
     if model is None and draft is None:
@@ -293,7 +293,7 @@ def default(model: str | None, draft: str | None) -> None:
             values[key] = "auto" if value == "auto" else ""
         else:
             path = library.find(value)
-            load_model(path, vocab_only=True).close()
+            try_model(path)
             values[key] = library.in_full(path)
     settings = msgspec.structs.replace(settings, **values)
     small = draft_path(settings)

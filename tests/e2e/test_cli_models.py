@@ -89,8 +89,29 @@ def test_what_llama_cpp_gives_up_on_is_told_in_a_line(model: Path) -> None:
     model.write_bytes(raw.replace(one, other))  # a token that stands twice
     command = [sys.executable, "-m", "codespec", "models", "show", model]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (shown.returncode, shown.stdout, shown.stderr.count("\n")) == (1, "", 1)
+    assert (shown.returncode, shown.stdout, shown.stderr.count("\n")) == (1, "", 2)
     assert shown.stderr.startswith("error: llama.cpp gave up, the model file may be damaged: llama")
+    assert shown.stderr.endswith("  Get the file again, or choose another model.\n")
+    for asked in (run("add", model), run("default", model)):
+        assert asked.exit_code == 1
+        assert "llama.cpp gave up" in asked.output
+        assert "Get the file again" in asked.output
+    result = CliRunner().invoke(main, ["doctor", "--quick", "--model", str(model)])
+    assert "FAIL  model: " in result.output
+    assert "llama.cpp gave up" in result.output
+    assert "rules:" in result.output, "the other checks are made"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(0, "llama.cpp gave up"), (100, "llama.cpp cannot load")]
+)
+def test_a_file_that_could_not_be_loaded_is_not_added(model: Path, value: int, words: str) -> None:
+    raw, key = model.read_bytes(), b"llama.block_count" + bytes([4, 0, 0, 0])
+    at = raw.index(key) + len(key)
+    model.write_bytes(raw[:at] + value.to_bytes(4, "little") + raw[at + 4 :])
+    asked = run("add", model)
+    assert (asked.exit_code, words in asked.output) == (1, True), asked.output
+    assert "mine" not in ok("list")
 
 
 def test_settings_take_the_names_of_the_list(

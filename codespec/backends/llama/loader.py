@@ -83,12 +83,13 @@ def _on_log(level: int, text: bytes, _user: object) -> None:
 
 
 def _on_abort(text: bytes) -> None:
-    """An assertion failed, which ends the process: the reason in one line, in place of pages of a
-    debugger's."""
+    """An assertion failed, which ends the process: the reason in one line and the next step in
+    another, in place of pages of a debugger's."""
     why = text.decode("utf-8", "replace").strip().rpartition("/")[2]
     said = f"error: llama.cpp gave up, the model file may be damaged: {why}\n"
     os.write(2, said.encode())
     if not faulthandler.is_enabled():  # else somebody wants to know where it was
+        os.write(2, b"  Get the file again, or choose another model.\n")
         os._exit(1)
 
 
@@ -231,10 +232,12 @@ def load_model(
     *,
     n_gpu_layers: int = -1,
     vocab_only: bool = False,
+    weights: bool = True,
     on_progress: Callable[[float], None] = lambda _: None,
 ) -> LoadedModel:
     """Load a GGUF file; `vocab_only` reads metadata and tokenizer alone (tens of milliseconds).
 
+    weights: False to see whether it could be loaded; the model can then say what it is, no more.
     on_progress: told the share that is loaded, 0 to 1.
     Raises: ModelError when the file is missing, no GGUF, damaged, not supported, too large for the
         memory that is free, or of a model that writes no text.
@@ -244,8 +247,10 @@ def load_model(
     backend = gpu_backend()
     params.n_gpu_layers = (999 if n_gpu_layers < 0 else n_gpu_layers) if backend != "cpu" else 0
     params.vocab_only = vocab_only
+    if not weights:
+        params.no_alloc, params.load_mode = True, lib.LLAMA_LOAD_MODE_NONE
     share = kernels.NOTHING
-    if backend == "cpu" and not vocab_only:
+    if backend == "cpu" and weights and not vocab_only:
         check_fits(path, size_of(path))
         share = kernels.share_in(path)
         params.use_extra_bufts = not share.needs_order

@@ -21,6 +21,7 @@ from codespec.backends.llama import (
 )
 from codespec.backends.llama.loader import gpu_backend
 from codespec.backends.llama.memory import check_fits
+from codespec.backends.llama.trial import try_model
 from codespec.cli.doctor.findings import Finding
 from codespec.config import Settings
 from codespec.engine.drafts import check_draft
@@ -59,6 +60,7 @@ def check(settings: Settings, *, measure: bool) -> tuple[list[Finding], str]:
     found: list[Finding] = []
     try:
         path = target_path(settings.model)
+        try_model(path)
         vocabulary = load_model(path, vocab_only=True)
     except ModelError as e:
         return [Finding("model", "error", e.message, e.hint)], ""
@@ -113,6 +115,7 @@ def _draft(settings: Settings) -> Iterator[Finding]:
     try:
         path = draft_path(settings.model)
         if path is not None:
+            try_model(path)
             by_ids = check_draft(target_path(settings.model), path)
             how = "in its own tokens" if by_ids else "by its text, as its tokens are others"
             yield Finding("model", "ok", f"{path.stem} drafts for it, {how}")
