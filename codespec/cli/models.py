@@ -21,9 +21,10 @@ from rich.table import Column, Table
 
 from codespec.cli import print_json
 from codespec.config import load_settings, origins
-from codespec.errors import InputError
+from codespec.errors import InputError, ModelError
 from codespec.models import catalogue, download, drafts, hardware, library
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled, draft_path, target_path
+from codespec.models.split import parts, size_of
 
 _GO_BACK = {
     "target": "it is the model in use; go back: codespec models default bundled",
@@ -102,12 +103,12 @@ def _known(in_use: dict[str, Path]) -> list[tuple[str, Path, str]]:
 
 
 def _row(name: str, path: Path, origin: str, in_use: dict[str, Path]) -> dict[str, Any]:
-    exists = path.is_file()
+    exists = all(path.with_name(part).is_file() for part in parts(path.name))
     return {
         "name": name,
         "path": str(path),
         "origin": origin,
-        "bytes": path.stat().st_size if exists else 0,
+        "bytes": size_of(path) if exists else 0,
         "exists": exists,
         "default": next(iter(_roles(path, in_use)), ""),
     }
@@ -146,6 +147,11 @@ def add(source: str, sha256: str | None, as_json: bool) -> None:
 
     entry = catalogue.by_name(source)
     path = Path(source).expanduser()
+    if sha256 is not None and len(parts(source.partition("?")[0])) > 1:
+        raise InputError(
+            f"{source}: one file of several, and --sha256 is the sum of one",
+            "Leave it out; or check each file with sha256sum, then add the first one.",
+        )
     if path.is_file():
         digest = None if sha256 is None else download.check_file(path, sha256)
         try_model(path)
@@ -154,17 +160,7 @@ def add(source: str, sha256: str | None, as_json: bool) -> None:
         if digest is not None:
             facts |= {"sha256": digest, "verified": True}
     elif entry is not None or "://" in source:
-        url = download.hub_url(entry.repo, entry.file) if entry else source
-        library.name_for(library.folder() / download.file_name(url), url)  # before it is fetched
-        fetched = _fetch(url, sha256, try_model)
-        name = library.add(fetched.path, url, fetched.sha256)
-        facts = {
-            "name": name,
-            "path": str(fetched.path),
-            "bytes": fetched.n_bytes,
-            "sha256": fetched.sha256,
-            "verified": fetched.is_verified,
-        }
+        facts = _download(download.hub_url(entry.repo, entry.file) if entry else source, sha256)
     elif source in catalogue.without_file():
         raise InputError(
             f"{source} cannot be downloaded by its name",
@@ -178,10 +174,37 @@ def add(source: str, sha256: str | None, as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
-    click.echo(f"added {name}: {facts['path']}")
+    click.echo(f"added {facts['name']}: {facts['path']}")
     if not facts.get("verified", True):
         click.echo(f"nobody stated its SHA-256; it is {facts['sha256']}")
-    click.echo(f"use it: codespec models default {name}")
+    click.echo(f"use it: codespec models default {facts['name']}")
+
+
+def _download(url: str, sha256: str | None) -> dict[str, Any]:
+    """Of a model that is split, all files, whichever of them was named; the first one stands for
+    it."""
+    from codespec.backends.llama.trial import try_model
+
+    first, *others = download.every_file(url)
+    library.name_for(library.folder() / download.file_name(first), first)  # before it is fetched
+    if others:
+        # llama.cpp loads files by the names that they are to have.
+        fetched = [_fetch(each, None, lambda _: None) for each in (first, *others)]
+        try:
+            try_model(fetched[0].path)
+        except ModelError:
+            for each in fetched:
+                each.path.unlink()
+            raise
+    else:
+        fetched = [_fetch(first, sha256, try_model)]
+    return {
+        "name": library.add(fetched[0].path, first, fetched[0].sha256),
+        "path": str(fetched[0].path),
+        "bytes": sum(each.n_bytes for each in fetched),
+        "sha256": fetched[0].sha256,
+        "verified": all(each.is_verified for each in fetched),
+    }
 
 
 def _fetch(url: str, sha256: str | None, check: download.Check) -> download.Fetched:
@@ -211,12 +234,13 @@ def remove(name: str, keep_file: bool) -> None:
     listed = library.find_listed(name)
     for role in _roles(listed, _in_use()) if listed else ():
         click.echo(_GO_BACK[role])
-    path = library.remove(name)
-    if path is not None and not keep_file:
-        path.unlink(missing_ok=True)
-        click.echo(f"deleted {path}")
-    else:
+    files = library.remove(name)
+    if keep_file or not files:
         click.echo(f"forgot {name}")
+        return
+    for file in files:
+        file.unlink(missing_ok=True)
+        click.echo(f"deleted {file}")
 
 
 @command.command(short_help="Open code models, and which one suits this machine.")

@@ -28,6 +28,7 @@ import msgspec
 from codespec import __version__
 from codespec.config import runtime_dir
 from codespec.errors import InputError, ModelError
+from codespec.models.split import parts
 
 HUB = "https://huggingface.co"
 _CHUNK = 1 << 20
@@ -80,6 +81,17 @@ def file_name(url: str) -> str:
     if not re.fullmatch(r"[\w.+-]{1,120}\.gguf", name) or name.startswith("."):
         raise InputError(f"{url}: not the address of a .gguf file", "codespec runs GGUF models.")
     return name
+
+
+def every_file(url: str) -> list[str]:
+    """Addresses of all files of the model that this is one file of, the one to load first.
+
+    Raises: InputError as `file_name`.
+    """
+    file_name(url)
+    address = urlsplit(url)
+    paths = parts(address.path)
+    return [url] if len(paths) == 1 else [urlunsplit(address._replace(path=p)) for p in paths]
 
 
 def fetch(

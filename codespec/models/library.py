@@ -17,6 +17,7 @@ from codespec.errors import ConfigError, InputError
 from codespec.files import write_atomically
 from codespec.models import catalogue
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+from codespec.models.split import files_of
 
 
 class Added(msgspec.Struct, frozen=True):
@@ -84,8 +85,8 @@ def add(path: Path, url: str = "", sha256: str = "") -> str:
     return name
 
 
-def remove(name: str) -> Path | None:
-    """Takes a model off the list. Returns its file if it was downloaded and is now of no use.
+def remove(name: str) -> list[Path]:
+    """Takes a model off the list. Returns its files if they were downloaded and are now of no use.
 
     Raises: InputError for an unknown name.
     """
@@ -98,7 +99,7 @@ def remove(name: str) -> Path | None:
                 f"{name}: no model of that name was added", "See: codespec models list"
             )
     path = Path(gone.path)
-    return path if gone.url and path.is_relative_to(folder()) else None
+    return files_of(path) if gone.url and path.is_relative_to(folder()) else []
 
 
 def find_listed(name: str) -> Path | None:

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import gguf
 import msgspec
 import pytest
 from click.testing import CliRunner
@@ -226,6 +227,55 @@ def test_downloaded_listed_used_and_removed(hub: Hub, config: Path) -> None:
     assert not path.exists()
     assert "SHA-256" in run("add", url, "--sha256", "0" * 64).output
     assert not path.exists()
+
+
+def split(source: Path, folder: Path) -> list[Path]:
+    """Writes a model as three files, as llama.cpp splits them: the first has no tensors."""
+    read = gguf.GGUFReader(source)
+    made: list[Path] = []
+    half = len(read.tensors) // 2
+    for i, tensors in enumerate(([], read.tensors[:half], read.tensors[half:])):
+        made.append(folder / f"Big-{i + 1:05}-of-00003.gguf")
+        writer = gguf.GGUFWriter(made[-1], "llama")
+        for field in read.fields.values() if i == 0 else ():
+            if not field.name.startswith("GGUF.") and field.name != "general.architecture":
+                kind, sub = field.types[0], field.types[-1] if len(field.types) > 1 else None
+                writer.add_key_value(field.name, field.contents(), kind, sub)
+        writer.add_uint16("split.no", i)
+        writer.add_uint16("split.count", 3)
+        writer.add_int32("split.tensors.count", len(read.tensors))
+        for tensor in tensors:
+            writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+    return made
+
+
+def test_of_a_model_in_several_files_all_are_fetched(hub: Hub, tmp_path: Path) -> None:
+    files = split(bundled(BUNDLED_TARGET), tmp_path)
+    hub.files, hub.stated = {path.name: path.read_bytes() for path in files}, None
+    url = download.hub_url("maker/repo", files[1].name)
+    assert "one file of several" in run("add", f"{url}?a", "--sha256", "0" * 64).output
+    hub.cut = 100_000
+    assert "the same command goes on" in run("add", f"{url}?download=true").output
+    hub.cut = None
+    facts = json.loads(ok("add", f"{url}?download=true", "--json"))
+    assert Path(facts["path"]).name == files[0].name
+    there = sorted(library.folder().glob("Big*"))
+    assert [path.name for path in there] == [path.name for path in files]
+    assert facts["bytes"] == sum(path.stat().st_size for path in files)
+    assert json.loads(ok("show", facts["name"], "--no-speed", "--json"))["bytes"] == facts["bytes"]
+    rows = json.loads(ok("list", "--json"))["models"]
+    assert rows[-1]["bytes"] == facts["bytes"]
+    there[1].unlink()
+    assert not json.loads(ok("list", "--json"))["models"][-1]["exists"]
+    ok("remove", facts["name"])
+    assert list(library.folder().glob("Big*")) == []
+    hub.files[files[2].name] = hub.files[files[1].name]
+    assert "cannot load" in run("add", url).output
+    assert list(library.folder().glob("Big*")) == [], "nothing is left of what is no model"
 
 
 def test_a_known_name_is_fetched_from_the_hub(hub: Hub) -> None:

@@ -11,6 +11,7 @@ import pytest
 from codespec.backends.llama import load_model, memory
 from codespec.config import load_settings
 from codespec.errors import ModelError
+from codespec.models import split
 from codespec.models.registry import target_path
 
 
@@ -29,10 +30,10 @@ def test_a_model_larger_than_free_memory_is_refused(monkeypatch: pytest.MonkeyPa
 def test_all_files_of_a_model_that_is_split_count(tmp_path: Path) -> None:
     for i, size in enumerate((10, 200, 3000), 1):
         (tmp_path / f"m-{i:05}-of-00003.gguf").write_bytes(bytes(size))
-    assert memory.size_of(tmp_path / "m-00001-of-00003.gguf") == 3210
+    assert split.size_of(tmp_path / "m-00001-of-00003.gguf") == 3210
     alone = tmp_path / "m.gguf"
     alone.write_bytes(bytes(7))
-    assert memory.size_of(alone) == 7
+    assert split.size_of(alone) == 7
 
 
 def test_loading_tells_how_far_it_is() -> None:

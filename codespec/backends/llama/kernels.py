@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from codespec.backends.llama import kernels_check, openmp
 from codespec.backends.llama.kernels_check import K_QUANTS, TYPE_F16, TYPE_Q8_0, function
-from codespec.backends.llama.memory import files_of
+from codespec.models.split import files_of
 from codespec.native import KERNELS
 
 

@@ -16,10 +16,11 @@ from typing import Any
 from codespec.backends.llama import kernels
 from codespec.backends.llama.interrupts import interrupts_noted
 from codespec.backends.llama.kernels import llama_cpp
-from codespec.backends.llama.memory import check_fits, size_of
+from codespec.backends.llama.memory import check_fits
 from codespec.context.fim import FAMILIES
 from codespec.errors import ModelError
 from codespec.models.registry import check_file
+from codespec.models.split import size_of
 from codespec.native import LlamaContext, accepts
 from codespec.types import FimOrder, FimTokens, ModelInfo
 

@@ -3,7 +3,6 @@ a kill."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import psutil
@@ -12,21 +11,6 @@ from codespec.errors import ModelError
 
 # Of the file's size: weights are most of what a loaded model takes, not all.
 _OVERHEAD = 1.1
-
-
-def files_of(path: Path) -> list[Path]:
-    """A model's file, and those that llama.cpp loads with it: of one that is split, the first file
-    may hold next to nothing."""
-    split = re.fullmatch(r"(.+)-00001-of-(\d{5})\.gguf", path.name)
-    if split is None:
-        return [path]
-    others = (f"{split[1]}-{i:05}-of-{split[2]}.gguf" for i in range(2, int(split[2]) + 1))
-    return [path, *filter(Path.exists, map(path.with_name, others))]
-
-
-def size_of(path: Path) -> int:
-    """Bytes of all files of a model."""
-    return sum(file.stat().st_size for file in files_of(path))
 
 
 def check_fits(path: Path, n_bytes: int) -> None:

@@ -25,6 +25,7 @@ from codespec.index.scan import as_text
 from codespec.models import drafts
 from codespec.models.drafts import DraftRecord, Measured
 from codespec.models.registry import BUNDLED_DRAFT, bundled, draft_path
+from codespec.models.split import size_of
 from codespec.train import export
 from codespec.train.distill import vocabulary as vocabularies
 from codespec.train.distill.acceptance import N_DRAFT, Contest, contestants, opened
@@ -264,7 +265,7 @@ def _check_device(device: str) -> None:
 
 
 def _check_memory(target: Path, plan: Plan) -> None:
-    need = _BASE_BYTES + int(1.2 * target.stat().st_size) + _BYTES_PER_LESSON_TOKEN * plan.n_tokens
+    need = _BASE_BYTES + int(1.2 * size_of(target)) + _BYTES_PER_LESSON_TOKEN * plan.n_tokens
     free = psutil.virtual_memory().available
     if need > free:
         raise InputError(
