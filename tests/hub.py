@@ -20,7 +20,8 @@ class Hub(ThreadingHTTPServer):
     where a part begins, whatever was asked for. length, extent: what it says of it, if not the
     truth; no length: None, and the connection ends with the file. sends_parts: answers as with a
     part, whatever was asked for. stalls: after `cut` bytes it stays connected and sends no more.
-    files: by name, what is not `content`.
+    files: by name, what is not `content`. refuses: a status and its reason, to every request
+    of a file.
     """
 
     daemon_threads = True
@@ -39,6 +40,7 @@ class Hub(ThreadingHTTPServer):
         self.stalls = False
         self.ends = threading.Event()
         self.files: dict[str, bytes] = {}
+        self.refuses: tuple[int, str] | None = None
         self.has_head = True
         self.ranges: list[str | None] = []
         self.methods: list[str] = []
@@ -66,7 +68,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.methods.append("GET")
-        if "/resolve/" in self.path:
+        if self.server.refuses is not None:
+            self.send_response(*self.server.refuses)
+            self.end_headers()
+        elif "/resolve/" in self.path:
             self._redirect()
         elif self.path.endswith("missing.gguf"):
             self.send_error(404)

@@ -165,9 +165,10 @@ def _fetch(
             ) from None
         if isinstance(e, OSError) and e.filename and not isinstance(e, urllib.error.URLError):
             raise  # not the network: a file or folder here
+        why, next_step = _explained(e, url)
         raise ModelError(
-            f"{url}: the download failed ({getattr(e, 'reason', None) or e})",
-            f"Check the address and the network. {_what_is_kept(part, about, url)}".rstrip(),
+            f"{url}: the download failed ({why})",
+            f"{next_step} {_what_is_kept(part, about, url)}".rstrip(),
         ) from None
     n_bytes = part.stat().st_size
     if total and n_bytes < total:
@@ -196,6 +197,25 @@ def _fetch(
     os.replace(part, path)
     about.unlink(missing_ok=True)
     return Fetched(path, n_bytes, digest, expected is not None)
+
+
+def _explained(e: Exception, url: str) -> tuple[str, str]:
+    """(why it failed, the next step)"""
+    # What a server says is for a terminal, which obeys control characters.
+    why = "".join(filter(str.isprintable, str(getattr(e, "reason", None) or e)))
+    scheme = urlsplit(url).scheme
+    if isinstance(e, urllib.error.HTTPError):
+        e.close()
+        why = f"{e.code} {why}"
+        if e.code in (401, 403):
+            by_hand = "download the file yourself, and then: codespec models add FILE"
+            return why, f"Not everybody is let in there: {by_hand}"
+        if e.code == 429 or e.code >= 500:
+            return why, "Try again later."
+        return why, "Check the address."
+    if scheme in urllib.request.getproxies():
+        return why, f"Check the address, the network, and the proxy that {scheme}_proxy names."
+    return why, "Check the address and the network."
 
 
 def _what_is_kept(part: Path, about: Path, url: str) -> str:
@@ -236,6 +256,7 @@ def _stream(url: str, part: Path, about: Path, on_progress: OnProgress) -> int:
     except urllib.error.HTTPError as e:
         if e.code != 416 or not have:
             raise
+        e.close()
         if _content_range(e.headers)[1] in (0, have):
             return have  # nothing is missing
         part.unlink()  # the server has another file now, or sends no parts of it
@@ -314,6 +335,7 @@ def _announced(url: str) -> str | None:
         with opener.open(_request(url, "HEAD"), timeout=_TIMEOUT_S) as response:
             headers = response.headers
     except urllib.error.HTTPError as e:
+        e.close()
         if e.code not in (301, 302, 303, 307, 308):
             return None  # a server without HEAD; the download itself will tell
         headers = e.headers

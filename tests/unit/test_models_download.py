@@ -250,6 +250,34 @@ def test_servers_that_refuse(hub: Hub, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (401, "codespec models add FILE"),
+        (404, "Check the address."),
+        (429, "Try again later."),
+        (503, "Try again later."),
+    ],
+)
+def test_what_to_do_where_a_server_refuses(
+    hub: Hub, tmp_path: Path, status: int, words: str
+) -> None:
+    hub.refuses = status, "\x1b[2Jno"
+    with pytest.raises(ModelError, match=rf"\({status} \[2Jno\)") as error:
+        download.fetch(url(), tmp_path)
+    assert words in error.value.hint
+
+
+def test_a_proxy_is_named_where_one_is_asked(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://user:secret@127.0.0.1:9")
+    with pytest.raises(ModelError, match="download failed") as error:
+        download.fetch(url(), tmp_path)
+    assert "the proxy that http_proxy names" in error.value.hint
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
     "address",
     [
         "file:///etc/model.gguf",
