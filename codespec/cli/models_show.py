@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from codespec.backends.llama import LlamaTarget, load_model
+from codespec.cli import printable
 from codespec.config import Settings
 from codespec.drafters.measure import measure as measure_curve
 
@@ -58,7 +59,7 @@ def in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         elif key.endswith("bytes"):
             text = f"{value / 1e6:,.1f} MB"
         elif isinstance(value, list):
-            text = " ".join(value)
+            text = printable(" ".join(value))
         else:
             text = f"{value:,}" if isinstance(value, int | float) else str(value)
         yield name.get(key, key.replace("_", " ")), text

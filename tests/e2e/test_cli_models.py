@@ -278,6 +278,16 @@ def test_of_a_model_in_several_files_all_are_fetched(hub: Hub, tmp_path: Path) -
     assert list(library.folder().glob("Big*")) == [], "nothing is left of what is no model"
 
 
+def test_what_a_model_says_of_itself_does_not_reach_the_terminal_as_it_is(model: Path) -> None:
+    raw = model.read_bytes()
+    assert raw.count(b"codespec-base") == 1
+    model.write_bytes(raw.replace(b"codespec-base", b"evil\x1b]0;1\x07\x1b[m"))
+    for command in (["models", "show", "--no-speed"], ["doctor", "--quick", "--model"]):
+        said = CliRunner().invoke(main, [*command, str(model)]).output
+        assert "evil]0;1[m" in said
+        assert "\x1b]0" not in said
+
+
 def test_a_known_name_is_fetched_from_the_hub(hub: Hub) -> None:
     hub.content = bundled(BUNDLED_DRAFT).read_bytes()
     hub.stated = hashlib.sha256(hub.content).hexdigest()

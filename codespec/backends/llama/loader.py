@@ -76,8 +76,13 @@ _FAULTS = 3, 4  # GGML_LOG_LEVEL_WARN, GGML_LOG_LEVEL_ERROR
 _last_lines: deque[str] = deque(maxlen=30)
 
 
+def _line(text: bytes) -> str:
+    """Out of a file that anybody may have made, for a terminal, which obeys control characters."""
+    return "".join(filter(str.isprintable, text.decode("utf-8", "replace")))
+
+
 def _on_log(level: int, text: bytes, _user: object) -> None:
-    line = text.decode("utf-8", "replace").strip()
+    line = _line(text.strip())
     # Of what it says in passing, some holds the same words, and it is much.
     if line and level in _FAULTS:
         _last_lines.append(line)
@@ -86,7 +91,7 @@ def _on_log(level: int, text: bytes, _user: object) -> None:
 def _on_abort(text: bytes) -> None:
     """An assertion failed, which ends the process: the reason in one line and the next step in
     another, in place of pages of a debugger's."""
-    why = text.decode("utf-8", "replace").strip().rpartition("/")[2]
+    why = _line(text.strip()).rpartition("/")[2]
     said = f"error: llama.cpp gave up, the model file may be damaged: {why}\n"
     os.write(2, said.encode())
     if not faulthandler.is_enabled():  # else somebody wants to know where it was
@@ -127,10 +132,10 @@ class LoadedModel:
         self._info: ModelInfo | None = None
 
     def metadata(self, key: str) -> str:
-        """A scalar of the file's metadata as text; "" where there is none."""
+        """A scalar of the file's metadata as a line; "" where there is none."""
         buffer = ctypes.create_string_buffer(512)
         n = lib.llama_model_meta_val_str(self.handle, key.encode(), buffer, len(buffer))
-        return buffer.value.decode("utf-8", "replace") if n >= 0 else ""
+        return _line(buffer.value) if n >= 0 else ""
 
     def has_plain_attention(self) -> bool:
         """Whether it is such as our own kernels make: keys as long as values, whole registers of
