@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from os.path import realpath
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from codespec.errors import InputError, ModelError
 from codespec.models import catalogue, download, drafts, hardware, library
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled, draft_path, target_path
 from codespec.models.split import parts, size_of
+from codespec.processes import ending_in_order
 
 _GO_BACK = {
     "target": "it is the model in use; go back: codespec models default bundled",
@@ -62,8 +65,12 @@ def list_models(as_json: bool) -> None:
         }
         for at, r in drafts.every()
     ]
+    leftovers: list[dict[str, Any]] = [
+        {"path": str(path), "bytes": path.stat().st_size, "origin": url}
+        for path, url in library.leftovers()
+    ]
     if as_json:
-        print_json({"models": rows, "distilled": distilled})
+        print_json({"models": rows, "distilled": distilled, "leftovers": leftovers})
         return
     table = Table(*map(_folded, ("name", "size", "default", "from")), box=None)
     for row in rows:
@@ -76,6 +83,13 @@ def list_models(as_json: bool) -> None:
             f"distilled from {row['target']} for {row['workspace']}: "
             f"{row['acceptance']:.0%} accepted{use}"
         )
+    for row in leftovers:
+        is_part = row["path"].endswith(".part")
+        what = "unfinished, or on its way" if is_part else "on no list"
+        click.echo(f"{what}: {row['path']}, {row['bytes'] / 1e6:,.1f} MB")
+        source = row["origin"] if is_part else row["path"]
+        more = f", or: codespec models add {shlex.quote(source)}" if source else ""
+        click.echo(f"  delete it{more}")
 
 
 def _in_use() -> dict[str, Path]:
@@ -86,24 +100,27 @@ def _in_use() -> dict[str, Path]:
 
 
 def _roles(path: Path, in_use: dict[str, Path]) -> list[str]:
-    return [role for role, used in in_use.items() if used.resolve() == path.resolve()]
+    return [role for role, used in in_use.items() if realpath(used) == realpath(path)]
 
 
 def _known(in_use: dict[str, Path]) -> list[tuple[str, Path, str]]:
     """(name, file, origin). A file that is on no list goes by its path, which can be given for a
     name everywhere.
+
+    Raises: ConfigError where the list cannot be read.
     """
     found = [(Path(n).stem, bundled(n), "bundled") for n in (BUNDLED_TARGET, BUNDLED_DRAFT)]
     found += [
-        (name, Path(a.path), a.url or "local file") for name, a in sorted(library.added().items())
+        (name, Path(a.path), a.url or "local file")
+        for name, a in sorted(library.read_list().items())
     ]
-    listed = {path.resolve() for _, path, _ in found}
-    others = dict.fromkeys(path for path in in_use.values() if path.resolve() not in listed)
+    listed = {realpath(path) for _, path, _ in found}
+    others = dict.fromkeys(path for path in in_use.values() if realpath(path) not in listed)
     return [*found, *((str(path), path, "local file") for path in others)]
 
 
 def _row(name: str, path: Path, origin: str, in_use: dict[str, Path]) -> dict[str, Any]:
-    exists = all(path.with_name(part).is_file() for part in parts(path.name))
+    exists = all(Path(part).is_file() for part in parts(str(path)))
     return {
         "name": name,
         "path": str(path),
@@ -223,7 +240,13 @@ def _fetch(url: str, sha256: str | None, check: download.Check) -> download.Fetc
         def on_progress(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total or None)
 
-        return download.fetch(url, library.folder(), sha256, on_progress, check)
+        try:
+            with ending_in_order():
+                return download.fetch(url, library.folder(), sha256, on_progress, check)
+        except KeyboardInterrupt:
+            bar.stop()
+            click.echo("stopped; the same command goes on, where the server lets it", err=True)
+            raise
 
 
 @command.command()

@@ -305,6 +305,12 @@ def _number(text: str | None) -> int:
     return int(text) if text and text.isascii() and text.isdigit() else 0
 
 
+def source_of(part: Path) -> str:
+    """The address that a `.part` was, or is being, downloaded from; "" where nobody knows."""
+    known = _known(part.with_name(f"{part.name}.json"))
+    return known.url if known else ""
+
+
 def _resumable(part: Path, about: Path, url: str) -> int:
     """How many bytes of this very content there are; 0 without a tag to prove it by."""
     known = _known(about)

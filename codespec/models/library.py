@@ -15,7 +15,7 @@ import tomlkit.exceptions
 from codespec.config import config_path, data_dir, data_path
 from codespec.errors import ConfigError, InputError
 from codespec.files import write_atomically
-from codespec.models import catalogue
+from codespec.models import catalogue, download
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.models.split import files_of
 
@@ -33,12 +33,42 @@ def folder() -> Path:
     return data_dir() / "models"
 
 
+def folder_path() -> Path:
+    """That folder, for those who only look: it need not exist."""
+    return data_path() / "models"
+
+
 def added() -> dict[str, Added]:
     """By name. A list that cannot be read counts as empty: the files are still there."""
     try:
-        return msgspec.json.decode(_list().read_bytes(), type=dict[str, Added])
-    except (OSError, msgspec.DecodeError):
+        return read_list()
+    except ConfigError:
         return {}
+
+
+def read_list() -> dict[str, Added]:
+    """As `added`. Raises: ConfigError for a list that cannot be read."""
+    path = _list()
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Added])
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.DecodeError) as e:
+        why = e.strerror if isinstance(e, OSError) else e
+        raise ConfigError(
+            f"{path}: the list of models cannot be read ({why})",
+            "Mend it, or delete it and add the models again: their files are still there.",
+        ) from None
+
+
+def leftovers() -> list[tuple[Path, str]]:
+    """(file, address it comes from, "" where nobody knows) of what lies where downloads go and
+    belongs to no model on the list: what was interrupted, above all."""
+    if not folder_path().is_dir():
+        return []
+    listed = {file for model in read_list().values() for file in files_of(Path(model.path))}
+    files = sorted(file for kind in ("*.gguf", "*.part") for file in folder_path().glob(kind))
+    return [(file, download.source_of(file)) for file in files if file not in listed]
 
 
 def in_full(path: Path) -> str:
@@ -121,7 +151,7 @@ def listed(name: str) -> Path | None:
 def find(name: str) -> Path:
     """The file of a model by its name on the list or in the catalogue, or by its path.
 
-    Raises: InputError when it is neither.
+    Raises: InputError when it is neither; ConfigError where the list cannot be read.
     """
     known = listed(name)
     # In full: it may go into the settings, which are read in other folders.
@@ -129,6 +159,7 @@ def find(name: str) -> Path:
     if known and not path.is_file():
         raise InputError(f"{name}: {path} is gone", f"Forget it: codespec models remove {name}")
     if not path.is_file():
+        read_list()  # or it is said what is wrong with that
         if catalogue.by_name(name):
             raise InputError(f"{name} is not here yet", f"Get it: codespec models add {name}")
         raise InputError(
@@ -174,7 +205,7 @@ def _without_query(url: str) -> str:
 
 
 def _list() -> Path:
-    return data_path() / "models" / "models.json"
+    return folder_path() / "models.json"
 
 
 @contextmanager
@@ -183,6 +214,6 @@ def _changing() -> Generator[dict[str, Added]]:
     be lost."""
     folder().mkdir(parents=True, exist_ok=True)
     with filelock.FileLock(_list().with_suffix(".lock")):
-        models = added()
+        models = read_list()  # or what it held would be lost
         yield models
         write_atomically(_list(), msgspec.json.format(msgspec.json.encode(models)))

@@ -19,7 +19,7 @@ def parts(name: str) -> list[str]:
 def files_of(path: Path) -> list[Path]:
     """A model's file, and those beside it that llama.cpp loads with it: of one that is split, the
     first file may hold next to nothing."""
-    others = (path.with_name(name) for name in parts(path.name))
+    others = map(Path, parts(str(path)))
     return [path, *(other for other in others if other != path and other.is_file())]
 
 

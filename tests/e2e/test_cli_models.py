@@ -278,6 +278,40 @@ def test_of_a_model_in_several_files_all_are_fetched(hub: Hub, tmp_path: Path) -
     assert list(library.folder().glob("Big*")) == [], "nothing is left of what is no model"
 
 
+def test_what_lies_there_and_is_on_no_list_is_said(hub: Hub, model: Path) -> None:
+    hub.stated = None
+    url = f"{hub.address}/data/half.gguf"
+    hub.cut = 3_000_000
+    assert "the same command goes on" in run("add", url).output
+    (library.folder() / "old.gguf.part").touch()
+    own = model.rename(library.folder() / "own.gguf")
+    said = ok("list").replace("\n", "")
+    assert f"{library.folder() / 'half.gguf.part'}, 3.0 MB" in said
+    assert f"codespec models add {url}" in said
+    assert f"codespec models add {own}" in said
+    assert len(json.loads(ok("list", "--json"))["leftovers"]) == 3
+    ok("add", own)
+    assert str(own) not in ok("list")
+
+
+def test_a_list_that_cannot_be_read_is_not_written_over(model: Path, config: Path) -> None:
+    ok("add", model)
+    path = library.folder() / "models.json"
+    damaged = path.read_text()[:-3]
+    path.write_text(damaged)
+    for asked in (("list",), ("add", model), ("show", "mine"), ("remove", "mine")):
+        result = run(*asked)
+        assert (result.exit_code, str(path) in result.output) == (1, True), result.output
+        assert "Mend it, or delete it" in result.output
+    assert path.read_text() == damaged
+    assert str(path) in CliRunner().invoke(main, ["doctor", "--quick"]).output
+    path.unlink()
+    assert "no such model" in run("show", "mine").output
+    model.with_name("loop").symlink_to("loop")
+    config.write_text(f'[model]\ntarget = "{model.with_name("loop")}"\n')
+    assert "missing" in ok("list")
+
+
 def test_what_a_model_says_of_itself_does_not_reach_the_terminal_as_it_is(model: Path) -> None:
     raw = model.read_bytes()
     assert raw.count(b"codespec-base") == 1
@@ -286,6 +320,16 @@ def test_what_a_model_says_of_itself_does_not_reach_the_terminal_as_it_is(model:
         said = CliRunner().invoke(main, [*command, str(model)]).output
         assert "evil]0;1[m" in said
         assert "\x1b]0" not in said
+
+
+def test_an_interrupted_download_says_so(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(download, "fetch", interrupt)
+    result = run("add", f"{hub.address}/data/half.gguf")
+    assert result.exit_code == 130
+    assert "the same command goes on" in result.output
 
 
 def test_a_known_name_is_fetched_from_the_hub(hub: Hub) -> None:

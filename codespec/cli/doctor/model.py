@@ -26,7 +26,8 @@ from codespec.cli.doctor.findings import Finding
 from codespec.config import Settings
 from codespec.engine.drafts import check_draft
 from codespec.engine.reading import readable, whole
-from codespec.errors import ModelError
+from codespec.errors import ConfigError, ModelError
+from codespec.models import library
 from codespec.models.registry import draft_path, target_path
 from codespec.types import NO_DRAFT, Tokens
 
@@ -57,13 +58,13 @@ class Speed:
 
 def check(settings: Settings, *, measure: bool) -> tuple[list[Finding], str]:
     """(findings, hash of the tokenizer or "")"""
-    found: list[Finding] = []
+    found = list(_list())
     try:
         path = target_path(settings.model)
         try_model(path)
         vocabulary = load_model(path, vocab_only=True)
     except ModelError as e:
-        return [Finding("model", "error", e.message, e.hint)], ""
+        return [*found, Finding("model", "error", e.message, e.hint)], ""
     info = vocabulary.info
     vocabulary.close()
     size = f"{info.n_params / 1e6:.1f} M parameters, " if info.n_params else ""
@@ -80,6 +81,13 @@ def check(settings: Settings, *, measure: bool) -> tuple[list[Finding], str]:
     if measure:
         found += _measured(settings)
     return found, info.tokenizer_hash
+
+
+def _list() -> Iterator[Finding]:
+    try:
+        library.read_list()
+    except ConfigError as e:
+        yield Finding("model", "warning", e.message, e.hint)
 
 
 def _kind(name: str, fim: bool) -> Iterator[Finding]:
