@@ -18,7 +18,8 @@ def write_atomically(path: Path, data: bytes) -> None:
     try:
         temporary.write_bytes(data)
         os.replace(temporary, path)
-    except OSError:
+    except OSError as e:
+        e.filename = e.filename or str(path)  # a full disk names none
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise

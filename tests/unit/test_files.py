@@ -23,7 +23,8 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(OSError, match="space"):
+    with pytest.raises(OSError, match="space") as error:
         write_atomically(path, b"other")
+    assert error.value.filename == str(path), "the next step needs it"
     assert path.read_bytes() == b"whole"
     assert os.listdir(path.parent) == ["state.json"]

@@ -6,7 +6,7 @@ loses what came after the last one.
 
 from __future__ import annotations
 
-import os
+import io
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from codespec.context.fim import n_markers
+from codespec.files import write_atomically
 from codespec.train.distill.teacher import Taught, Teacher
 from codespec.train.distill.vocabulary import DraftVocabulary
 from codespec.train.distill.workspace import Prompts
@@ -103,19 +104,17 @@ class Lessons:
         new = self.taught[self._n_saved :]
         if not new:
             return
-        path = self._folder / _file_name(self._n_saved)
-        temporary = path.with_suffix(".tmp")
-        with temporary.open("wb") as f:
-            np.savez(
-                f,
-                shape=np.array([which for which, _ in new]),
-                length=np.array([len(t.tokens) for _, t in new]),
-                n_prompt=np.array([t.n_prompt for _, t in new]),
-                tokens=np.concatenate([t.tokens for _, t in new]),
-                ids=np.concatenate([t.ids for _, t in new]),
-                log_prob=np.concatenate([t.log_prob for _, t in new]),
-            )
-        os.replace(temporary, path)
+        content = io.BytesIO()
+        np.savez(
+            content,
+            shape=np.array([which for which, _ in new]),
+            length=np.array([len(t.tokens) for _, t in new]),
+            n_prompt=np.array([t.n_prompt for _, t in new]),
+            tokens=np.concatenate([t.tokens for _, t in new]),
+            ids=np.concatenate([t.ids for _, t in new]),
+            log_prob=np.concatenate([t.log_prob for _, t in new]),
+        )
+        write_atomically(self._folder / _file_name(self._n_saved), content.getvalue())
         self._n_saved = len(self.taught)
 
     def counts(self, n_vocab: int) -> npt.NDArray[np.float64]:
