@@ -20,7 +20,7 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from codespec.cli import FiniteRange, check_folder, model_settings, print_json
+from codespec.cli import INTERRUPTED, FiniteRange, check_folder, model_settings, print_json
 from codespec.config import load_settings
 from codespec.errors import ConfigError
 from codespec.models import drafts
@@ -114,7 +114,8 @@ def command(
     from codespec.train.distill.job import Job
     from codespec.train.distill.plan import Plan
 
-    check_folder(workspace)
+    if not ask:  # of a workspace that is gone a draft model may be left
+        check_folder(workspace)
     job = Job(load_settings(model_settings(target, None)), workspace)
     if ask == "stop":
         asked = job.ask_to_stop()
@@ -129,7 +130,7 @@ def command(
         else:
             click.echo("forgotten" if was_there else "there was none")
     elif ask == "status":
-        _show(job.status(), drafts.read(job.folder), as_json)
+        _show(job, as_json)
     elif background:
         _start(job, as_json)
     else:
@@ -168,11 +169,14 @@ def _run(job: Job, plan: Plan, as_json: bool) -> None:
                 told = report.stage, now
                 click.echo(_in_words(report), err=True)
 
+        heard: list[int] = []
         try:
-            with _stopped_by_signals(job):
+            with _stopped_by_signals(job, heard):
                 record = job.run(plan, show)
         except (KeyboardInterrupt, StoppedError):
-            raise click.ClickException("stopped; the same command goes on") from None
+            bar.stop()
+            click.echo("stopped; the same command goes on", err=True)
+            sys.exit(INTERRUPTED if signal.SIGINT in heard else 1)
     if as_json:
         print_json(msgspec.to_builtins(record) | {"pays": record.pays})
     else:
@@ -180,11 +184,12 @@ def _run(job: Job, plan: Plan, as_json: bool) -> None:
 
 
 @contextmanager
-def _stopped_by_signals(job: Job) -> Generator[None, None, None]:
+def _stopped_by_signals(job: Job, heard: list[int]) -> Generator[None, None, None]:
     """Ctrl-C, or the end of the session: what is being done is kept first. A second one does not
     wait for that."""
 
-    def stop(_number: int, _frame: FrameType | None) -> None:
+    def stop(number: int, _frame: FrameType | None) -> None:
+        heard.append(number)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if not job.ask_to_stop():
             raise KeyboardInterrupt
@@ -221,7 +226,8 @@ def _start(job: Job, as_json: bool) -> None:
         click.echo(f"see how far it is: {ask}")
 
 
-def _show(report: Report | None, record: DraftRecord | None, as_json: bool) -> None:
+def _show(job: Job, as_json: bool) -> None:
+    report, record, log = job.status(), drafts.read(job.folder), job.work / "log.txt"
     if as_json:
         print_json(msgspec.to_builtins(report) if report else {"stage": "none"})
     elif report is None:
@@ -230,6 +236,8 @@ def _show(report: Report | None, record: DraftRecord | None, as_json: bool) -> N
         click.echo(_in_words(report))
         if report.stage == "done" and record is not None:
             _print(record)
+        elif report.stage in ("stopped", "failed") and log.is_file():
+            click.echo(f"log: {log}")
 
 
 def _in_words(report: Report) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from os.path import realpath
+from os.path import exists, realpath
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +55,14 @@ def list_models(as_json: bool) -> None:
     """The bundled pair, models added, files in use beside these, drafts distilled."""
     in_use = _in_use()
     rows = [_row(*known, in_use) for known in _known(in_use)]
-    distilled = [
+    distilled: list[dict[str, Any]] = [
         {
             "target": r.target,
             "workspace": r.workspace,
             "path": str(at / r.file),
             "acceptance": r.after.acceptance,
             "used": r.pays,
+            "gone": next((p for p in (r.workspace, r.target_path) if not exists(p)), ""),
         }
         for at, r in drafts.every()
     ]
@@ -83,6 +84,8 @@ def list_models(as_json: bool) -> None:
             f"distilled from {row['target']} for {row['workspace']}: "
             f"{row['acceptance']:.0%} accepted{use}"
         )
+        if row["gone"]:
+            click.echo(f"  of no use, {row['gone']} is gone; delete it: {Path(row['path']).parent}")
     for row in leftovers:
         is_part = row["path"].endswith(".part")
         what = "unfinished, or on its way" if is_part else "on no list"
@@ -120,13 +123,13 @@ def _known(in_use: dict[str, Path]) -> list[tuple[str, Path, str]]:
 
 
 def _row(name: str, path: Path, origin: str, in_use: dict[str, Path]) -> dict[str, Any]:
-    exists = all(Path(part).is_file() for part in parts(str(path)))
+    is_whole = all(Path(part).is_file() for part in parts(str(path)))
     return {
         "name": name,
         "path": str(path),
         "origin": origin,
-        "bytes": size_of(path) if exists else 0,
-        "exists": exists,
+        "bytes": size_of(path) if is_whole else 0,
+        "exists": is_whole,
         "default": next(iter(_roles(path, in_use)), ""),
     }
 

@@ -569,7 +569,7 @@ def test_distilled_drafts_are_listed_with_what_they_do(tmp_path: Path) -> None:
     record = drafts.DraftRecord(
         file="draft-1.gguf",
         target="some-model",
-        target_path="/models/some.gguf",
+        target_path=str(bundled(BUNDLED_TARGET)),
         workspace=str(tmp_path),
         n_params=1_000_000,
         n_vocab=8192,
@@ -584,6 +584,10 @@ def test_distilled_drafts_are_listed_with_what_they_do(tmp_path: Path) -> None:
     (at / drafts.RECORD).write_bytes(msgspec.json.encode(turned))
     assert "12% accepted, not used" in ok("list")
     assert [d["used"] for d in json.loads(ok("list", "--json"))["distilled"]] == [False]
+    assert "is gone" not in ok("list")
+    of_old = msgspec.structs.replace(record, target_path="/models/some.gguf")
+    (at / drafts.RECORD).write_bytes(msgspec.json.encode(of_old))
+    assert f"/models/some.gguf is gone; delete it: {at}\n" in ok("list")
 
 
 def test_narrow_terminals_cut_nothing_off(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import errno
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -17,7 +19,8 @@ import torch
 from click.testing import CliRunner
 
 from codespec.cli import main
-from codespec.errors import InputError
+from codespec.errors import InputError, ModelError
+from codespec.models.registry import BUNDLED_TARGET, bundled
 from codespec.train.distill.job import Job, Report
 from codespec.train.distill.lessons import SHAPES
 from codespec.train.distill.plan import Plan, StoppedError, write_json
@@ -70,6 +73,62 @@ def test_why_it_failed_can_be_asked_later(workspace: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="where a name may be any bytes")
+def test_a_target_that_llama_cpp_gives_up_on(workspace: Path, tmp_path: Path) -> None:
+    raw, key = bundled(BUNDLED_TARGET).read_bytes(), b"llama.block_count" + bytes([4, 0, 0, 0])
+    at = raw.index(key) + len(key)
+    target = tmp_path / "target.gguf"
+    target.write_bytes(raw[:at] + bytes(4) + raw[at + 4 :])
+    job = Job(settings(target=str(target)), workspace)
+    with pytest.raises(ModelError, match="gave up"):
+        job.run(QUICK)
+    status = job.status()
+    assert status is not None
+    assert (status.stage, "llama.cpp gave up" in status.detail) == ("failed", True)
+
+
+@pytest.mark.parametrize("error", ["ImportError", "OSError"])
+def test_a_pytorch_that_cannot_be_imported(workspace: Path, tmp_path: Path, error: str) -> None:
+    (tmp_path / "torch.py").write_text(f"raise {error}('libcudnn.so.9: cannot open')\n")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "codespec", "distill", "--workspace", str(workspace)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "PyTorch, which cannot be imported here: libcudnn.so.9: cannot open" in done.stderr
+    assert "--force-reinstall" in done.stderr
+    status = Job(settings(), workspace).status()
+    assert status is not None
+    assert (status.stage, "libcudnn" in status.detail) == ("failed", True)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 1)])
+def test_how_it_ends_says_by_what(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int
+) -> None:
+    def run(*_: object) -> None:
+        os.kill(os.getpid(), number)
+        raise StoppedError
+
+    monkeypatch.setattr(Job, "run", run)
+    monkeypatch.setattr(os, "nice", lambda _: 0)
+    result = CliRunner().invoke(main, ["distill", "--workspace", str(workspace)])
+    assert (result.exit_code, "the same command goes on" in result.output) == (code, True)
+
+
+def test_what_is_left_of_a_workspace_that_is_gone_can_be_forgotten(workspace: Path) -> None:
+    job = Job(settings(), workspace)
+    job.make_folder()
+    (job.work / "log.txt").write_text("Killed\n")
+    write_json(job.work / "progress.json", Report(stage="training"))
+    shutil.rmtree(workspace)
+    command = ["distill", "--workspace", str(workspace)]
+    asked = CliRunner().invoke(main, [*command, "--status"]).stdout
+    assert asked.startswith("stopped")
+    assert f"log: {job.work / 'log.txt'}" in asked
+    assert CliRunner().invoke(main, [*command, "--forget"]).stdout == "forgotten\n"
+    assert not job.folder.exists()
+
+
 def test_a_workspace_whose_name_is_no_text(tmp_path: Path) -> None:
     root = tmp_path / os.fsdecode(b"w\xe9")
     root.mkdir()

@@ -11,18 +11,22 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import filelock
 import msgspec
 import psutil
 
 from codespec.config import Settings, data_dir
-from codespec.errors import CodespecError, InputError
+from codespec.errors import CodespecError, ConfigError, InputError
 from codespec.index.scan import as_text
 from codespec.models import drafts
 from codespec.models.drafts import DraftRecord
 from codespec.models.registry import check_file, target_path
 from codespec.train.distill.plan import Plan, Reporter, Stage, StoppedError, write_json
+
+if TYPE_CHECKING:
+    from codespec.train.distill.stages import Distillation
 
 STARTING_S = 60.0
 """What importing PyTorch takes at most."""
@@ -161,10 +165,8 @@ class Job:
         """Goes on where an earlier run stopped.
 
         Raises: StoppedError; InputError when another process is at it, the workspace holds too
-        little, or the machine has too little memory.
+        little, or the machine has too little memory; ConfigError without PyTorch; ModelError.
         """
-        from codespec.train.distill.stages import Distillation  # needs PyTorch
-
         self.make_folder()
         try:
             # Whoever asks how far it is holds the lock for a moment.
@@ -172,17 +174,16 @@ class Job:
                 if not self._was_begun():  # else it may have been asked to stop since
                     (self.work / "stop").unlink(missing_ok=True)
                 report = self._reporter(on_report)
-                stages = Distillation(
-                    self._settings,
-                    self._workspace,
-                    self._target_path,
-                    self.folder,
-                    self.work,
-                    plan,
-                    report,
-                )
                 try:
-                    return stages.run()
+                    return _distillation()(
+                        self._settings,
+                        self._workspace,
+                        self._target_path,
+                        self.folder,
+                        self.work,
+                        plan,
+                        report,
+                    ).run()
                 except StoppedError:
                     raise
                 except Exception as e:
@@ -207,3 +208,15 @@ class Job:
                 write_json(self.work / "progress.json", made)
 
         return report
+
+
+def _distillation() -> type[Distillation]:
+    """Raises: ConfigError where PyTorch cannot be imported."""
+    try:
+        from codespec.train.distill.stages import Distillation
+    except (ImportError, OSError) as e:
+        raise ConfigError(
+            f"distilling needs PyTorch, which cannot be imported here: {e}",
+            "Install it again: pip install --force-reinstall 'codespec[train]'",
+        ) from None
+    return Distillation

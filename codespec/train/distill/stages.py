@@ -17,6 +17,7 @@ import psutil
 import torch
 
 from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel
+from codespec.backends.llama.trial import try_model
 from codespec.config import Settings
 from codespec.context.build import Window
 from codespec.drafters.measure import measure
@@ -99,6 +100,7 @@ class Distillation:
         _check_device(plan.device)
         _check_memory(self._target_path, plan)
         self._report("reading", 0.0, "")
+        try_model(self._target_path)
         with opened(self._target_path, self._settings, plan.n_threads) as (loaded, target):
             tokenizer = LlamaTokenizer(loaded)
             source = Workspace(self._workspace, tokenizer, self._settings.index)
