@@ -7,6 +7,7 @@ import errno
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -129,6 +130,15 @@ def test_what_is_left_of_a_workspace_that_is_gone_can_be_forgotten(workspace: Pa
     assert not job.folder.exists()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="without modes of files")
+def test_what_it_learns_from_is_for_nobody_elses_eyes(workspace: Path) -> None:
+    job = Job(settings(), workspace)
+    job.make_folder()
+    modes = [stat.S_IMODE(at.stat().st_mode) for at in (job.folder.parent, job.folder, job.work)]
+    assert modes == [0o700] * 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where a name may be any bytes")
 def test_a_workspace_whose_name_is_no_text(tmp_path: Path) -> None:
     root = tmp_path / os.fsdecode(b"w\xe9")
     root.mkdir()

@@ -83,9 +83,13 @@ class Job:
             raise self._busy()
 
     def make_folder(self) -> None:
-        """Raises: ConfigError where nothing can be written."""
+        """Private where it is not there yet: it holds the workspace's text as tokens.
+
+        Raises: ConfigError where nothing can be written.
+        """
         data_dir()
-        self.work.mkdir(parents=True, exist_ok=True)
+        for folder in (self.folder.parent, self.folder, self.work):
+            folder.mkdir(mode=0o700, exist_ok=True)
 
     def begun_by(self, pid: int) -> None:
         """A process was started to work at it: whoever asks now is not told of what was before."""
