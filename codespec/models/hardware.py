@@ -6,17 +6,24 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
 _TIMEOUT_S = 5.0
+_CGROUP = Path("/sys/fs/cgroup")
+"""In a container: its own limits, as version 2 tells them. Outside of one there are none.
+
+Source: https://docs.kernel.org/admin-guide/cgroup-v2.html#memory
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """memory_bytes: of the machine; gpu_bytes: of its largest NVIDIA GPU, 0 for none; uses_gpu:
-    whether models here can run on a GPU at all.
+    """memory_bytes: of the machine, or its container; gpu_bytes: of its largest NVIDIA GPU, 0 for
+    none; uses_gpu: whether models here can run on a GPU at all.
     """
 
     n_cores: int
@@ -34,11 +41,37 @@ def found(*, uses_gpu: bool) -> Hardware:
     """uses_gpu: what llama.cpp says of itself. Cost: a process where NVIDIA's tool is installed."""
     return Hardware(
         n_cores=os.cpu_count() or 1,
-        memory_bytes=psutil.virtual_memory().total,
+        memory_bytes=min(psutil.virtual_memory().total, _limit_bytes()),
         gpu_bytes=_nvidia_bytes(),
         is_apple_silicon=platform.system() == "Darwin" and platform.machine() == "arm64",
         uses_gpu=uses_gpu,
     )
+
+
+def free_memory() -> int:
+    """Bytes that this process could have before the system ends one for want of them: of the
+    machine, and of the container that it runs in."""
+    free = psutil.virtual_memory().available
+    used = _numbers_in("memory.current").get("")
+    if used is None:
+        return free
+    kinds = _numbers_in("memory.stat")
+    files = kinds.get("inactive_file", 0) + kinds.get("active_file", 0)  # given back when needed
+    return min(free, max(0, _limit_bytes() - used + files))
+
+
+def _limit_bytes() -> int:
+    return _numbers_in("memory.max").get("", sys.maxsize)
+
+
+def _numbers_in(name: str) -> dict[str, int]:
+    """Of lines "NAME NUMBER", or of a number alone; without those that say "max"."""
+    try:
+        lines = (_CGROUP / name).read_text().splitlines()
+    except OSError:
+        return {}
+    found = (line.rpartition(" ") for line in lines)
+    return {name: int(number) for name, _, number in found if number.isdigit()}
 
 
 def _nvidia_bytes() -> int:

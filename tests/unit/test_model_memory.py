@@ -11,7 +11,7 @@ import pytest
 from codespec.backends.llama import load_model, memory
 from codespec.config import load_settings
 from codespec.errors import ModelError
-from codespec.models import split
+from codespec.models import hardware, split
 from codespec.models.registry import target_path
 
 
@@ -25,6 +25,23 @@ def test_a_model_larger_than_free_memory_is_refused(monkeypatch: pytest.MonkeyPa
     load_model(path, vocab_only=True).close()
     with pytest.raises(ModelError, match=r"needs 6\.6 GB"):
         memory.check_fits(Path("model.gguf"), 6_000_000_000)
+
+
+def test_what_a_container_allows_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = SimpleNamespace(available=8_000, total=16_000)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: machine)
+    monkeypatch.setattr(hardware, "_CGROUP", tmp_path)
+    assert hardware.free_memory() == 8_000
+    files = {"max": "max", "current": "3000", "stat": "anon 5\ninactive_file 700\nactive_file 50\n"}
+    for name, text in files.items():
+        (tmp_path / f"memory.{name}").write_text(text)
+    assert hardware.free_memory() == 8_000
+    assert hardware.found(uses_gpu=False).memory_bytes == 16_000
+    (tmp_path / "memory.max").write_text("4000\n")
+    assert hardware.free_memory() == 1_750
+    assert hardware.found(uses_gpu=False).memory_bytes == 4_000
+    (tmp_path / "memory.max").write_text("1000\n")
+    assert hardware.free_memory() == 0
 
 
 def test_all_files_of_a_model_that_is_split_count(tmp_path: Path) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import psutil
-
 from codespec.errors import ModelError
+from codespec.models.hardware import free_memory
 
 # Of the file's size: weights are most of what a loaded model takes, not all.
 _OVERHEAD = 1.1
@@ -15,7 +14,7 @@ _OVERHEAD = 1.1
 
 def check_fits(path: Path, n_bytes: int) -> None:
     """`n_bytes`: of all files. Raises: ModelError when that does not fit into free memory."""
-    needed, free = int(n_bytes * _OVERHEAD), psutil.virtual_memory().available
+    needed, free = int(n_bytes * _OVERHEAD), free_memory()
     if needed > free:
         raise ModelError(
             f"{path}: the model is too large for the free memory: it needs {_gb(needed)}, "

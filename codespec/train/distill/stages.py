@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 
 import msgspec
-import psutil
 import torch
 
 from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel
@@ -25,6 +24,7 @@ from codespec.errors import InputError, ModelError
 from codespec.index.scan import as_text
 from codespec.models import drafts
 from codespec.models.drafts import DraftRecord, Measured
+from codespec.models.hardware import free_memory
 from codespec.models.registry import BUNDLED_DRAFT, bundled, draft_path
 from codespec.models.split import size_of
 from codespec.train import export
@@ -268,7 +268,7 @@ def _check_device(device: str) -> None:
 
 def _check_memory(target: Path, plan: Plan) -> None:
     need = _BASE_BYTES + int(1.2 * size_of(target)) + _BYTES_PER_LESSON_TOKEN * plan.n_tokens
-    free = psutil.virtual_memory().available
+    free = free_memory()
     if need > free:
         raise InputError(
             f"distilling from {target.name} needs about {need / 1e9:.1f} GB of memory, "
