@@ -166,7 +166,7 @@ def add(source: str, sha256: str | None, as_json: bool) -> None:
     from codespec.backends.llama.trial import try_model
 
     entry = catalogue.by_name(source)
-    path = Path(source).expanduser()
+    path = library.given(source)
     if sha256 is not None and len(parts(source.partition("?")[0])) > 1:
         raise InputError(
             f"{source}: one file of several, and --sha256 is the sum of one",

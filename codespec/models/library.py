@@ -12,7 +12,7 @@ import msgspec
 import tomlkit
 import tomlkit.exceptions
 
-from codespec.config import config_path, data_dir, data_path
+from codespec.config import config_path, data_dir, data_path, expanded
 from codespec.errors import ConfigError, InputError
 from codespec.files import write_atomically
 from codespec.models import catalogue, download
@@ -76,12 +76,20 @@ def in_full(path: Path) -> str:
 
     Raises: InputError for one that is no text.
     """
-    absolute = str(path.expanduser().absolute())
+    absolute = str(path.absolute())
     try:
         absolute.encode()
     except UnicodeEncodeError:
         raise InputError(f"{absolute!r}: its name is not UTF-8", "Rename it.") from None
     return absolute
+
+
+def given(path: str) -> Path:
+    """A file as somebody names it: "~" is the home folder, unless a file here is called so.
+
+    Raises: ConfigError for that of a user who is not there.
+    """
+    return Path(path) if Path(path).is_file() else expanded(path)
 
 
 def name_for(path: Path, url: str = "") -> str:
@@ -155,7 +163,7 @@ def find(name: str) -> Path:
     """
     known = listed(name)
     # In full: it may go into the settings, which are read in other folders.
-    path = known or Path(name).expanduser().absolute()
+    path = known or given(name).absolute()
     if known and not path.is_file():
         raise InputError(f"{name}: {path} is gone", f"Forget it: codespec models remove {name}")
     if not path.is_file():

@@ -50,6 +50,8 @@ def check_file(path: Path) -> None:
     """Whether it may be a model: cheap, and llama.cpp's own messages for these cases do not help
     anybody. Raises: ModelError."""
     try:
+        if path.is_fifo():  # which nobody may ever write to
+            raise ModelError(f"{path}: a pipe, not a file", "Give a .gguf file.")
         with path.open("rb") as f:
             magic = f.read(4)
     except FileNotFoundError:

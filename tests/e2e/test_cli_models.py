@@ -436,6 +436,17 @@ def test_a_name_that_is_no_text_is_refused_in_words(model: Path, tmp_path: Path)
     assert "not UTF-8" in run("default", odd).output
 
 
+def test_a_name_that_begins_like_a_home_folder(
+    model: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(model.parent)
+    model.rename("~mine.gguf")
+    ok("add", "~mine.gguf")
+    ok("default", "./~mine.gguf")
+    assert load_settings(env=dict(os.environ)).model.target == str(model.with_name("~mine.gguf"))
+    assert "there is no such user" in run("add", "~nobody-of-that-name/m.gguf").output
+
+
 def test_every_command_takes_the_names_of_the_list(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,13 @@ def test_the_reason_is_what_failed_and_nothing_said_before(tmp_path: Path) -> No
         load_model(wrong)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="without pipes that have names")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.gguf")
+    with pytest.raises(ModelError, match="a pipe, not a file"):
+        load_model(tmp_path / "pipe.gguf")
+
+
 @pytest.mark.parametrize("number", [0, 1, 2**32 - 1])
 def test_a_length_of_context_that_cannot_be_is_made_one_that_can(
     tmp_path: Path, number: int
