@@ -7,6 +7,7 @@ from pathlib import Path
 
 from codespec.config import ModelSettings, expanded
 from codespec.errors import ModelError
+from codespec.models import catalogue
 
 BUNDLED_TARGET = "codespec-base.gguf"
 BUNDLED_DRAFT = "codespec-draft.gguf"
@@ -55,10 +56,12 @@ def check_file(path: Path) -> None:
         with path.open("rb") as f:
             magic = f.read(4)
     except FileNotFoundError:
+        get_it = f"Get it: codespec models add {path}" if catalogue.by_name(str(path)) else ""
         raise ModelError(
             f"{path}: no such model file",
-            "Give an existing .gguf file, or choose one by name: codespec models default NAME "
-            "(see models list); back to the bundled pair: "
+            get_it
+            or "Give an existing .gguf file, or choose one by name: "
+            "codespec models default NAME (see models list); back to the bundled pair: "
             "codespec models default bundled --draft auto",
         ) from None
     except OSError as e:

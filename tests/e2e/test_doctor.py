@@ -22,6 +22,7 @@ from codespec.daemon import control
 from codespec.index.build import build_index
 from codespec.index.store import Store
 from codespec.index.words import WordEncoder
+from codespec.models import catalogue
 from codespec.models.registry import BUNDLED_TARGET, bundled
 from tests import training
 from tests.e2e.conftest import daemon_of, until
@@ -121,6 +122,19 @@ def test_a_model_that_is_none(project, tmp_path):
     found = doctor(project, "--model", file, code=1)
     assert any("not a GGUF file" in m for m in of(found, "model", "error"))
     assert of(found, "rules")  # the other checks are made all the same
+
+
+def test_settings_that_name_no_model(project, monkeypatch):
+    for key in ("TARGET", "DRAFT"):
+        with monkeypatch.context() as patch:
+            patch.setenv(f"CODESPEC_MODEL_{key}", "~nobody-of-that-name/m.gguf")
+            found = doctor(project, "--quick", code=1)
+            assert any("there is no such user" in m for m in of(found, "model", "error"))
+            assert of(found, "rules")
+    name = next(e.name for e in catalogue.ENTRIES if e.file)
+    monkeypatch.setenv("CODESPEC_MODEL_TARGET", name)
+    (finding,) = [f for f in doctor(project, "--quick", code=1) if f["level"] == "error"]
+    assert finding["next_step"] == f"Get it: codespec models add {name}"
 
 
 @pytest.mark.parametrize("quick", [(), ("--quick",)])

@@ -63,7 +63,7 @@ def check(settings: Settings, *, measure: bool) -> tuple[list[Finding], str]:
         path = target_path(settings.model)
         try_model(path)
         vocabulary = load_model(path, vocab_only=True)
-    except ModelError as e:
+    except (ConfigError, ModelError) as e:
         return [*found, Finding("model", "error", e.message, e.hint)], ""
     info = vocabulary.info
     vocabulary.close()
@@ -127,7 +127,7 @@ def _draft(settings: Settings) -> Iterator[Finding]:
             by_ids = check_draft(target_path(settings.model), path)
             how = "in its own tokens" if by_ids else "by its text, as its tokens are others"
             yield Finding("model", "ok", f"{path.stem} drafts for it, {how}")
-    except ModelError as e:
+    except (ConfigError, ModelError) as e:
         yield Finding("model", "error", e.message, e.hint)
 
 
