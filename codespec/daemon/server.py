@@ -173,7 +173,11 @@ class Server:
             self.supervisor.try_again()  # as who comes anew, or restarts an editor, expects
             self._watchers.add(client)
             client.send(self.supervisor.state)
+        may_try_again = not hello.watch
         while (message := await wire.read(reader, wire.client_decoder)) is not None:
+            if may_try_again and isinstance(message, wire.Complete):
+                may_try_again = False
+                self.supervisor.try_again()  # as who runs a command once more expects
             self._handle(client, message)
 
     def _checked(self, hello: wire.FromClient) -> wire.Hello:

@@ -305,6 +305,11 @@ def test_a_damaged_model_is_a_clear_failure(home: Home, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert report.reason in done.stdout
     assert "codespec daemon restart" in done.stdout
+    with DaemonEngine(settings) as engine, pytest.raises(ModelError, match="cannot load"):
+        engine.complete(REQUEST)
+    cut.write_bytes(whole)
+    with DaemonEngine(settings) as engine:
+        assert engine.complete(REQUEST).text, "tried again, as the hint says nothing of a restart"
 
 
 def test_daemons_of_other_settings_are_found_and_ended(home: Home, tmp_path: Path) -> None:
