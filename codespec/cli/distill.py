@@ -20,7 +20,14 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from codespec.cli import INTERRUPTED, FiniteRange, check_folder, model_settings, print_json
+from codespec.cli import (
+    INTERRUPTED,
+    LINE_EVERY_S,
+    FiniteRange,
+    check_folder,
+    model_settings,
+    print_json,
+)
 from codespec.config import load_settings
 from codespec.errors import ConfigError
 from codespec.models import drafts
@@ -30,8 +37,6 @@ from codespec.processes import NICENESS, module_command
 if TYPE_CHECKING:
     from codespec.train.distill.job import Job, Report
     from codespec.train.distill.plan import Plan
-
-LINE_EVERY_S = 30.0  # a line's interval where no terminal shows the bar
 
 
 @click.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import time
 from os.path import exists, realpath
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from rich.progress import (
 )
 from rich.table import Column, Table
 
-from codespec.cli import print_json
+from codespec.cli import LINE_EVERY_S, print_json
 from codespec.config import load_settings, origins
 from codespec.errors import InputError, ModelError
 from codespec.models import catalogue, download, drafts, hardware, library
@@ -238,10 +239,16 @@ def _fetch(url: str, sha256: str | None, check: download.Check) -> download.Fetc
     console = Console(stderr=True)
     is_seen = console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=not is_seen) as bar:
-        task = bar.add_task(download.file_name(url), total=None)
+        name, told = download.file_name(url), time.monotonic()
+        task = bar.add_task(name, total=None)
 
         def on_progress(done: int, total: int) -> None:
+            nonlocal told
             bar.update(task, completed=done, total=total or None)
+            if not is_seen and time.monotonic() - told > LINE_EVERY_S:
+                told = time.monotonic()
+                whole = f" of {total / 1e6:,.0f}" if total else ""
+                click.echo(f"{name}: {done / 1e6:,.0f}{whole} MB", err=True)
 
         try:
             with ending_in_order():

@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import shutil
+import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Generator
@@ -213,6 +214,9 @@ def _explained(e: Exception, url: str) -> tuple[str, str]:
         if e.code == 429 or e.code >= 500:
             return why, "Try again later."
         return why, "Check the address."
+    if isinstance(getattr(e, "reason", None), ssl.SSLCertVerificationError):
+        own = "SSL_CERT_FILE names a file of certificates to trust, your company's own, for example"
+        return why, f"Check the address; {own}."
     if scheme in urllib.request.getproxies():
         return why, f"Check the address, the network, and the proxy that {scheme}_proxy names."
     return why, "Check the address and the network."

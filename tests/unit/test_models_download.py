@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import ssl
 from pathlib import Path
+from urllib.error import URLError
 
 import pytest
 
@@ -275,6 +277,18 @@ def test_a_proxy_is_named_where_one_is_asked(
         download.fetch(url(), tmp_path)
     assert "the proxy that http_proxy names" in error.value.hint
     assert "secret" not in str(error.value)
+
+
+def test_a_certificate_that_nobody_here_trusts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def urlopen(*_: object, **__: object) -> None:
+        raise URLError(ssl.SSLCertVerificationError(1, "self-signed certificate"))
+
+    monkeypatch.setattr(download, "_announced", urlopen)
+    with pytest.raises(ModelError, match="self-signed certificate") as error:
+        download.fetch("https://127.0.0.1/m.gguf", tmp_path)
+    assert "SSL_CERT_FILE" in error.value.hint
 
 
 @pytest.mark.parametrize(
