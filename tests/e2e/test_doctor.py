@@ -5,10 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import sys
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
+import gguf
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -23,7 +26,7 @@ from codespec.index.build import build_index
 from codespec.index.store import Store
 from codespec.index.words import WordEncoder
 from codespec.models import catalogue
-from codespec.models.registry import BUNDLED_TARGET, bundled
+from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from tests import training
 from tests.e2e.conftest import daemon_of, until
 
@@ -122,6 +125,19 @@ def test_a_model_that_is_none(project, tmp_path):
     found = doctor(project, "--model", file, code=1)
     assert any("not a GGUF file" in m for m in of(found, "model", "error"))
     assert of(found, "rules")  # the other checks are made all the same
+
+
+def test_a_model_whose_weights_are_no_numbers(project, tmp_path):
+    file = tmp_path / "model.gguf"
+    shutil.copy(bundled(BUNDLED_DRAFT), file)
+    reader = gguf.GGUFReader(file, "r+")
+    (norm,) = [t for t in reader.tensors if t.name == "output_norm.weight"]
+    norm.data[:] = np.nan
+    norm.data.flush()
+    (said,) = of(
+        doctor(project, "--model", file, "--draft-model", "none", code=1), "model", "error"
+    )
+    assert "no numbers" in said
 
 
 def test_settings_that_name_no_model(project, monkeypatch):

@@ -198,7 +198,14 @@ def _speed_of(target: LlamaTarget, model: LoadedModel) -> Speed:
     started = time.perf_counter()
     target.prefill(tokens, lambda: False)
     for _ in range(1 + _N_STEPS):
-        said = target.decode(committed[target.n_cached :], NO_DRAFT).argmax(0)
+        rows = target.decode(committed[target.n_cached :], NO_DRAFT)
+        said = rows.argmax(0)
+        if not np.isfinite(rows.row(0).max()):
+            raise ModelError(
+                f"{model.path}: what it computes is no numbers (NaN or infinite)",
+                "The file is damaged, or llama.cpp cannot run it here: get it again, or choose "
+                "another model.",
+            )
         target.keep([])
         passes.append((time.perf_counter() - started) * 1e3)
         committed = np.append(committed, np.int32(said))
