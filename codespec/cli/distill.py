@@ -32,7 +32,7 @@ from codespec.config import load_settings
 from codespec.errors import ConfigError
 from codespec.models import drafts
 from codespec.models.drafts import DraftRecord
-from codespec.processes import NICENESS, module_command
+from codespec.processes import ENDINGS, NICENESS, module_command
 
 if TYPE_CHECKING:
     from codespec.train.distill.job import Job, Report
@@ -68,7 +68,9 @@ if TYPE_CHECKING:
     type=click.IntRange(1),
     help="Train on this many tokens, whatever time that takes: with the same result each time.",
 )
-@click.option("--threads", type=click.IntRange(1), help="CPU threads (default: half the cores).")
+@click.option(
+    "--threads", type=click.IntRange(1, 512), help="CPU threads (default: half the cores)."
+)
 @click.option(
     "--device",
     type=click.Choice(["cpu", "cuda"]),
@@ -199,7 +201,8 @@ def _stopped_by_signals(job: Job, heard: list[int]) -> Generator[None, None, Non
         if not job.ask_to_stop():
             raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    asked_by = [n for n in (signal.SIGINT, *ENDINGS) if signal.getsignal(n) != signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in asked_by}
     try:
         yield
     finally:

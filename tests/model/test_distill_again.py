@@ -22,6 +22,7 @@ from click.testing import CliRunner
 from codespec.cli import main
 from codespec.errors import InputError, ModelError
 from codespec.models.registry import BUNDLED_TARGET, bundled
+from codespec.processes import ENDINGS
 from codespec.train.distill.job import Job, Report
 from codespec.train.distill.lessons import SHAPES
 from codespec.train.distill.plan import Plan, StoppedError, write_json
@@ -102,7 +103,9 @@ def test_a_pytorch_that_cannot_be_imported(workspace: Path, tmp_path: Path, erro
     assert (status.stage, "libcudnn" in status.detail) == ("failed", True)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 1)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), *((number, 1) for number in ENDINGS)]
+)
 def test_how_it_ends_says_by_what(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int
 ) -> None:
