@@ -244,6 +244,38 @@ def _bundled() -> Path:
     return target_path(Settings().model)
 
 
+def test_of_a_large_workspace_a_part_is_read(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = LlamaTokenizer(load_model(target_path(settings().model), vocab_only=True))
+    for i in range(40):
+        (workspace / f"m{i}.py").write_text(training.source_text(i))
+    whole = Workspace(workspace, words, IndexSettings())
+    n_bytes = sum(path.stat().st_size for path in workspace.glob("*.py"))
+    monkeypatch.setattr("codespec.train.distill.workspace.MOST_BYTES", n_bytes // 2)
+    shares: list[float] = []
+    half = Workspace(workspace, words, IndexSettings(), shares.append)
+    assert len(half.learned) < 0.8 * len(whole.learned)
+    assert set(half.held_out) <= set(whole.held_out)
+    assert shares == sorted(shares)
+    assert shares[-1] > 0.9
+    (workspace / "one_more.py").write_text("x = 1\n")
+    assert {*half.learned} <= {*Workspace(workspace, words, IndexSettings()).learned}, "it goes on"
+
+
+def test_asked_to_stop_while_it_reads_it_stops(workspace: Path) -> None:
+    job = Job(settings(), workspace)
+    seen: list[Report] = []
+
+    def stop(report: Report) -> None:
+        seen.append(report)
+        job.ask_to_stop()
+
+    with pytest.raises(StoppedError):
+        job.run(QUICK, stop)
+    assert {report.stage for report in seen} == {"reading", "stopped"}
+
+
 def test_too_little_to_learn_from(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     job = Job(settings(), tmp_path)

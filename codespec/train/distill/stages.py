@@ -103,7 +103,7 @@ class Distillation:
         try_model(self._target_path)
         with opened(self._target_path, self._settings, plan.n_threads) as (loaded, target):
             tokenizer = LlamaTokenizer(loaded)
-            source = Workspace(self._workspace, tokenizer, self._settings.index)
+            source = Workspace(self._workspace, tokenizer, self._settings.index, self._on_reading)
             self._begin(_About(source.learned, plan.seed, plan.from_text))
             lessons = Lessons(self._lessons)
             if lessons.is_damaged or not lessons.taught:
@@ -146,6 +146,10 @@ class Distillation:
         if earlier is None or not about.goes_on(earlier):
             self._forget()
         write_json(self._about, about)
+
+    def _on_reading(self, share: float) -> None:
+        self._report("reading", share, "")
+        self._end_if_asked()
 
     def _forget(self) -> None:
         if self._lessons.exists():

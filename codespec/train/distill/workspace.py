@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from codespec.errors import InputError
 from codespec.index import parse, text
 from codespec.index.ignore import IgnoreRules, secret_in
 from codespec.index.languages import TEXT, language_of
-from codespec.index.scan import is_binary, read_file, scan
+from codespec.index.scan import Candidate, is_binary, read_file, scan
 from codespec.train.dedup import DuplicateFilter
 from codespec.train.fim import few_lines, rest_of_line
 from codespec.types import ModelInfo, Tokenizer, Tokens
@@ -24,6 +25,8 @@ from codespec.types import ModelInfo, Tokenizer, Tokens
 HELD_OUT_PART = 8
 MIN_TOKENS = 2_000
 MAX_LINES = 3
+MOST_BYTES = 64_000_000
+"""More than all that a target is ever asked about, and read in half a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +44,48 @@ class Workspace:
     Which is which depends on a hash of the path alone, so it stays when other files change. About
     one file in HELD_OUT_PART is kept aside, and at least one; nothing is learned from copies and
     near copies of these, such as builds and older versions, where there is enough beside them.
+    Of more than MOST_BYTES a half is read, or a quarter, ...: also by that hash.
+
+    on_share: told the share that is read, 0 to 1, before each file; what it raises ends this.
 
     Raises: InputError when there is too little.
     """
 
-    def __init__(self, root: Path, tokenizer: Tokenizer, settings: IndexSettings) -> None:
+    def __init__(
+        self,
+        root: Path,
+        tokenizer: Tokenizer,
+        settings: IndexSettings,
+        on_share: Callable[[float], None] = lambda _: None,
+    ) -> None:
         self.root = os.path.realpath(root)
         rules = IgnoreRules(self.root, exclude=settings.exclude)
-        found = scan(rules, settings.max_file_bytes)
-        texts = {
-            c.path: source
-            for c in found.files
-            if (source := _read(self.root, c.path, settings.max_file_bytes)) is not None
-        }
-        code = [path for path in texts if language_of(path) != TEXT]
-        names = sorted(code if len(code) > 1 else texts, key=_order)
+        found = scan(rules, settings.max_file_bytes).files
+        files = [c for c in found if not parse.why_not_by_name(c.path)]
+
+        def read(chosen: list[Candidate]) -> dict[str, str]:
+            texts: dict[str, str] = {}
+            for c in _part_of(chosen):
+                on_share(0.0)
+                source = _read(self.root, c.path, settings.max_file_bytes)
+                if source is not None:
+                    texts[c.path] = source
+            return texts
+
+        texts = read([c for c in files if language_of(c.path) != TEXT])
+        if len(texts) < 2:
+            texts = read(files)
+        names = sorted(texts, key=_order)
         n_aside = max(1, len(names) // HELD_OUT_PART)
         cuts = text.safe_cuts(tokenizer)
         self.held_out = {name: texts[name] for name in names[:n_aside]}
         aside = DuplicateFilter()
         for source in self.held_out.values():
             aside.add(source)
-        others = {name: text.encode(texts[name], tokenizer, cuts) for name in names[n_aside:]}
+        others: dict[str, Tokens] = {}
+        for i, name in enumerate(names[n_aside:], n_aside):
+            on_share(i / len(names))
+            others[name] = text.encode(texts[name], tokenizer, cuts)
         learned = {name: d for name, d in others.items() if not aside.holds(texts[name])}
         if sum(map(len, learned.values())) < MIN_TOKENS:
             learned = others
@@ -121,9 +144,16 @@ class Prompts:
         return cursor + int(ends[n_lines]) if n_lines < len(ends) else len(document)
 
 
+def _part_of(files: list[Candidate]) -> list[Candidate]:
+    """Halved as often as it is too much, so that a few files more or less change nothing."""
+    limit = 1 << 64
+    while sum(c.stat.size for c in files) > MOST_BYTES:
+        limit >>= 1
+        files = [c for c in files if int.from_bytes(_order(c.path), "big") < limit]
+    return files
+
+
 def _read(root: str, path: str, max_file_bytes: int) -> str | None:
-    if parse.why_not_by_name(path):
-        return None
     loaded = read_file(os.path.join(root, path), max_file_bytes)
     if loaded is None or is_binary(loaded[0]) or secret_in(loaded[0]):
         return None
