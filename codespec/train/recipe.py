@@ -157,9 +157,10 @@ LARGE_DRAFT = replace(
 LARGE_RECIPES = {recipe.name: recipe for recipe in (LARGE_TARGET, LARGE_DRAFT)}
 
 # Going on with a finished model: a warmup to half of the rates, long enough there, then the decay
-# again. First rows of even weights: most is gained in plain text. Then what it lacks after a short
-# budget: to go on where the text before the cursor ends, in prefix-suffix-middle order, and to stop
-# at the end of a middle. Both are learned once a sequence, so short rows; whole contexts last.
+# again. On an accelerator first rows of even weights: most is gained in plain text. Then what it
+# lacks after a short budget: to go on where the text before the cursor ends, in
+# prefix-suffix-middle order, to stop at the end of a middle, and to say nothing where nothing is
+# missing. All are learned once a sequence, so short rows; whole contexts last.
 FURTHER_PHASES = (
     Phase(0.5, 256, 64, 8, 0.9, context_weight=0.4, end_weight=2.0, finished_rate=0.2),
     Phase(1.0, 1024, 16, 2, 0.8, context_weight=0.5, repository_rate=0.3),
