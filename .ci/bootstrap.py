@@ -224,7 +224,7 @@ def compiler() -> str:
 
 
 def cache_dir() -> Path:
-    """As codespec.config.cache_dir, which needs a package that is not installed yet."""
+    """As codespec.folders.cache_dir, which needs a package that is not installed yet."""
     if os.environ.get("CODESPEC_CACHE_DIR"):
         named = Path(os.path.expanduser(os.environ["CODESPEC_CACHE_DIR"]))
         if not named.is_absolute():
@@ -238,7 +238,7 @@ def cache_dir() -> Path:
 
 
 def make_cache_dir() -> None:
-    """With the mark that codespec.config.cache_dir leaves in a new one, for backups."""
+    """With the mark that codespec.folders.cache_dir leaves in a new one, for backups."""
     folder = cache_dir()
     try:
         if not folder.exists():

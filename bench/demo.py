@@ -19,9 +19,10 @@ from rich.table import Table
 from rich.text import Text
 
 from codespec.backends.llama import LlamaTokenizer, load_model
-from codespec.config import Settings, cache_dir, load_settings
+from codespec.config import Settings, load_settings
 from codespec.engine.local import LocalEngine
 from codespec.errors import CodespecError
+from codespec.folders import cache_dir
 from codespec.index.build import build_index
 from codespec.index.words import WordEncoder
 from codespec.models.registry import target_path

@@ -22,9 +22,10 @@ from typing import Any, NamedTuple
 import msgspec
 import psutil
 
-from codespec.config import cache_path, load_settings
+from codespec.config import load_settings
 from codespec.daemon import control, wire
 from codespec.errors import DaemonError
+from codespec.folders import cache_path
 from codespec.index.languages import language_of
 from codespec.requests import Completion
 

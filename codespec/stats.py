@@ -25,8 +25,8 @@ from typing import Annotated
 
 import msgspec
 
-from codespec.config import data_dir, data_path
 from codespec.errors import CodespecError, InputError
+from codespec.folders import data_dir, data_path
 
 log = logging.getLogger(__name__)
 

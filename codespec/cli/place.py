@@ -7,9 +7,10 @@ from typing import Any, TypeAlias
 
 import click
 
-from codespec.config import Settings, cache_dir
+from codespec.config import Settings
 from codespec.context.document import read_document, split_at, workspace_of
 from codespec.errors import ConfigError
+from codespec.folders import cache_dir
 from codespec.requests import CompletionRequest
 
 FilePlace: TypeAlias = tuple[Path, int, int]

@@ -22,8 +22,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from codespec import __version__
-from codespec.config import Settings, log_dir, runtime_dir
+from codespec.config import Settings
 from codespec.errors import ConfigError, DaemonError
+from codespec.folders import log_dir, runtime_dir
 from codespec.models.registry import model_file
 
 Transport: TypeAlias = Literal["unix", "tcp"]

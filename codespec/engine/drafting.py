@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from codespec import config
+from codespec import folders
 from codespec.backends.llama import LlamaTokenizer
 from codespec.config import Settings
 from codespec.drafters.calibrate import Planners, prior
@@ -53,7 +53,7 @@ class Drafting:
         self._planners = Planners(
             token_kinds(tokenizer),
             f"{info.name}:{info.file_bytes}",
-            config.cache_path() / "acceptance",
+            folders.cache_path() / "acceptance",
             prior(info.n_params),
         )
         check_drafters(settings.drafting.drafters)

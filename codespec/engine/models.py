@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from codespec import config
+from codespec import folders
 from codespec.backends.llama import LlamaTarget, LoadedModel, build, load_model
 from codespec.config import ModelSettings
 from codespec.drafters.measure import CurveStore
@@ -77,7 +77,7 @@ class Models:
         info = context.info
         fixed = self._settings.n_threads or info.backend != "cpu"
         counts = (context.n_threads,) if fixed else thread_counts(context.n_threads)
-        store = CurveStore(config.cache_path() / "curves.json")
+        store = CurveStore(folders.cache_path() / "curves.json")
         return Pace(context, counts, store, curve_key(info, self._settings))
 
 

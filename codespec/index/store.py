@@ -28,8 +28,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from codespec.config import cache_dir, cache_path, not_writable
 from codespec.errors import IndexBusyError, IndexCorruptError
+from codespec.folders import cache_dir, cache_path, not_writable
 from codespec.index.scan import FileStat
 from codespec.index.symbol_file import SymbolFile, pack_symbols
 from codespec.index.symbols import Symbol

@@ -27,8 +27,8 @@ import filelock
 import msgspec
 
 from codespec import __version__
-from codespec.config import runtime_dir
 from codespec.errors import InputError, ModelError
+from codespec.folders import runtime_dir
 from codespec.models.split import parts
 
 HUB = "https://huggingface.co"

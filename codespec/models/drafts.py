@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from codespec.config import data_path
+from codespec.folders import data_path
 
 DRAFT_FOR_KEY = "codespec.draft_for"
 """Metadata of a draft model: hash of the tokenizer of the target it drafts for."""

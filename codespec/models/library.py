@@ -12,9 +12,10 @@ import msgspec
 import tomlkit
 import tomlkit.exceptions
 
-from codespec.config import config_path, data_dir, data_path, expanded
+from codespec.config import config_path
 from codespec.errors import ConfigError, InputError
 from codespec.files import write_atomically
+from codespec.folders import data_dir, data_path, expanded
 from codespec.models import catalogue, download
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.models.split import files_of

@@ -5,8 +5,9 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from codespec.config import ModelSettings, expanded
+from codespec.config import ModelSettings
 from codespec.errors import ModelError
+from codespec.folders import expanded
 from codespec.models import catalogue
 
 BUNDLED_TARGET = "codespec-base.gguf"

@@ -20,8 +20,9 @@ from codespec.backends.llama.loader import gpu_backend, lib
 from codespec.cli import main
 from codespec.cli.doctor import checks
 from codespec.cli.doctor.model import Speed, measure_speed
-from codespec.config import IndexSettings, cache_dir, load_settings, origins
+from codespec.config import IndexSettings, load_settings, origins
 from codespec.daemon import control
+from codespec.folders import cache_dir
 from codespec.index.build import build_index
 from codespec.index.store import Store
 from codespec.index.words import WordEncoder

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from codespec import config
+from codespec import config, folders
 from codespec.config import load_settings
 from codespec.errors import ConfigError
 from codespec.index.ignore import IgnoreRules
@@ -124,12 +124,12 @@ def test_a_home_that_is_no_folder_has_no_settings(tmp_path):
 
 def test_folders_follow_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "a" / "b"))
-    assert config.cache_dir() == tmp_path / "a" / "b"
-    assert config.cache_dir().is_dir()
+    assert folders.cache_dir() == tmp_path / "a" / "b"
+    assert folders.cache_dir().is_dir()
     monkeypatch.setenv("CODESPEC_RUNTIME_DIR", str(tmp_path / "run"))
-    assert config.runtime_dir() == tmp_path / "run"
+    assert folders.runtime_dir() == tmp_path / "run"
     if os.name == "posix":
-        assert config.runtime_dir().stat().st_mode & 0o777 == 0o700
+        assert folders.runtime_dir().stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the fallback is for Linux without a login")
@@ -137,7 +137,7 @@ def test_without_a_login_session_sockets_stay_out_of_tmp(tmp_path, monkeypatch):
     monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("CODESPEC_RUNTIME_DIR")
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
-    assert config.runtime_dir() == tmp_path / "run"
+    assert folders.runtime_dir() == tmp_path / "run"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="login sessions of freedesktop.org")
@@ -153,30 +153,30 @@ def test_a_session_folder_is_used_as_its_specification_has_it(tmp_path, monkeypa
     for value in (tmp_path / "none" / "yet", tmp_path / "open", tmp_path / "file", "session", ""):
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(value))
         for _ in range(2):
-            assert config.runtime_dir() == tmp_path / "cache" / "run", value
+            assert folders.runtime_dir() == tmp_path / "cache" / "run", value
     assert not (tmp_path / "none").exists()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "session"))
-    assert config.runtime_dir() == tmp_path / "session" / "codespec"
-    assert stat.S_IMODE(config.runtime_dir().stat().st_mode) == 0o700
+    assert folders.runtime_dir() == tmp_path / "session" / "codespec"
+    assert stat.S_IMODE(folders.runtime_dir().stat().st_mode) == 0o700
 
 
 def test_a_new_cache_folder_is_marked_as_one(tmp_path, monkeypatch):
     """Backups leave it out, and it is no part of a workspace around it."""
     monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "cache"))
-    mark = config.cache_dir() / "CACHEDIR.TAG"
+    mark = folders.cache_dir() / "CACHEDIR.TAG"
     assert mark.read_bytes().startswith(b"Signature: 8a477f597d28d172789f06886806bc55")
     assert "cache" in IgnoreRules(tmp_path).why_excluded(str(mark.parent / "x.py"), is_dir=False)
     # One that was there may hold more than a cache.
     (tmp_path / "all").mkdir()
     monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "all"))
-    assert not any(config.cache_dir().iterdir())
+    assert not any(folders.cache_dir().iterdir())
 
 
 def test_an_unusable_cache_folder_names_the_variable(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "file" / "cache"))
     with pytest.raises(ConfigError, match="CODESPEC_CACHE_DIR"):
-        config.cache_dir()
+        folders.cache_dir()
 
 
 def test_null_is_not_set_and_lists_are_words_between_commas(tmp_path):
@@ -240,7 +240,7 @@ def test_every_setting_has_an_environment_variable(tmp_path):
 
 
 def test_folders_that_others_could_not_find_are_refused(monkeypatch):
-    for variable, folder in (("CACHE", config.cache_dir), ("RUNTIME", config.runtime_dir)):
+    for variable, folder in (("CACHE", folders.cache_dir), ("RUNTIME", folders.runtime_dir)):
         for value in ("here", "./here", "~no-such-user/here"):
             monkeypatch.setenv(f"CODESPEC_{variable}_DIR", value)
             with pytest.raises(ConfigError, match="here"):
@@ -252,7 +252,7 @@ def test_a_folder_that_was_there_keeps_its_permissions(tmp_path, monkeypatch):
         monkeypatch.setenv("CODESPEC_RUNTIME_DIR", str(tmp_path / name))
         if name == "there":
             (tmp_path / name).mkdir(mode=mode)
-        assert stat.S_IMODE(config.runtime_dir().stat().st_mode) == mode
+        assert stat.S_IMODE(folders.runtime_dir().stat().st_mode) == mode
 
 
 def test_a_byte_order_mark_is_no_mistake(tmp_path):

@@ -16,11 +16,12 @@ from pathlib import Path
 
 import msgspec
 
-from codespec import __version__, config
+from codespec import __version__
 from codespec.cli.doctor.findings import Finding
 from codespec.config import Settings, config_path, origins
 from codespec.daemon import control
 from codespec.errors import CodespecError, ConfigError
+from codespec.folders import cache_dir, data_dir, log_dir, runtime_dir
 from codespec.index import upkeep
 from codespec.index.documents import why_left_out
 from codespec.index.ignore import IGNORE_FILES
@@ -106,7 +107,7 @@ def folders() -> Iterator[Finding]:
     """Whether they can be written, which nothing tells but writing: a disk may be full, or a quota
     used up."""
     said: dict[str, str] = {}  # one folder may be for two things
-    for folder in (config.cache_dir, config.data_dir, config.log_dir, config.runtime_dir):
+    for folder in (cache_dir, data_dir, log_dir, runtime_dir):
         try:
             path = folder()
         except ConfigError as e:

@@ -17,8 +17,9 @@ import filelock
 import msgspec
 import psutil
 
-from codespec.config import Settings, data_dir
+from codespec.config import Settings
 from codespec.errors import CodespecError, ConfigError, InputError
+from codespec.folders import data_dir
 from codespec.index.scan import as_text
 from codespec.models import drafts
 from codespec.models.drafts import DraftRecord
