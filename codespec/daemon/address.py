@@ -117,8 +117,16 @@ def _address(folder: Path, name: str, transport: Transport | None) -> Address:
         port_file=folder / f"daemon-{name}.json",
         lock=folder / f"daemon-{name}.lock",
         start_lock=folder / f"daemon-{name}.start",
-        log=log_dir() / f"daemon-{name}.log",
+        log=_log_folder(folder) / f"daemon-{name}.log",
     )
+
+
+def _log_folder(folder: Path) -> Path:
+    """Beside the socket where the usual one cannot be made, as in a home that is read-only."""
+    try:
+        return log_dir()
+    except ConfigError:
+        return folder
 
 
 def _identity(settings: Settings) -> str:

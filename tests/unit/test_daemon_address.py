@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from codespec.config import Settings, load_settings
@@ -95,6 +96,15 @@ def test_relative_model_files_mean_the_same_from_everywhere(
 def test_the_folder_is_private() -> None:
     folder = address_of(Settings()).socket.parent
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_logs_lie_beside_the_socket_where_the_home_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    usual = address_of(with_options()).log.parent
+    monkeypatch.setattr(platformdirs, "user_log_path", lambda _: Path(os.devnull) / "log")
+    address = address_of(with_options())
+    assert usual != address.log.parent == address.lock.parent
 
 
 def test_long_paths_fall_back_to_a_short_private_folder(
