@@ -15,14 +15,13 @@ from codespec.processes import ending_in_order
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @model_option
-@click.option("--watch", "job", flag_value="watch", help="Keep the index fresh, until you end it.")
-@click.option("--status", "job", flag_value="status", help="What is there; without PATH, all.")
-@click.option("--verify", "job", flag_value="verify", help="Check every byte; mend damage.")
+@click.option("--watch", is_flag=True, help="Keep the index fresh, until you end it.")
+@click.option("--status", is_flag=True, help="What is there; without PATH, all.")
+@click.option("--verify", is_flag=True, help="Check every byte; mend damage.")
 @click.option("--no-repair", is_flag=True, help="With --verify: only report.")
 @click.option(
     "--prune",
-    "job",
-    flag_value="prune",
+    is_flag=True,
     help="Delete indexes of no use, of all workspaces, and the oldest beyond max_cache_bytes.",
 )
 @click.option("--symbols", metavar="NAME", help="Where the workspace defines NAME.")
@@ -33,13 +32,13 @@ from codespec.processes import ending_in_order
 def command(
     path: Path | None,
     model: str | None,
-    job: str | None,
     no_repair: bool,
     symbols: str | None,
     quiet: bool,
     as_json: bool,
     progress: bool,
     in_process: bool,
+    **jobs: bool,
 ) -> None:
     """Index the workspace at PATH (default: this folder), or bring its index up to date.
 
@@ -47,6 +46,16 @@ def command(
     left out, and so are secrets, generated files, and data. The index is kept in the cache
     folder, one for each tokenizer; nothing is written to the workspace.
     """
+    asked = [
+        name for name, is_asked in {**jobs, "symbols": symbols is not None}.items() if is_asked
+    ]
+    if len(asked) > 1:
+        raise click.UsageError(f"one at a time: {' or '.join(f'--{name}' for name in asked)}")
+    job = asked[0] if asked else ""
+    if path is not None and job == "prune":
+        raise click.UsageError("--prune takes no PATH: it is about the indexes of all workspaces")
+    if no_repair and job != "verify":
+        raise click.UsageError("--no-repair goes with --verify")
     settings = load_settings(model_settings(model))
     if job == "status":
         index_reports.print_status(path, as_json)
@@ -69,5 +78,5 @@ def command(
             index_jobs.watch(root, settings, quiet, as_json, progress)
             return
         report = index_jobs.build(root, settings, quiet or as_json)
-    if job is None and (as_json or not quiet):
+    if not job and (as_json or not quiet):
         index_reports.print_report(root, report, as_json)

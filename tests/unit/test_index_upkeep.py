@@ -219,6 +219,21 @@ def test_where_nothing_is_indexed_the_next_step_is_named(workspace: Workspace) -
     assert (left.exit_code, "the workspace is gone" in left.output) == (0, True)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--watch", "--verify"], "one at a time: --watch or --verify"),
+        (["--symbols", "f", "--status"], "one at a time: --status or --symbols"),
+        ([".", "--prune"], "--prune takes no PATH"),
+        (["--no-repair"], "--no-repair goes with --verify"),
+    ],
+)
+def test_of_several_jobs_none_is_chosen(arguments: list[str], why: str) -> None:
+    result = index_command(*arguments)
+    assert result.exit_code == 2
+    assert why in result.output
+
+
 def test_an_index_that_was_never_built_is_none_to_verify(workspace: Workspace) -> None:
     workspace.store.make_folder()
     root = str(workspace.root)
@@ -249,9 +264,14 @@ def test_indexes_of_another_user_are_said_to_be(
     with pytest.raises(ConfigError, match=whose), workspace.store.writing():
         pass
     monkeypatch.setattr(os, "access", lambda path, mode: path != index and access(path, mode))
-    for arguments in ("--status", "--verify", "--symbols=alpha", "--prune"):
-        said = index_command(str(workspace.root), arguments)
-        assert re.search(whose, f"{said.output}"), arguments
+    root = str(workspace.root)
+    for arguments in (
+        ["--status", root],
+        ["--verify", root],
+        ["--symbols=alpha", root],
+        ["--prune"],
+    ):
+        assert re.search(whose, index_command(*arguments).output), arguments
     finding = next(checks.index(Settings(), workspace.root, workspace.tokenizer.hash))
     assert (finding.level, index.owner() in finding.message) == ("error", True)
 
