@@ -157,13 +157,13 @@ LARGE_DRAFT = replace(
 LARGE_RECIPES = {recipe.name: recipe for recipe in (LARGE_TARGET, LARGE_DRAFT)}
 
 # Going on with a finished model: a warmup to half of the rates, long enough there, then the decay
-# again. On an accelerator first rows of even weights: most is gained in plain text. Then what it
-# lacks after a short budget: to go on where the text before the cursor ends, in
-# prefix-suffix-middle order, to stop at the end of a middle, and to say nothing where nothing is
-# missing. All are learned once a sequence, so short rows; whole contexts last.
+# again. First rows of even weights: most is gained in plain text. Then what it lacks after a short
+# budget: to go on where the text before the cursor ends, in prefix-suffix-middle order, and to stop
+# at the end of a middle. Both are learned once a sequence, so short rows; whole contexts last.
 FURTHER_PHASES = (
-    Phase(0.5, 256, 64, 8, 0.9, context_weight=0.4, end_weight=2.0, finished_rate=0.2),
-    Phase(1.0, 1024, 16, 2, 0.8, context_weight=0.5, repository_rate=0.3),
+    Phase(0.45, 512, 16, 4, fim_rate=0.6),
+    Phase(0.80, 320, 16, 4, fim_rate=0.8, context_weight=0.5, end_weight=2.0),
+    Phase(1.0, 1024, 6, 2, 0.8, context_weight=0.5, repository_rate=0.3),
 )
 LARGE_FURTHER_PHASES = (
     Phase(0.30, 2048, 32, 16, fim_rate=0.6, repository_rate=0.25),
@@ -175,8 +175,8 @@ FURTHER_RATE = 0.5  # of the recipe's
 
 def further(recipe: Recipe, start: Path, device: str = "cpu", rate: float = FURTHER_RATE) -> Recipe:
     """The recipe of going on from the weights of a run, whose optimisers are gone. Other weights
-    see the corpus in another order. An accelerator gets batches of 64,000 tokens; a CPU's of 16,000
-    want a lower `rate`, of the recipe's, where the weights come from such a run.
+    see the corpus in another order. An accelerator gets batches of 64,000 tokens. rate: of the
+    recipe's learning rates.
     """
     return replace(
         recipe,
