@@ -222,7 +222,7 @@ def _below(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
     for (start, end), (next_start, next_end) in itertools.pairwise(whole):
         between, after = raw[end:next_start], raw[next_end:].lstrip(b" \t\r")
         follows = after[1:].split(b"\n", 1)[0].decode(errors="replace")
-        column = indentation(raw[raw.rfind(b"\n", 0, next_start) + 1 : next_start + 1].decode())
+        column = indentation(between.rpartition(b"\n")[2].decode())
         is_last = not follows.strip() or indentation(follows) < column
         is_line = b"\n" not in raw[start:end]
         if is_line and is_last and not between.strip() and between.count(b"\n") == 1:

@@ -46,6 +46,11 @@ def test_places_are_real_of_every_kind_and_the_same_each_time(tmp_path):
         assert not repeats_suffix(p.truth, p)
 
 
+def test_a_name_may_begin_beyond_ascii(tmp_path):
+    (tmp_path / "a.py").write_text("def f():\n    x = 1\n    é = x\n", encoding="utf-8")
+    assert {p.truth for p in places_in(tmp_path, 9, ("below",))} == {"\n    é = x"}
+
+
 @pytest.mark.parametrize("in_git", [False, True])
 def test_names_that_are_not_text_are_left_out_as_by_the_index(tmp_path, in_git):
     (tmp_path / os.fsdecode(b"caf\xe9.py")).write_text(SOURCE)
