@@ -53,13 +53,16 @@ def line_bounds(text: str, position: int) -> Span:
     return start, len(text) if end < 0 else end
 
 
-def cut_in_line(text: str, rng: random.Random) -> int:
-    """A position where someone could be typing: in a line but not in its indentation.
+def late_position(text: str, rng: random.Random) -> int:
+    """The later of two draws, because a prompt holds more text before the cursor than after it."""
+    return max(rng.randrange(len(text)), rng.randrange(len(text)))
 
-    The line is the later of two draws, because a prompt holds more text before the cursor than
-    after it; where its code begins is likelier than any other place, because editors indent.
+
+def cut_in_line(text: str, rng: random.Random) -> int:
+    """A position where someone could be typing: in a line but not in its indentation. Where its
+    code begins is likelier than any other place, because editors indent.
     """
-    position = max(rng.randrange(len(text)), rng.randrange(len(text)))
+    position = late_position(text, rng)
     start, end = line_bounds(text, position)
     code = start + len(text[start:end]) - len(text[start:end].lstrip())
     return code if rng.random() < LINE_START_RATE else at_word(text, rng.randint(code, end), rng)
@@ -150,7 +153,7 @@ def line_with_code(text: str, rng: random.Random) -> Span:
     """Start and end, without blanks at its end, of a line that is not blank, where there is one."""
     start, end = 0, len(text)
     for _ in range(MAX_DRAWS):
-        start, end = line_bounds(text, max(rng.randrange(len(text)), rng.randrange(len(text))))
+        start, end = line_bounds(text, late_position(text, rng))
         if text[start:end].strip():
             break
     return start, start + len(text[start:end].rstrip())
