@@ -38,3 +38,9 @@ class InputError(CodespecError):
 
 class DaemonError(CodespecError):
     """The daemon cannot be started, reached, or trusted."""
+
+
+def without_controls(text: str) -> str:
+    """What a file or a server says that anybody may have made, as a line for a terminal, which
+    obeys control characters."""
+    return "".join(filter(str.isprintable, text))

@@ -27,7 +27,7 @@ import filelock
 import msgspec
 
 from codespec import __version__
-from codespec.errors import InputError, ModelError
+from codespec.errors import InputError, ModelError, without_controls
 from codespec.folders import runtime_dir
 from codespec.models.split import parts
 
@@ -202,8 +202,7 @@ def _fetch(
 
 def _explained(e: Exception, url: str) -> tuple[str, str]:
     """(why it failed, the next step)"""
-    # What a server says is for a terminal, which obeys control characters.
-    why = "".join(filter(str.isprintable, str(getattr(e, "reason", None) or e)))
+    why = without_controls(str(getattr(e, "reason", None) or e))
     scheme = urlsplit(url).scheme
     if isinstance(e, urllib.error.HTTPError):
         e.close()

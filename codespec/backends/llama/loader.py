@@ -18,7 +18,7 @@ from codespec.backends.llama.interrupts import interrupts_noted
 from codespec.backends.llama.kernels import llama_cpp
 from codespec.backends.llama.memory import check_fits
 from codespec.context.fim import FAMILIES
-from codespec.errors import ModelError
+from codespec.errors import ModelError, without_controls
 from codespec.models.registry import check_file
 from codespec.models.split import size_of
 from codespec.native import LlamaContext, accepts
@@ -77,8 +77,7 @@ _last_lines: deque[str] = deque(maxlen=30)
 
 
 def _line(text: bytes) -> str:
-    """Out of a file that anybody may have made, for a terminal, which obeys control characters."""
-    return "".join(filter(str.isprintable, text.decode("utf-8", "replace")))
+    return without_controls(text.decode("utf-8", "replace"))
 
 
 def _on_log(level: int, text: bytes, _user: object) -> None:
