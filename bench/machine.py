@@ -6,6 +6,7 @@ import functools
 import os
 import platform
 import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -78,12 +79,12 @@ def _output(*command: str) -> str:
 
 def peak_bytes() -> int:
     """Most memory this process ever held; 0 where the system does not tell."""
-    try:
-        import resource
-    except ImportError:  # Windows
+    if sys.platform == "win32":
         return 0
+    import resource
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if platform.system() == "Darwin" else peak * 1024
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _proc(file: str, key: str) -> str:

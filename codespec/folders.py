@@ -58,7 +58,7 @@ def _session_dir() -> Path | None:
     """$XDG_RUNTIME_DIR, if it is what its specification says: made by the login session, which is
     why we do not make it, for this user alone. Others come in by su, or out of containers."""
     path = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
-    if not path.is_absolute():
+    if sys.platform == "win32" or not path.is_absolute():
         return None
     try:
         info = path.stat()
@@ -119,8 +119,8 @@ def _writable(path: Path, variable: str, mode: int = 0o777) -> Path:
 
 def not_writable(path: Path, variable: str) -> ConfigError:
     whose = ""
-    with contextlib.suppress(OSError, KeyError, AttributeError, NotImplementedError):
-        if path.stat().st_uid != os.geteuid():
+    with contextlib.suppress(OSError, KeyError):
+        if sys.platform != "win32" and path.stat().st_uid != os.geteuid():
             whose = f": it belongs to {path.owner()}"
     return ConfigError(
         f"the folder {path} is not writable{whose}",

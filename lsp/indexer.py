@@ -118,7 +118,7 @@ class Indexer:
             return 1
         self._children[root] = child
         try:
-            if hasattr(os, "setpriority"):
+            if sys.platform != "win32":
                 with contextlib.suppress(OSError):
                     os.setpriority(os.PRIO_PROCESS, child.pid, NICENESS)
             await self._listen(root, child)

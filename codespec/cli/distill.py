@@ -157,7 +157,7 @@ def command(
 def _run(job: Job, plan: Plan, as_json: bool) -> None:
     from codespec.train.distill.plan import StoppedError
 
-    if hasattr(os, "nice"):
+    if sys.platform != "win32":
         os.nice(NICENESS)
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[detail]}")
     console = Console(stderr=True)

@@ -17,7 +17,7 @@ def main(arguments: Sequence[str]) -> int:
     if arguments[:1] == ["--detach"]:
         # Before the imports: a process of one thread that has opened nothing forks safely.
         # The parent ends at once, so no client has a daemon as its child.
-        if hasattr(os, "fork") and os.fork() != 0:
+        if sys.platform != "win32" and os.fork() != 0:
             os._exit(0)
         del arguments[0]
     if len(arguments) != 2 or arguments[0] not in ("unix", "tcp"):

@@ -14,6 +14,7 @@ import hmac
 import os
 import secrets
 import stat
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,7 +150,7 @@ def _digest(data: str | bytes, n_hex: int) -> str:
 
 
 def _short_folder() -> Path:
-    uid = os.getuid() if hasattr(os, "getuid") else 0
+    uid = os.getuid() if sys.platform != "win32" else 0
     folder = Path(tempfile.gettempdir()) / f"codespec-{uid}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)

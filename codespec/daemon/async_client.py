@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
+import sys
 from collections.abc import Callable
 from itertools import count
 from typing import TypeVar
@@ -250,7 +251,7 @@ async def _open(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamW
     """A greeted connection; None where nobody listens. Raises: DaemonError when refused."""
     key = ""
     try:
-        if address.transport == "unix":
+        if sys.platform != "win32" and address.transport == "unix":
             reader, writer = await asyncio.open_unix_connection(
                 address.socket, limit=wire.STREAM_BYTES
             )

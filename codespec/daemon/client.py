@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import selectors
 import socket
+import sys
 import time
 from collections.abc import Callable
 from itertools import count
@@ -34,7 +35,7 @@ class Connection:
         """
         self._ids = count(1)
         self._selector = selectors.DefaultSelector()
-        if address.transport == "unix":
+        if sys.platform != "win32" and address.transport == "unix":
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             target, key = str(address.socket), ""
         else:

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import signal
+import sys
 from collections.abc import Sequence
 from itertools import count
 
@@ -88,7 +89,7 @@ class Server:
         # The lock is ours, so files that stand here were left behind by a killed daemon.
         self._remove_files()
         try:
-            if self._address.transport == "tcp":
+            if sys.platform == "win32" or self._address.transport == "tcp":
                 listener = await asyncio.start_server(
                     self._accept, "127.0.0.1", 0, limit=wire.STREAM_BYTES
                 )

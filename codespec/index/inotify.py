@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import select
+import selectors
 import struct
 from collections.abc import Iterator
 
@@ -43,7 +43,7 @@ class FolderEvents:
         libc = ctypes.CDLL(None, use_errno=True)
         try:
             self._add, self._rm = libc.inotify_add_watch, libc.inotify_rm_watch
-            fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+            fd = libc.inotify_init()
         except AttributeError:
             raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS)) from None
         if fd < 0:
@@ -51,18 +51,23 @@ class FolderEvents:
         self._fd: int = fd
         self._root = root
         self._folders: dict[int, str] = {}
-        self._poll = select.poll()
-        self._poll.register(fd, select.POLLIN)
+        self._ready = selectors.DefaultSelector()
         try:
+            os.set_inheritable(fd, False)
+            self._ready.register(fd, selectors.EVENT_READ)
             self._watch_below(root)
         except OSError:
-            os.close(fd)
+            self.close()
             raise
 
     def __enter__(self) -> FolderEvents:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._ready.close()
         os.close(self._fd)
 
     def wait(self, seconds: float) -> set[str]:
@@ -72,13 +77,9 @@ class FolderEvents:
         Raises: as the constructor, since new folders are watched.
         """
         found: set[str] = set()
-        if not self._poll.poll(seconds * 1000):
+        if not self._ready.select(seconds):
             return found
-        try:
-            data = os.read(self._fd, _BUFFER_BYTES)
-        except BlockingIOError:
-            return found
-        for watch, mask, name in _events(data):
+        for watch, mask, name in _events(os.read(self._fd, _BUFFER_BYTES)):
             if mask & _OVERFLOW:
                 found.add(self._root)
                 self._watch_below(self._root)

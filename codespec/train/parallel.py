@@ -66,10 +66,11 @@ def keep_freed_memory() -> None:
     A step allocates the same tensors of megabytes as the one before; taking them from the kernel
     anew, page by page, zeroed, was a third of its time.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is not None:
-        mallopt(M_MMAP_THRESHOLD, 1 << 30)
-        mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
+    if sys.platform != "win32":
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        if mallopt is not None:
+            mallopt(M_MMAP_THRESHOLD, 1 << 30)
+            mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
 
 
 def try_to_compile(model: Llama, n_rows: int, n_tokens: int) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Literal, NoReturn
@@ -413,8 +414,5 @@ class LlamaTarget:
 
 def default_threads() -> int:
     """One per core this process may use, at most 8: more costs speed at these batch sizes."""
-    try:
-        n = len(os.sched_getaffinity(0))
-    except AttributeError:  # macOS, Windows
-        n = os.cpu_count() or 1
+    n = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return min(n, 8)
