@@ -224,19 +224,25 @@ class Trace:
 Finish: TypeAlias = Literal["stop", "length", "deadline", "cancelled", "empty"]
 
 
-FimOrder: TypeAlias = Literal["psm", "spm"]
+FimOrder: TypeAlias = Literal["psm", "spm", "suffix-first"]
 
 
 @dataclass(frozen=True, slots=True)
 class FimTokens:
-    """Ids of a model's fill-in-the-middle markers, and the order it was trained with."""
+    """Ids of a model's fill-in-the-middle markers, and the order it was trained with, see
+    `context.fim`."""
 
     prefix: int
     suffix: int
-    middle: int
+    middle: int  # -1: none; "suffix-first" alone, the prefix is last
     order: FimOrder = "psm"
     repository: int = -1  # before the name of a repository; -1: the model knows no such marker
     file: int = -1  # before the path of a file in it
+
+    @property
+    def markers(self) -> tuple[int, ...]:
+        """Those of a prompt without other files: before the prefix, the suffix, the middle."""
+        return tuple(t for t in (self.prefix, self.suffix, self.middle) if t >= 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def describe(path: Path, settings: Settings, *, measure: bool) -> dict[str, Any]
             "vocabulary": info.n_vocab,
             "tokenizer": model.metadata("tokenizer.ggml.pre") or None,
             "fim_order": fim.order if fim else None,
-            "fim_tokens": [texts[t] for t in (fim.prefix, fim.suffix, fim.middle)] if fim else None,
+            "fim_tokens": [texts[t] for t in fim.markers] if fim else None,
             "memory_bytes": info.file_bytes + n_ctx * _kv_bytes_a_token(model.metadata, kv_type),
             "tok_per_s": None,
         }

@@ -1,27 +1,63 @@
 """Prompt formats for fill-in-the-middle.
 
-Two token orders are in use (Bavarian et al. 2022, "Efficient training of language models to fill
-in the middle"): prefix-suffix-middle, and suffix-prefix-middle, where the text before the cursor
-comes last. The second keeps the KV cache valid while the user types. In the first, what stands
-before the cursor on its line counts as the beginning of the middle, so that a typed character comes
-last there, too; models are trained on middles that begin anywhere.
+Three orders are in use (Bavarian et al. 2022, "Efficient training of language models to fill in the
+middle", where the last two are variants of one):
+
+- "psm": prefix, suffix, middle, each behind its marker.
+- "suffix-first": suffix, prefix, middle, each behind its marker.
+- "spm": the markers of prefix and suffix, the suffix, the marker of the middle, and prefix and
+  middle as one. The text before the cursor comes last, so the KV cache stays valid while the user
+  types.
+
+In the first two, what stands before the cursor on its line counts as the beginning of the middle,
+so that a typed character comes last there, too; models are trained on middles that begin anywhere.
 """
 
 from __future__ import annotations
 
+import re
+from typing import NamedTuple
+
 import numpy as np
 
-from codespec.types import NO_TOKENS, FimTokens, ModelInfo, Tokens
+from codespec.types import NO_TOKENS, FimOrder, FimTokens, ModelInfo, Tokens
+
+
+class Family(NamedTuple):
+    """Markers in a vocabulary before the prefix, the suffix, the middle; "" for none, as there is
+    nothing behind the prefix. named: of models that others share their vocabulary with."""
+
+    prefix: str
+    suffix: str
+    middle: str
+    order: FimOrder = "psm"
+    named: re.Pattern[str] | None = None
+
 
 FAMILIES = (
-    ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
-    ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
-    ("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),
-    ("▁<PRE>", "▁<SUF>", "▁<MID>"),
-    ("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
-)
-"""Markers in vocabularies, by family of models: before the prefix, the suffix, the middle.
-Sources: the model cards of Code Llama, StarCoder 2, DeepSeek Coder, CodeGemma, Codestral."""
+    Family(
+        "<fim_prefix>", "<fim_suffix>", "<fim_middle>", "suffix-first",
+        re.compile(r"mellum", re.IGNORECASE),
+    ),
+    Family(
+        "[PREFIX]", "[SUFFIX]", "", "suffix-first",
+        re.compile(r"(?<!mamba.)codestral", re.IGNORECASE),
+    ),
+    Family("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
+    Family("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
+    Family("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),
+    Family("▁<PRE>", "▁<SUF>", "▁<MID>"),
+    Family("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
+    Family("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", "suffix-first"),
+)  # fmt: skip
+"""The first that fits is a model's own. Sources: the model cards of Code Llama, StarCoder 2,
+DeepSeek Coder, CodeGemma, Codestral, Seed-Coder; "Mellum: production-grade in-IDE contextual code
+completion with multi-file project understanding" (arXiv 2510.05788)."""
+
+OTHER_FILES = (
+    "<file_sep>", "<|file_sep|>", "<|file_separator|>", "<filename>", "<repo_name>", "<reponame>",
+)  # fmt: skip
+"""Markers that another file begins with: what the model writes before them is over."""
 
 
 def assemble(
@@ -43,15 +79,18 @@ def assemble(
 
 
 def _parts(fim: FimTokens, left: Tokens, right: Tokens, n_in_line: int) -> list[Tokens | list[int]]:
-    if fim.order == "psm":
-        at = len(left) - n_in_line
-        return [[fim.prefix], left[:at], [fim.suffix], right, [fim.middle], left[at:]]
-    return [[fim.prefix, fim.suffix], right, [fim.middle], left]
+    if fim.order == "spm":
+        return [[fim.prefix, fim.suffix], right, [fim.middle], left]
+    at = len(left) - n_in_line
+    parts = [[fim.prefix], left[:at], [fim.suffix], right]
+    if fim.order == "suffix-first":
+        parts = parts[2:] + parts[:2]
+    return [*parts, [] if fim.middle < 0 else [fim.middle], left[at:]]
 
 
 def n_markers(info: ModelInfo) -> int:
     """Tokens a prompt has beside the document's own."""
-    return (info.bos is not None) + (3 if info.fim else 0)
+    return (info.bos is not None) + (len(info.fim.markers) if info.fim else 0)
 
 
 def _join(*parts: Tokens | list[int]) -> Tokens:

@@ -93,7 +93,7 @@ ENTRIES = (
         "ggml-org/Qwen2.5-Coder-14B-Q8_0-GGUF",
         "qwen2.5-coder-14b-q8_0.gguf",
     ),
-    # Known, and left to their users to fetch: a prompt order of its own, a short context, or terms.
+    # Known, and left to their users to fetch: a short context, terms, or no file that is known.
     Entry("mellum-4b", 4.02, 4.27, _APACHE, True),
     Entry("granite-3b-code", 3.48, 3.7, _APACHE, True),
     Entry("deepseek-coder-1.3b", 1.35, 1.43, "DeepSeek licence (use restrictions)", False),

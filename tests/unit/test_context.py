@@ -1,10 +1,11 @@
-"""Prompts: both FIM orders, windows that move in steps, token healing."""
+"""Prompts: all FIM orders, windows that move in steps, token healing."""
 
 from __future__ import annotations
 
 import itertools
 import os
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from codespec.context.fim import assemble
 from codespec.context.healing import HealingMask, hold_back, vocabulary_of
 from codespec.errors import InputError
 from codespec.requests import CompletionRequest
-from codespec.types import NO_TOKENS, FimTokens
+from codespec.types import NO_TOKENS, FimOrder, FimTokens
 
 TOKENIZER = ByteTokenizer()
 INFO = FakeTarget().info
@@ -32,17 +33,30 @@ def test_prefix_suffix_middle():
     assert prompt.tolist() == [FIM_PREFIX, *b"ab(", FIM_SUFFIX, *b")z", FIM_MIDDLE]
 
 
+def test_suffix_first_has_the_same_markers():
+    fim = FimTokens(FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, "suffix-first")
+    prompt, _ = assemble(replace(INFO, fim=fim), LEFT, RIGHT, n_in_line=1)
+    assert prompt.tolist() == [FIM_SUFFIX, *b")z", FIM_PREFIX, *b"ab", FIM_MIDDLE, *b"("]
+
+
+def test_without_a_marker_of_the_middle_the_prefix_comes_last():
+    fim = FimTokens(FIM_PREFIX, FIM_SUFFIX, -1, "suffix-first")
+    prompt, _ = assemble(replace(INFO, fim=fim), LEFT, RIGHT, n_in_line=1)
+    assert prompt.tolist() == [FIM_SUFFIX, *b")z", FIM_PREFIX, *b"ab("]
+
+
 def test_suffix_prefix_middle_ends_with_the_prefix():
     fim = FimTokens(FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, "spm")
     prompt, _ = assemble(replace(INFO, fim=fim), LEFT, RIGHT)
     assert prompt.tolist() == [FIM_PREFIX, FIM_SUFFIX, *b")z", FIM_MIDDLE, *b"ab("]
 
 
-def test_a_typed_character_comes_last_in_both_orders():
+def test_a_typed_character_comes_last_in_all_orders():
     """All of the prompt before stays as it was, and with it the KV cache."""
     window = Window(200, 100)
-    for order in ("psm", "spm"):
-        info = replace(INFO, fim=FimTokens(FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, order))
+    asked = [FimTokens(FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, order) for order in get_args(FimOrder)]
+    for fim in (*asked, FimTokens(FIM_PREFIX, FIM_SUFFIX, -1, "suffix-first")):
+        info = replace(INFO, fim=fim)
         prompts = []
         for typed in ("", "x", "x=", "x=(", "x=(1,"):
             left = TOKENIZER.encode("def f():\n    y = 2\n" + typed)
@@ -52,7 +66,7 @@ def test_a_typed_character_comes_last_in_both_orders():
             prompts.append(context.prompt.tolist())
         for before, after in itertools.pairwise(prompts):
             assert after[: len(before)] == before
-        assert FIM_MIDDLE in prompts[-1][-6:] if order == "psm" else True
+        assert FIM_MIDDLE in prompts[-1][-6:] or fim.order == "spm" or fim.middle < 0
 
 
 def test_a_line_without_end_is_not_looked_through():

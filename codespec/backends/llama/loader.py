@@ -9,7 +9,7 @@ import math
 import os
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from codespec.backends.llama import kernels
 from codespec.backends.llama.interrupts import interrupts_noted
 from codespec.backends.llama.kernels import llama_cpp
 from codespec.backends.llama.memory import check_fits
-from codespec.context.fim import FAMILIES
+from codespec.context.fim import FAMILIES, OTHER_FILES, Family
 from codespec.errors import ModelError, without_controls
 from codespec.models.registry import check_file
 from codespec.models.split import size_of
@@ -173,7 +173,9 @@ class LoadedModel:
         return self._info
 
     def _read_info(self) -> ModelInfo:
-        eog = [t for t in range(self.n_vocab) if lib.llama_vocab_is_eog(self.vocab, t)]
+        texts = self.token_texts()
+        ids = {text: i for i, text in enumerate(texts)}
+        fim = self._fim_tokens(ids)
         bos = int(lib.llama_vocab_bos(self.vocab))
         return ModelInfo(
             name=self.metadata("general.name") or self.path.stem,
@@ -184,31 +186,52 @@ class LoadedModel:
             n_ctx=max(0, int(lib.llama_model_n_ctx_train(self.handle))),
             n_params=int(lib.llama_model_n_params(self.handle)),
             file_bytes=size_of(self.path),
-            fim=self._fim_tokens(),
-            eog=frozenset(eog),
+            fim=fim,
+            eog=self._ends(ids, fim),
             bos=bos if bos >= 0 and lib.llama_vocab_get_add_bos(self.vocab) else None,
-            tokenizer_hash=self._tokenizer_hash(),
+            tokenizer_hash=self._tokenizer_hash(texts),
             backend=self.backend,
         )
 
-    def _fim_tokens(self) -> FimTokens | None:
-        """The file's own ids where llama.cpp finds them, else of the texts that families use."""
-        ids = [
+    def _fim_tokens(self, ids: dict[str, int]) -> FimTokens | None:
+        """Of the model's family, where it has a name; else the file's own where llama.cpp finds
+        them; else of the family whose texts the vocabulary has. ids: of the vocabulary's texts."""
+        prefix, suffix, middle, repository, file = (
             int(f(self.vocab))
-            for f in (lib.llama_vocab_fim_pre, lib.llama_vocab_fim_suf, lib.llama_vocab_fim_mid)
-        ]
-        order: FimOrder = "spm" if self.metadata("codespec.fim_order") == "spm" else "psm"
-        if min(ids) >= 0:
-            repository, file = (
-                int(f(self.vocab)) for f in (lib.llama_vocab_fim_rep, lib.llama_vocab_fim_sep)
+            for f in (
+                lib.llama_vocab_fim_pre,
+                lib.llama_vocab_fim_suf,
+                lib.llama_vocab_fim_mid,
+                lib.llama_vocab_fim_rep,
+                lib.llama_vocab_fim_sep,
             )
-            return FimTokens(*ids, order=order, repository=repository, file=file)
-        texts = self.token_texts()
-        by_text = {t: i for i, t in enumerate(texts)}
+        )
+        order: FimOrder = "spm" if self.metadata("codespec.fim_order") == "spm" else "psm"
+        family = self._family(ids)
+        if family is not None and (family.named or min(prefix, suffix, middle) < 0):
+            prefix, suffix, middle = (ids.get(text, -1) for text in family[:3])
+            order = family.order
+        if min(prefix, suffix) < 0 or (family is None and middle < 0):
+            return None
+        return FimTokens(prefix, suffix, middle, order, repository, file)
+
+    def _family(self, ids: dict[str, int]) -> Family | None:
+        keys = ("general.architecture", "general.name", "general.basename", "tokenizer.ggml.pre")
+        names = " ".join([*map(self.metadata, keys), self.path.name])
         for family in FAMILIES:
-            if all(text in by_text for text in family):
-                return FimTokens(*(by_text[text] for text in family), order=order)
+            is_meant = family.named is None or family.named.search(names)
+            if is_meant and all(text in ids for text in family[:3] if text):
+                return family
         return None
+
+    def _ends(self, ids: dict[str, int], fim: FimTokens | None) -> frozenset[int]:
+        """Tokens that end the output: llama.cpp's, and markers, of which nothing is inserted."""
+        ends = {t for t in range(self.n_vocab) if lib.llama_vocab_is_eog(self.vocab, t)}
+        others = {ids[text] for text in OTHER_FILES if text in ids}
+        ends |= {t for t in others if lib.llama_vocab_is_control(self.vocab, t)}
+        if fim is not None:
+            ends |= set(fim.markers)
+        return frozenset(ends)
 
     def token_text(self, token: int) -> str:
         """The vocabulary's own text of a token, 0 to n_vocab - 1; no bytes of a document."""
@@ -218,11 +241,11 @@ class LoadedModel:
         """The text of every token, by id."""
         return [self.token_text(t) for t in range(self.n_vocab)]
 
-    def _tokenizer_hash(self) -> str:
+    def _tokenizer_hash(self, texts: Sequence[str]) -> str:
         digest = hashlib.blake2b(digest_size=10)
         for key in ("tokenizer.ggml.model", "tokenizer.ggml.pre"):
             digest.update(self.metadata(key).encode() + b"\0")
-        for text in self.token_texts():
+        for text in texts:
             digest.update(text.encode() + b"\0")
         return digest.hexdigest()
 

@@ -63,7 +63,7 @@ def choose(
         return DraftVocabulary(info.n_vocab)
     always = set(info.eog) | ({info.bos} if info.bos is not None else set[int]())
     if info.fim:
-        always |= {info.fim.prefix, info.fim.suffix, info.fim.middle}
+        always |= set(info.fim.markers)
     counts = np.where(is_known & (counts == 0), _UNSEEN, counts)
     counts[list(always)] = np.inf
     best = np.argsort(-counts, kind="stable")[: N_REDUCED - 1]
