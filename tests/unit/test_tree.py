@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codespec.tree import depths, leaf_sets, leaves, limit_leaves, prefix
+from codespec.tree import depths, leaf_sets, leaves, limit_leaves, path_probs, prefix
 from codespec.types import Draft
 from tests.drafters import tree
 
@@ -15,6 +16,10 @@ def test_leaves_and_depths():
     assert leaves(FORKED) == [1, 3, 4]
     assert depths(FORKED) == [1, 1, 2, 2, 3]
     assert leaf_sets(FORKED) == ([1, 3, 4], [[1, 2], [0], [2], [1], [2]])
+
+
+def test_a_path_is_as_likely_as_all_on_the_way_together():
+    assert path_probs(FORKED) == pytest.approx([0.9, 0.1, 0.45, 0.36, 0.405])
 
 
 def test_a_chain_has_one_leaf():
