@@ -133,8 +133,10 @@ def test_names_with_brackets_are_printed_as_they_are(
     assert f"codespec bench report '{file}'" in capsys.readouterr().out
 
 
-def test_with_json_what_was_left_out_is_said_beside_it(tmp_path: Path) -> None:
+def test_with_json_what_was_left_out_is_said_beside_it_and_all_of_it_is_a_failure(
+    tmp_path: Path,
+) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     done = CliRunner().invoke(bench, ["all", str(tmp_path), "--minutes", "0", "--json"])
-    assert (done.exit_code, done.stdout) == (0, "")
+    assert (done.exit_code, done.stdout) == (1, "")
     assert "peers: left out: the time was up" in done.stderr

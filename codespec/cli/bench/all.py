@@ -78,3 +78,5 @@ def command(
             everything.print_outcomes(outcomes, output)
     if any(outcome.why == everything.INTERRUPTED for outcome in outcomes):
         raise SystemExit(INTERRUPTED)
+    if not any(outcome.rows for outcome in outcomes):
+        raise SystemExit(1)
