@@ -25,7 +25,7 @@ from rich.table import Column, Table
 from codespec.cli import LINE_EVERY_S, print_json
 from codespec.config import load_settings, origins
 from codespec.errors import InputError, ModelError
-from codespec.models import catalogue, download, drafts, hardware, library
+from codespec.models import catalogue, download, drafts, elsewhere, hardware, library
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled, draft_path, target_path
 from codespec.models.split import parts, size_of
 from codespec.processes import ending_in_order
@@ -158,8 +158,8 @@ def show(model: str, no_speed: bool, as_json: bool) -> None:
 @click.option("--sha256", metavar="HEX", help="SHA-256 that the file must have.")
 @_json_option
 def add(source: str, sha256: str | None, as_json: bool) -> None:
-    """Add a model: a .gguf FILE (it stays where it is), a URL of one, or a NAME that
-    `codespec models recommend` lists for download.
+    """Add a model: a .gguf FILE, a URL of one, or a NAME that `codespec models recommend` lists,
+    for download or as one that another program keeps here. Files stay where they are.
 
     A download that was interrupted goes on where it stopped; one that does not have the SHA-256
     you give, or the model hub states, is not kept, and a FILE that does not is not added.
@@ -167,7 +167,10 @@ def add(source: str, sha256: str | None, as_json: bool) -> None:
     from codespec.backends.llama.trial import try_model
 
     entry = catalogue.by_name(source)
-    path = library.given(source)
+    path, name = library.given(source), ""
+    kept = None if path.is_file() else elsewhere.by_name(source)
+    if kept is not None:
+        path, name = kept.path, kept.name
     if sha256 is not None and len(parts(source.partition("?")[0])) > 1:
         raise InputError(
             f"{source}: one file of several, and --sha256 is the sum of one",
@@ -176,7 +179,7 @@ def add(source: str, sha256: str | None, as_json: bool) -> None:
     if path.is_file():
         digest = None if sha256 is None else download.check_file(path, sha256)
         try_model(path)
-        name = library.add(path)
+        name = library.add(path, name=name)
         facts: dict[str, Any] = {"name": name, "path": str(library.find(name))}
         if digest is not None:
             facts |= {"sha256": digest, "verified": True}
@@ -286,6 +289,8 @@ def recommend(as_json: bool) -> None:
     here = catalogue.tier_of(machine)
     choice = catalogue.recommended(here)
     tiers = {tier.name: catalogue.recommended(tier) for tier in catalogue.TIERS}
+    listed = {realpath(a.path) for a in library.added().values()}
+    kept = [f for f in elsewhere.found() if realpath(f.path) not in listed]
     if as_json:
         print_json(
             {
@@ -293,6 +298,9 @@ def recommend(as_json: bool) -> None:
                 "memory_bytes": here.memory_bytes,
                 "recommended": choice.name if choice else None,
                 "by_machine": {name: e.name if e else None for name, e in tiers.items()},
+                "elsewhere": [
+                    {**f._asdict(), "path": str(f.path), "bytes": size_of(f.path)} for f in kept
+                ],
                 "models": [
                     {
                         "name": e.name,
@@ -326,6 +334,11 @@ def recommend(as_json: bool) -> None:
         click.echo("the bundled model is what fits")
     else:
         click.echo(f"get it: codespec models add {choice.name}   ({choice.file_gb:.1f} GB)")
+    if kept:
+        click.echo("other programs keep these here, which can be used where they are:")
+    for f in kept:
+        said = f"({f.keeper}, {size_of(f.path) / 1e9:.1f} GB)"
+        click.echo(f"  codespec models add {shlex.quote(f.name)}   {said}")
 
 
 @command.command(short_help="Choose the model to complete with.")

@@ -93,12 +93,13 @@ def given(path: str) -> Path:
     return Path(path) if Path(path).is_file() else expanded(path)
 
 
-def name_for(path: Path, url: str = "") -> str:
-    """What a model file is to be called on the list. url: where it is to come from.
+def name_for(path: Path, url: str = "", name: str = "") -> str:
+    """What a model file is to be called on the list: its own name, or `name`. url: where it is to
+    come from.
 
     Raises: InputError where another model has this name, or would lose its file to this one.
     """
-    name, absolute = path.stem.lower(), in_full(path)
+    name, absolute = name or path.stem.lower(), in_full(path)
     if name in (Path(BUNDLED_TARGET).stem, Path(BUNDLED_DRAFT).stem):
         raise InputError(f"{name} is a model that comes with codespec", "Rename the file.")
     taken = added().get(name)
@@ -113,13 +114,13 @@ def name_for(path: Path, url: str = "") -> str:
     return name
 
 
-def add(path: Path, url: str = "", sha256: str = "") -> str:
-    """Puts a model file on the list, where it lies; returns its name there.
+def add(path: Path, url: str = "", sha256: str = "", name: str = "") -> str:
+    """Puts a model file on the list, where it lies; returns its name there, see `name_for`.
 
     Raises: InputError as `name_for`.
     """
     with _changing() as models:
-        name = name_for(path, url)
+        name = name_for(path, url, name)
         models[name] = Added(in_full(path), url, sha256)
     return name
 
