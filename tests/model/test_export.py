@@ -107,7 +107,8 @@ def check_special_tokens(fim: object, eog: frozenset[int], bos: int | None) -> N
     assert (fim.prefix, fim.suffix, fim.middle) == (prefix, suffix, middle)  # type: ignore[attr-defined]
     assert bos is None, "llama.cpp must not put a token before the prompt"
     # Written out, so that a change in llama.cpp's rules for the end of generation is noticed.
-    assert {end, repository, separator} <= eog <= {end, pad, repository, separator}
+    ends = {end, repository, separator, *fim.markers}  # type: ignore[attr-defined]
+    assert ends <= eog <= {*ends, pad}
 
 
 def test_llama_cpp_tokenises_as_the_library_does(
