@@ -6,13 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from codespec import folders
 from codespec.backends.llama import LlamaTarget, LoadedModel, build, load_model
+from codespec.backends.llama.loader import computes_nothing
 from codespec.config import ModelSettings
 from codespec.drafters.measure import CurveStore
 from codespec.engine.pace import Pace, Paces, thread_counts
 from codespec.errors import ModelError
-from codespec.types import ModelInfo
+from codespec.types import NO_DRAFT, ModelInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,11 @@ class Models:
                 kv_type=chosen.kv_type,
                 max_saved_bytes=chosen.max_saved_kv_bytes,
             )
+            try:
+                _try_out(context)
+            except ModelError:
+                context.close()
+                raise
         except ModelError:
             model.close()
             raise
@@ -79,6 +87,16 @@ class Models:
         counts = (context.n_threads,) if fixed else thread_counts(context.n_threads)
         store = CurveStore(folders.cache_path() / "curves.json")
         return Pace(context, counts, store, curve_key(info, self._settings))
+
+
+def _try_out(context: LlamaTarget) -> None:
+    """A pass over one token: weights that are no numbers are loaded without a word, and what such a
+    model says is nonsense. Raises: ModelError."""
+    token = np.zeros(1, np.int32)
+    rows = context.decode(token, NO_DRAFT)
+    if not np.isfinite(rows.row(0).max()):
+        raise computes_nothing(Path(context.info.path))
+    context.prefill(token, lambda: False)  # keeps nothing of the only token
 
 
 def curve_key(info: ModelInfo, settings: ModelSettings) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import gguf
+import numpy as np
 import pytest
 
 from codespec.backends.llama import LlamaTarget, LlamaTokenizer, load_model
 from codespec.backends.llama.loader import lib
-from codespec.config import ModelSettings
+from codespec.config import ModelSettings, Settings
+from codespec.engine.local import LocalEngine
 from codespec.errors import ModelError
 from codespec.models.registry import BUNDLED_DRAFT, bundled
 from codespec.train import export, tokenizer
@@ -27,6 +30,16 @@ def with_number(path: Path, key: str, number: int) -> Path:
     raw[at : at + 4] = number.to_bytes(4, "little")
     path.write_bytes(raw)
     return path
+
+
+def test_weights_that_are_no_numbers_are_noticed_on_loading(tmp_path: Path) -> None:
+    file = tmp_path / "model.gguf"
+    shutil.copy(bundled(BUNDLED_DRAFT), file)
+    (norm,) = [t for t in gguf.GGUFReader(file, "r+").tensors if t.name == "output_norm.weight"]
+    norm.data[:] = np.nan
+    norm.data.flush()
+    with pytest.raises(ModelError, match="no numbers"):
+        LocalEngine(Settings(model=ModelSettings(target=str(file), draft="")))
 
 
 def test_the_reason_is_what_failed_and_nothing_said_before(tmp_path: Path) -> None:

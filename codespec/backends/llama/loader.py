@@ -326,6 +326,14 @@ def writes_nothing(path: Path) -> ModelError:
     )
 
 
+def computes_nothing(path: Path) -> ModelError:
+    return ModelError(
+        f"{path}: what it computes is no numbers (NaN or infinite)",
+        "The file is damaged, or llama.cpp cannot run it here: get it again, or choose another "
+        "model.",
+    )
+
+
 def forget_causes() -> None:
     """What was said up to now is of other calls: to be called before one that may fail."""
     _last_lines.clear()

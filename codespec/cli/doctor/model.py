@@ -19,7 +19,7 @@ from codespec.backends.llama import (
     kernels,
     load_model,
 )
-from codespec.backends.llama.loader import gpu_backend
+from codespec.backends.llama.loader import computes_nothing, gpu_backend
 from codespec.backends.llama.memory import check_fits
 from codespec.backends.llama.trial import try_model
 from codespec.cli.doctor.findings import Finding
@@ -201,11 +201,7 @@ def _speed_of(target: LlamaTarget, model: LoadedModel) -> Speed:
         rows = target.decode(committed[target.n_cached :], NO_DRAFT)
         said = rows.argmax(0)
         if not np.isfinite(rows.row(0).max()):
-            raise ModelError(
-                f"{model.path}: what it computes is no numbers (NaN or infinite)",
-                "The file is damaged, or llama.cpp cannot run it here: get it again, or choose "
-                "another model.",
-            )
+            raise computes_nothing(model.path)
         target.keep([])
         passes.append((time.perf_counter() - started) * 1e3)
         committed = np.append(committed, np.int32(said))
