@@ -21,7 +21,7 @@ class Hub(ThreadingHTTPServer):
     truth; no length: None, and the connection ends with the file. sends_parts: answers as with a
     part, whatever was asked for. stalls: after `cut` bytes it stays connected and sends no more.
     files: by name, what is not `content`. refuses: a status and its reason, to every request
-    of a file.
+    of a file. n_sent: how often one was sent, or a part of it.
     """
 
     daemon_threads = True
@@ -44,6 +44,7 @@ class Hub(ThreadingHTTPServer):
         self.has_head = True
         self.ranges: list[str | None] = []
         self.methods: list[str] = []
+        self.n_sent = 0
 
     @property
     def address(self) -> str:
@@ -100,7 +101,10 @@ class _Handler(BaseHTTPRequestHandler):
             extent = f"bytes {span}/{len(content)}"
         elif hub.sends_parts:
             status = 206
+        elif hub.etag and self.headers.get("If-None-Match") == hub.etag:
+            body, status = b"", 304
         extent = extent if hub.extent is None else hub.extent
+        hub.n_sent += status != 304
         self.send_response(status)
         if status != 200 and extent:
             self.send_header("Content-Range", extent)

@@ -25,7 +25,15 @@ from rich.table import Column, Table
 from codespec.cli import LINE_EVERY_S, print_json
 from codespec.config import load_settings, origins
 from codespec.errors import InputError, ModelError
-from codespec.models import catalogue, download, drafts, elsewhere, hardware, library
+from codespec.models import (
+    catalogue,
+    download,
+    drafts,
+    elsewhere,
+    hardware,
+    library,
+    provenance,
+)
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled, draft_path, target_path
 from codespec.models.split import parts, size_of
 from codespec.processes import ending_in_order
@@ -218,7 +226,7 @@ def _download(url: str, sha256: str | None) -> dict[str, Any]:
             try_model(fetched[0].path)
         except ModelError:
             for each in fetched:
-                each.path.unlink()
+                provenance.delete(each.path)
             raise
     else:
         fetched = [_fetch(first, sha256, try_model)]

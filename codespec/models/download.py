@@ -15,7 +15,7 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.message import Message
 from http.client import HTTPException
@@ -24,11 +24,19 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 import filelock
-import msgspec
 
 from codespec import __version__
 from codespec.errors import InputError, ModelError, without_controls
 from codespec.folders import runtime_dir
+from codespec.models.provenance import (
+    delete,
+    digest,
+    etag_of,
+    forget,
+    n_resumable,
+    note,
+    unchanged,
+)
 from codespec.models.split import parts
 
 HUB = "https://huggingface.co"
@@ -54,11 +62,8 @@ class Fetched:
     is_verified: bool
 
 
-class _Part(msgspec.Struct, frozen=True):
-    """What the bytes of an unfinished download belong to."""
-
-    url: str
-    etag: str
+class _UnchangedError(Exception):
+    """The server still has what is here."""
 
 
 def hub_url(repo: str, file: str) -> str:
@@ -106,7 +111,8 @@ def fetch(
     passes `check`; until then the one of that name stays. Interrupted, the next call goes on.
 
     sha256: what the file must have; None: what the server says of it, where it does. A file that
-    is there and has it is not fetched again.
+    is there and has it is not fetched again, nor is one where nobody says it and the server has the
+    tag that it came with.
 
     Raises: InputError for a bad address, a full disk, or where another process is at it;
     ModelError when the download fails or is not what it should be.
@@ -115,8 +121,8 @@ def fetch(
     stated = None if sha256 is None else _stated(sha256)
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with _lock(path), _unfinished(path) as (part, about):
-            return _fetch(url, path, part, about, stated, on_progress, check)
+        with _lock(path), _unfinished(path) as part:
+            return _fetch(url, path, part, stated, on_progress, check)
     except filelock.Timeout:
         raise InputError(
             f"{path.name} is being downloaded by another process", "Wait for it, or end it."
@@ -130,61 +136,61 @@ def _lock(path: Path) -> filelock.FileLock:
 
 
 @contextmanager
-def _unfinished(path: Path) -> Generator[tuple[Path, Path]]:
-    """(what has arrived, what it belongs to): in the end both are only there if the next call can
-    go on with them."""
+def _unfinished(path: Path) -> Generator[Path]:
+    """What has arrived: in the end only there if the next call can go on with it."""
     part = path.with_name(path.name + ".part")
-    about = path.with_name(path.name + ".part.json")
     try:
-        yield part, about
+        yield part
     finally:
-        if _known(about) is None:
-            part.unlink(missing_ok=True)
-            about.unlink(missing_ok=True)
+        if not etag_of(part):
+            delete(part)
 
 
 def _fetch(
     url: str,
     path: Path,
     part: Path,
-    about: Path,
     stated: str | None,
     on_progress: OnProgress,
     check: Check,
 ) -> Fetched:
     try:
         expected = stated or _announced(url)
-        if expected and path.is_file() and _digest(path) == expected:
+        if expected and path.is_file() and digest(path) == expected:
             return Fetched(path, path.stat().st_size, expected, is_verified=True)
-        total = _stream(url, part, about, on_progress)
+        etag, digest_here = ("", "") if expected else unchanged(path, url)
+        try:
+            total = _stream(url, part, on_progress, etag)
+        except _UnchangedError:
+            return Fetched(path, path.stat().st_size, digest_here, is_verified=False)
     # ValueError: of addresses that a server redirects to.
     except (HTTPException, OSError, ValueError) as e:
         if isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EDQUOT):
             raise InputError(
                 f"{url}: the disk with {path.parent} is full",
-                f"{_MAKE_ROOM} {_what_is_kept(part, about, url)}".rstrip(),
+                f"{_MAKE_ROOM} {_what_is_kept(part, url)}".rstrip(),
             ) from None
         if isinstance(e, OSError) and e.filename and not isinstance(e, urllib.error.URLError):
             raise  # not the network: a file or folder here
         why, next_step = _explained(e, url)
         raise ModelError(
             f"{url}: the download failed ({why})",
-            f"{next_step} {_what_is_kept(part, about, url)}".rstrip(),
+            f"{next_step} {_what_is_kept(part, url)}".rstrip(),
         ) from None
     n_bytes = part.stat().st_size
     if total and n_bytes < total:
         raise ModelError(
             f"{url}: the connection ended after {n_bytes:,} of {total:,} bytes",
-            _what_is_kept(part, about, url) or "The server cannot resume it: try again.",
+            _what_is_kept(part, url) or "The server cannot resume it: try again.",
         )
-    digest = _digest(part)
+    arrived = digest(part)
     with part.open("rb") as f:
         is_gguf = f.read(4) == b"GGUF"
     problem = ""
     if total and n_bytes != total:
         problem = f"it has {n_bytes:,} bytes, not {total:,}"
-    elif expected and digest != expected:
-        problem = f"its SHA-256 is {digest}, not {expected}"
+    elif expected and arrived != expected:
+        problem = f"its SHA-256 is {arrived}, not {expected}"
     elif not is_gguf:
         problem = "it is no GGUF file"
     else:
@@ -193,11 +199,16 @@ def _fetch(
         except ModelError as e:
             problem = e.message
     if problem:
-        about.unlink(missing_ok=True)
+        forget(part)
         raise ModelError(f"{url}: {problem}", "It was deleted. Check the address, or try again.")
+    etag = etag_of(part)
     os.replace(part, path)
-    about.unlink(missing_ok=True)
-    return Fetched(path, n_bytes, digest, expected is not None)
+    forget(part)
+    forget(path)
+    if etag and not expected:
+        with suppress(OSError):  # then it is fetched anew
+            note(path, url, etag, arrived)
+    return Fetched(path, n_bytes, arrived, expected is not None)
 
 
 def _explained(e: Exception, url: str) -> tuple[str, str]:
@@ -221,8 +232,8 @@ def _explained(e: Exception, url: str) -> tuple[str, str]:
     return why, "Check the address and the network."
 
 
-def _what_is_kept(part: Path, about: Path, url: str) -> str:
-    if not _resumable(part, about, url):
+def _what_is_kept(part: Path, url: str) -> str:
+    if not n_resumable(part, url):
         return ""
     return "What arrived is kept: the same command goes on."
 
@@ -232,13 +243,13 @@ def check_file(path: Path, sha256: str) -> str:
 
     Raises: InputError for what is none; ModelError where the file has another one.
     """
-    expected, digest = _stated(sha256), _digest(path)
-    if digest != expected:
+    expected, found = _stated(sha256), digest(path)
+    if found != expected:
         raise ModelError(
-            f"{path}: its SHA-256 is {digest}, not {expected}",
+            f"{path}: its SHA-256 is {found}, not {expected}",
             "It was not added. Get the file again, or the right sum.",
         )
-    return digest
+    return found
 
 
 def _stated(sha256: str) -> str:
@@ -247,23 +258,31 @@ def _stated(sha256: str) -> str:
     return sha256.lower()
 
 
-def _stream(url: str, part: Path, about: Path, on_progress: OnProgress) -> int:
-    """Appends to part what is missing; the whole size, 0 where the server does not say."""
-    have, known = _resumable(part, about, url), _known(about)
+def _stream(url: str, part: Path, on_progress: OnProgress, etag_here: str = "") -> int:
+    """Appends to part what is missing; the whole size, 0 where the server does not say.
+
+    Raises: _UnchangedError where the server has what this tag, if any, stands for.
+    """
+    have = n_resumable(part, url)
     request = _request(url)
-    if have and known:
+    if have:
         request.add_header("Range", f"bytes={have}-")
-        request.add_header("If-Range", known.etag)
+        request.add_header("If-Range", etag_of(part))
+    elif etag_here:
+        request.add_header("If-None-Match", etag_here)
     try:
         response = urllib.request.urlopen(request, timeout=_TIMEOUT_S)
     except urllib.error.HTTPError as e:
+        if e.code == 304 and etag_here:
+            e.close()
+            raise _UnchangedError from None
         if e.code != 416 or not have:
             raise
         e.close()
         if _content_range(e.headers)[1] in (0, have):
             return have  # nothing is missing
         part.unlink()  # the server has another file now, or sends no parts of it
-        return _stream(url, part, about, on_progress)
+        return _stream(url, part, on_progress)
     with response:
         start, whole = _content_range(response.headers)
         if response.status != 206:
@@ -276,7 +295,7 @@ def _stream(url: str, part: Path, about: Path, on_progress: OnProgress) -> int:
                 where = "without saying of what" if start is None else f"from byte {start} on"
                 raise HTTPException(f"the server sends a part {where}")
             part.unlink()
-            return _stream(url, part, about, on_progress)
+            return _stream(url, part, on_progress)
         n_more = _number(response.headers.get("Content-Length"))
         total = whole or (have + n_more if n_more else 0)
         free = shutil.disk_usage(part.parent).free
@@ -285,8 +304,7 @@ def _stream(url: str, part: Path, about: Path, on_progress: OnProgress) -> int:
                 f"{url}: {n_more / 1e9:.1f} GB are missing, {free / 1e9:.1f} GB of disk are free",
                 _MAKE_ROOM,
             )
-        etag = response.headers.get("ETag") or ""
-        about.write_bytes(msgspec.json.encode(_Part(url, etag)))
+        note(part, url, response.headers.get("ETag") or "")
         with part.open("ab" if have else "wb") as f:
             while chunk := response.read1(_CHUNK):  # what comes, so that a stall loses nothing
                 f.write(chunk)
@@ -306,27 +324,6 @@ def _content_range(headers: Message) -> tuple[int | None, int]:
 def _number(text: str | None) -> int:
     """0 for what is none: servers send anything."""
     return int(text) if text and text.isascii() and text.isdigit() else 0
-
-
-def source_of(part: Path) -> str:
-    """The address that a `.part` was, or is being, downloaded from; "" where nobody knows."""
-    known = _known(part.with_name(f"{part.name}.json"))
-    return known.url if known else ""
-
-
-def _resumable(part: Path, about: Path, url: str) -> int:
-    """How many bytes of this very content there are; 0 without a tag to prove it by."""
-    known = _known(about)
-    return part.stat().st_size if known and known.url == url and part.is_file() else 0
-
-
-def _known(about: Path) -> _Part | None:
-    """None without a tag that proves which bytes are the same."""
-    try:
-        known = msgspec.json.decode(about.read_bytes(), type=_Part)
-    except (OSError, msgspec.DecodeError):
-        return None
-    return known if known.etag and not known.etag.startswith("W/") else None
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -359,11 +356,3 @@ def _request(url: str, method: str = "GET") -> urllib.request.Request:
     path, query = (quote(part, safe="/%:@!$&'()*+,;=~?") for part in (given.path, given.query))
     address = urlunsplit((given.scheme, given.netloc, path, query, ""))
     return urllib.request.Request(address, headers=agent, method=method)
-
-
-def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as f:
-        while chunk := f.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -16,9 +16,9 @@ from codespec.config import config_path
 from codespec.errors import ConfigError, InputError
 from codespec.files import write_atomically
 from codespec.folders import data_dir, data_path, expanded
-from codespec.models import catalogue, download
+from codespec.models import catalogue, provenance
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
-from codespec.models.split import files_of
+from codespec.models.split import files_of, parts
 
 
 class Added(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ def leftovers() -> list[tuple[Path, str]]:
         return []
     listed = {file for model in read_list().values() for file in files_of(Path(model.path))}
     files = sorted(file for kind in ("*.gguf", "*.part") for file in folder_path().glob(kind))
-    return [(file, download.source_of(file)) for file in files if file not in listed]
+    return [(file, provenance.source_of(file)) for file in files if file not in listed]
 
 
 def in_full(path: Path) -> str:
@@ -139,7 +139,11 @@ def remove(name: str) -> list[Path]:
                 f"{name}: no model of that name was added", "See: codespec models list"
             )
     path = Path(gone.path)
-    return files_of(path) if gone.url and path.is_relative_to(folder()) else []
+    if not gone.url or not path.is_relative_to(folder()):
+        return []
+    for part in parts(gone.path):
+        provenance.forget(Path(part))
+    return files_of(path)
 
 
 def find_listed(name: str) -> Path | None:

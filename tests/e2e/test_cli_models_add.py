@@ -74,7 +74,7 @@ def test_of_a_model_in_several_files_all_are_fetched(hub: Hub, tmp_path: Path) -
     hub.cut = None
     facts = json.loads(ok("add", f"{url}?download=true", "--json"))
     assert Path(facts["path"]).name == files[0].name
-    there = sorted(library.folder().glob("Big*"))
+    there = sorted(library.folder().glob("Big*.gguf"))
     assert [path.name for path in there] == [path.name for path in files]
     assert facts["bytes"] == sum(path.stat().st_size for path in files)
     assert json.loads(ok("show", facts["name"], "--no-speed", "--json"))["bytes"] == facts["bytes"]

@@ -10,7 +10,7 @@ from urllib.error import URLError
 import pytest
 
 from codespec.errors import InputError, ModelError
-from codespec.models import download
+from codespec.models import download, provenance
 from tests.hub import CONTENT, SHA256, Hub, hub
 
 __all__ = ["hub"]
@@ -158,8 +158,7 @@ def test_a_part_longer_than_the_file_is_none_of_it(hub: Hub, tmp_path: Path) -> 
     hub.stated = None
     part = tmp_path / "model-q8_0.gguf.part"
     part.write_bytes(CONTENT + b"and more")
-    about = download.msgspec.json.encode({"url": url(), "etag": hub.etag})
-    part.with_name(f"{part.name}.json").write_bytes(about)
+    provenance.note(part, url(), hub.etag)
     assert download.fetch(url(), tmp_path).path.read_bytes() == CONTENT
 
 
@@ -183,6 +182,22 @@ def test_what_is_here_already_is_not_fetched_again(hub: Hub, tmp_path: Path) -> 
     first.path.write_bytes(b"GGUF and something else")
     assert download.fetch(url(), tmp_path) == first
     assert first.path.read_bytes() == CONTENT
+
+
+def test_where_nobody_states_a_checksum_the_servers_tag_tells(hub: Hub, tmp_path: Path) -> None:
+    hub.stated = None
+    address = f"{hub.address}/plain/model-q8_0.gguf"
+    first = download.fetch(address, tmp_path)
+    assert not first.is_verified
+    assert download.fetch(address, tmp_path) == first
+    assert hub.n_sent == 1
+    first.path.write_bytes(b"GGUF and something else")  # not what came from there
+    assert download.fetch(address, tmp_path).path.read_bytes() == CONTENT
+    hub.etag, hub.content = '"two"', CONTENT[:1_000_000]
+    assert download.fetch(address, tmp_path).path.read_bytes() == CONTENT[:1_000_000]
+    assert hub.n_sent == 3
+    provenance.delete(first.path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_two_at_once_do_not_mix_their_bytes(hub: Hub, tmp_path: Path) -> None:
@@ -217,9 +232,8 @@ def test_nothing_is_said_to_be_kept_that_is_not(hub: Hub, tmp_path: Path) -> Non
 
 def test_a_part_that_is_whole_already(hub: Hub, tmp_path: Path) -> None:
     path = download.fetch(url(), tmp_path).path
-    path.rename(tmp_path / f"{path.name}.part")
-    about = download.msgspec.json.encode({"url": url(), "etag": hub.etag})
-    (tmp_path / f"{path.name}.part.json").write_bytes(about)
+    part = path.rename(tmp_path / f"{path.name}.part")
+    provenance.note(part, url(), hub.etag)
     assert download.fetch(url(), tmp_path).path.read_bytes() == CONTENT
     assert hub.ranges == [None, f"bytes={len(CONTENT)}-"]
 

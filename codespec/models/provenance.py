@@ -1,0 +1,85 @@
+"""What downloaded bytes are. Beside a file, whole or in part, stands where it came from and the tag
+(ETag) that the server has for it: who has a tag that still holds need not fetch the bytes again."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+
+_CHUNK = 1 << 20
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """sha256: of a whole file, "" of a part."""
+
+    url: str
+    etag: str
+    sha256: str = ""
+
+
+def note(file: Path, url: str, etag: str, sha256: str = "") -> None:
+    """Raises: OSError."""
+    _about(file).write_bytes(msgspec.json.encode(_Known(url, etag, sha256)))
+
+
+def forget(file: Path) -> None:
+    _about(file).unlink(missing_ok=True)
+
+
+def delete(file: Path) -> None:
+    """The file, and what is known of it."""
+    file.unlink(missing_ok=True)
+    forget(file)
+
+
+def source_of(part: Path) -> str:
+    """The address that a `.part` was, or is being, downloaded from; "" where nobody knows."""
+    known = _known(part)
+    return known.url if known and _is_proof(known.etag) else ""
+
+
+def etag_of(part: Path) -> str:
+    """The tag that proves which bytes a part is of; "" without one."""
+    known = _known(part)
+    return known.etag if known and _is_proof(known.etag) else ""
+
+
+def n_resumable(part: Path, url: str) -> int:
+    """How many bytes of this very content there are; 0 without a tag to prove it by."""
+    return part.stat().st_size if part.is_file() and source_of(part) == url else 0
+
+
+def unchanged(file: Path, url: str) -> tuple[str, str]:
+    """(tag, SHA-256) of a whole file that is as it came from this address; "" for another one."""
+    known = _known(file)
+    if known is None or known.url != url or not (known.etag and known.sha256):
+        return "", ""
+    is_it = file.is_file() and digest(file) == known.sha256
+    return (known.etag, known.sha256) if is_it else ("", "")
+
+
+def digest(file: Path) -> str:
+    """SHA-256 in hexadecimal."""
+    found = hashlib.sha256()
+    with file.open("rb") as f:
+        while chunk := f.read(_CHUNK):
+            found.update(chunk)
+    return found.hexdigest()
+
+
+def _known(file: Path) -> _Known | None:
+    try:
+        return msgspec.json.decode(_about(file).read_bytes(), type=_Known)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _is_proof(etag: str) -> bool:
+    """A weak tag says that two contents mean the same, not that their bytes are the same."""
+    return bool(etag) and not etag.startswith("W/")
+
+
+def _about(file: Path) -> Path:
+    return file.with_name(f"{file.name}.json")
