@@ -27,8 +27,10 @@ from codespec.cli import (
     check_folder,
     model_settings,
     print_json,
+    printable,
 )
 from codespec.config import load_settings
+from codespec.context.document import workspace_of
 from codespec.errors import ConfigError
 from codespec.models import drafts
 from codespec.models.drafts import DraftRecord
@@ -124,6 +126,8 @@ def command(
     if not ask:  # of a workspace that is gone a draft model may be left
         check_folder(workspace)
     job = Job(load_settings(model_settings(target, None)), workspace)
+    if ask in (None, "status"):
+        _tell_of_more(workspace)
     if ask == "stop":
         asked = job.ask_to_stop()
         if as_json:
@@ -152,6 +156,19 @@ def command(
             checkpoint_s=checkpoint_seconds,
         )
         _run(job, plan, as_json)
+
+
+def _tell_of_more(workspace: Path) -> None:
+    """A draft model belongs to one folder, and serves who has that one open."""
+    folder = workspace.resolve()
+    repository = workspace_of(folder / "file")
+    if repository != folder:
+        all_of_it = shlex.quote(printable(str(repository)))
+        click.echo(
+            f"this is about {printable(str(folder))} alone, as a workspace of its own; "
+            f"the whole repository: --workspace {all_of_it}",
+            err=True,
+        )
 
 
 def _run(job: Job, plan: Plan, as_json: bool) -> None:

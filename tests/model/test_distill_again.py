@@ -119,6 +119,19 @@ def test_how_it_ends_says_by_what(
     assert (result.exit_code, "the same command goes on" in result.output) == (code, True)
 
 
+def test_it_says_that_a_folder_of_a_repository_is_not_all_of_it(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace / ".git").mkdir()
+    (workspace / "part").mkdir()
+    monkeypatch.chdir(workspace / "part")
+    said = CliRunner().invoke(main, ["distill", "--status"]).stderr
+    assert f"{workspace / 'part'} alone" in said
+    assert f"--workspace {workspace}" in said
+    monkeypatch.chdir(workspace)
+    assert CliRunner().invoke(main, ["distill", "--status"]).stderr == ""
+
+
 def test_what_is_left_of_a_workspace_that_is_gone_can_be_forgotten(workspace: Path) -> None:
     job = Job(settings(), workspace)
     job.make_folder()
