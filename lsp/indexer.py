@@ -141,6 +141,9 @@ class Indexer:
                 return
             with contextlib.suppress(ValueError, TypeError, KeyError):
                 told = json.loads(line)
+                if "note" in told:
+                    log.warning("indexing: %s", told["note"])
+                    continue
                 self._tell(root, int(told["n_files_done"]), int(told["n_files"]))
 
     def _tell(self, root: str, n_done: int, n_files: int) -> None:

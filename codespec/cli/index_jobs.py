@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from codespec.backends.llama import LlamaTokenizer, default_threads, load_model
-from codespec.cli import print_json
+from codespec.cli import print_json, printable
 from codespec.cli.index_reports import print_report
 from codespec.config import Settings
 from codespec.index.build import BuildProgress, BuildReport
@@ -119,8 +119,8 @@ class ProgressLines:
 
 def watch(path: Path, settings: Settings, quiet: bool, as_json: bool, progress: bool) -> None:
     """Until the workspace is gone, or a signal. `progress`: for a program that starts us, print
-    {n_files_done, n_files} in lines of JSON; until standard input ends, whose lines are paths that
-    the program knows to have changed."""
+    {n_files_done, n_files}, or a {note} for its log, in lines of JSON; until standard input ends,
+    whose lines are paths that the program knows to have changed."""
     root = os.path.realpath(path)
     stop = threading.Event()
     hints = Hints(root, stop)
@@ -134,6 +134,13 @@ def watch(path: Path, settings: Settings, quiet: bool, as_json: bool, progress: 
             print_report(path, report, as_json)
             sys.stdout.flush()
 
+    def note(text: str) -> None:
+        if progress:
+            print_json({"note": text})
+            sys.stdout.flush()
+        else:
+            click.echo(f"{printable(root)}: {text}", err=True)
+
     lines = ProgressLines()
 
     def show(p: BuildProgress) -> None:
@@ -144,4 +151,4 @@ def watch(path: Path, settings: Settings, quiet: bool, as_json: bool, progress: 
         keeper = Keeper(root, encoder, settings.index, stop, parsers, tell, show)
         with elected(keeper.store, stop) as is_ours:
             if is_ours:
-                keeper.run(file_events(root, stop), hints)
+                keeper.run(file_events(root, stop, note), hints)

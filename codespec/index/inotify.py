@@ -47,7 +47,7 @@ class FolderEvents:
         except AttributeError:
             raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS)) from None
         if fd < 0:
-            raise _last_error()
+            raise _last_error("max_user_instances")
         self._fd: int = fd
         self._root = root
         self._folders: dict[int, str] = {}
@@ -121,7 +121,7 @@ class FolderEvents:
             folder, depth = stack.pop()
             watch = self._add(self._fd, os.fsencode(folder), ctypes.c_uint32(_MASK))
             if watch < 0:
-                error = _last_error()
+                error = _last_error("max_user_watches")
                 if error.errno in _NO_FOLDER:
                     continue
                 raise error
@@ -155,6 +155,10 @@ def _events(data: bytes) -> Iterator[tuple[int, int, str]]:
         at += n_name
 
 
-def _last_error() -> OSError:
+def _last_error(limit: str) -> OSError:
+    """limit: the setting of the system that may be why."""
     number = ctypes.get_errno()
+    # As if files were too many, or the disk full.
+    if number in (errno.EMFILE, errno.ENOSPC):
+        return OSError(number, f"fs.inotify.{limit} is too low for the folders to watch")
     return OSError(number, os.strerror(number))

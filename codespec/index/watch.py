@@ -37,13 +37,16 @@ _STEP_MS = 50  # quiet for this long: events are handed on
 _DEBOUNCE_MS = 400  # after this long even if it is not quiet
 _IDLE_MS = 500  # without events: time for other work
 _STOP_MS = 100  # so late at most, the end is noticed
-_MIN_RESCAN_S = 60.0
-_RESCAN_SHARE = 0.01  # of the time, at most, for scans that nothing asked for
+# Scans that nothing asked for take this share of the time. One that found much to read, as the
+# first of all does, says nothing of what the next one takes: hence the largest pauses.
+_MIN_RESCAN_S, _MAX_RESCAN_S = 60.0, 600.0
+_RESCAN_SHARE = 0.01
 _ELECTION_S = 0.5
 _BUSY_S = 0.2
 _TROUBLE_S = 30.0
-_POLL_S = 5.0
-_POLL_SHARE = 0.1  # of the time, at most, for looks at everything where there are no events
+# Looks at everything where there are no events, likewise.
+_POLL_S, _MAX_POLL_S = 5.0, 60.0
+_POLL_SHARE = 0.1
 
 EVERYTHING = frozenset([""])
 
@@ -99,14 +102,21 @@ def relevant(root: str, path: str) -> str | None:
     return None
 
 
-def file_events(root: str, stop: threading.Event) -> Generator[set[str], None, None]:
+def file_events(
+    root: str, stop: threading.Event, note: Callable[[str], None] = lambda _: None
+) -> Generator[set[str], None, None]:
     """Sets of paths that may have changed, relative to `root`; an empty one at the start, as soon
-    as events are recorded, and whenever nothing happens for a while. Ends with `stop`."""
+    as events are recorded, and whenever nothing happens for a while. Ends with `stop`.
+
+    note: told why there are no events, where there are none.
+    """
     try:
         yield from _told_by_linux(root, stop) if sys.platform == "linux" else _told(root, stop)
     except (OSError, RuntimeError) as e:  # watchfiles raises either
         # Too many folders for the system's limit, or a file system without events.
-        print(f"no file events for {root} ({e}); looking every {_POLL_S:.0f} s", file=sys.stderr)
+        why = (e.strerror if isinstance(e, OSError) else "") or e
+        often = f"every {_POLL_S:.0f} to {_MAX_POLL_S:.0f} s"
+        note(f"no file events: {why}; all files are looked at {often} instead")
         yield from _looks(stop)
 
 
@@ -156,7 +166,7 @@ def _looks(stop: threading.Event) -> Generator[set[str], None, None]:
             continue
         yield set(EVERYTHING)
         now = time.monotonic()
-        look_at = now + max(_POLL_S, (now - began) / _POLL_SHARE)
+        look_at = now + min(max(_POLL_S, (now - began) / _POLL_SHARE), _MAX_POLL_S)
 
 
 def _meanings(root: str, paths: set[str]) -> set[str]:
@@ -244,7 +254,7 @@ class Keeper:
                 return
             if "" in part:
                 wait = max(_MIN_RESCAN_S, report.seconds / _RESCAN_SHARE)
-                self._rescan_at = self._clock() + wait
+                self._rescan_at = self._clock() + min(wait, _MAX_RESCAN_S)
             if report.changed:
                 self._on_update(report)
         self._pending = set()

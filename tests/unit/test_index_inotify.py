@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -142,13 +145,55 @@ def test_events_reach_the_keeper_as_relative_paths(root: Path) -> None:
     assert list(notices) in ([], [set()])
 
 
+@pytest.mark.parametrize("n_most", [0, 1])
+def test_of_the_systems_limits_the_one_that_is_reached_is_named(root: Path, n_most: int) -> None:
+    limit = ("instances", "watches")[n_most]
+    script = f"""
+import sys
+from codespec.index.inotify import FolderEvents
+try:
+    open("/proc/sys/user/max_inotify_{limit}", "w").write("{n_most}")
+except OSError:
+    sys.exit("no namespace of its own")
+FolderEvents({str(root)!r})
+"""
+    command = ["unshare", "--user", "--map-root-user", sys.executable, "-c", script]
+    try:
+        said = subprocess.run(command, capture_output=True, text=True).stderr
+    except FileNotFoundError:
+        pytest.skip("no unshare")
+    if "unshare:" in said or "of its own" in said:
+        pytest.skip(said)
+    assert f"fs.inotify.max_user_{limit} is too low" in said
+
+
+def test_one_slow_look_does_not_put_off_the_next_for_ever(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(watch, "FolderEvents", _refuse)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(watch, "_IDLE_MS", 0)
+    monkeypatch.setattr(watch.time, "monotonic", lambda: now)
+    notices = watch.file_events(str(root), threading.Event())
+    assert next(notices) == {""}
+    now += 600  # all of a large workspace was read
+    assert next(notices) == set()
+    now += 60
+    assert next(notices) == {""}
+
+
+def _refuse(*_: object) -> NoReturn:
+    raise OSError(errno.ENOSPC, "no space")
+
+
 @pytest.mark.parametrize("platform", ["linux", "another"])
 def test_without_events_everything_is_looked_at_now_and_then(
     root: Path, monkeypatch: pytest.MonkeyPatch, platform: str
 ) -> None:
     def refuse(*_: object, **__: object):
         # Of the system's limits watchfiles says one as an OSError, the other as this.
-        raise OSError("no space") if platform == "linux" else RuntimeError("too many")
+        raise OSError(errno.ENOSPC, "no space") if platform == "linux" else RuntimeError("too many")
 
     monkeypatch.setattr(watch, "FolderEvents", refuse)
     monkeypatch.setattr(watch, "watch", refuse)
@@ -156,9 +201,12 @@ def test_without_events_everything_is_looked_at_now_and_then(
     monkeypatch.setattr(watch, "_IDLE_MS", 1)
     monkeypatch.setattr(watch, "_POLL_S", 0.02)
     stop = threading.Event()
-    notices = watch.file_events(str(root), stop)
+    notes: list[str] = []
+    notices = watch.file_events(str(root), stop, notes.append)
     assert next(notices) == {""}
     assert next(notices) == set()  # time for hints
+    (note,) = notes
+    assert ("no space" if platform == "linux" else "too many") in note
     assert {""} in [next(notices) for _ in range(200)]
     stop.set()
     assert list(notices) == []

@@ -191,9 +191,12 @@ async def test_the_child_has_the_settings_of_the_editor(
     assert load_settings(env=watch_environment(nothing), config_file=config).index == nothing
 
 
-async def test_progress_is_heard_and_nonsense_is_not(make: Make, root: Path) -> None:
+async def test_progress_is_heard_and_nonsense_is_not(
+    make: Make, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     child = """
 print("garbage", flush=True)
+print('{"note": "no file events"}', flush=True)
 print('{"n_files_done": 1}', flush=True)
 print('{"n_files_done": 1, "n_files": 3}', flush=True)
 print("x" * 100_000, flush=True)
@@ -204,4 +207,5 @@ print('{"n_files_done": 3, "n_files": 3}', flush=True)
     indexer.watch(str(root))
     await until(lambda: len(told) == 3)
     assert told == [(str(root), 1, 3), (str(root), 3, 3), (str(root), 0, 0)]
+    assert "no file events" in caplog.text
     await indexer.close()
