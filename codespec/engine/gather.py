@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from codespec.config import ContextSettings, Switch
 from codespec.context.snippets import Shelf, render
 from codespec.engine.documents import OpenDocuments
-from codespec.index.names import Scanners
+from codespec.index.names import names_in
 from codespec.index.openfiles import Looks
 from codespec.index.reader import WorkspaceIndex
 from codespec.index.trees import Trees
@@ -63,7 +63,6 @@ class Gatherer:
         self._documents = documents
         self._index = index
         self._trees = trees
-        self._scanners = Scanners()
         self._pages: OrderedDict[tuple[str, str], _Page] = OrderedDict()
         self._windows: OrderedDict[str, tuple[str, list[_Window]]] = OrderedDict()
         self._rendered = NO_TOKENS
@@ -148,7 +147,7 @@ class Gatherer:
         # An index has no links in its paths; an editor may.
         spelled = {os.path.realpath(path): path for path in (*open_now, request.path)}
         n = 0
-        for name in self._scanners.of(index).find(near):
+        for name in index.defined(names_in(near)):
             places = self._places_of(name, index, request.workspace, spelled)
             if request.path in places or not 0 < len(places) <= _MAX_PER_NAME:
                 continue  # defined here, or anywhere

@@ -38,7 +38,7 @@ _decoder = msgspec.msgpack.Decoder(_Record)
 def pack_symbols(contents: Sequence[Sequence[Symbol]]) -> bytes:
     """The file for the symbols of each content of a segment; equal ones give equal bytes."""
     encode = msgspec.msgpack.Encoder().encode
-    rows = [(_hash(s.name), encode(_Record(i, s))) for i, c in enumerate(contents) for s in c]
+    rows = [(hash_of(s.name), encode(_Record(i, s))) for i, c in enumerate(contents) for s in c]
     rows.sort(key=lambda row: row[0])  # stable: files in order, lines in order
     hashes = np.array([h for h, _ in rows], "<u8")
     places = np.zeros(len(rows) + 1, "<u8")
@@ -71,9 +71,17 @@ class SymbolFile:
                 f"{path}: symbols cannot be used: {e}", "They are built again."
             ) from None
 
+    def may_have(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Of names, by their `hash_of`, which are defined; one in 10^13 that is not is said to be.
+        A fraction of a microsecond each."""
+        if not len(self._hashes):
+            return np.zeros(len(hashes), np.bool_)
+        places = np.searchsorted(self._hashes, hashes)
+        return self._hashes[np.minimum(places, len(self._hashes) - 1)] == hashes
+
     def find(self, name: str) -> Iterator[tuple[int, Symbol]]:
         """(number of the content, symbol) of each definition of a name."""
-        wanted = np.uint64(_hash(name))
+        wanted = np.uint64(hash_of(name))
         low = int(np.searchsorted(self._hashes, wanted, "left"))
         high = int(np.searchsorted(self._hashes, wanted, "right"))
         return (row for row in self._rows(low, high) if row[1].name == name)
@@ -100,7 +108,7 @@ class SymbolFile:
             yield record.content, record.symbol
 
 
-def _hash(name: str) -> int:
+def hash_of(name: str) -> int:
     data = name.encode("utf-8", "surrogateescape")
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
 

@@ -15,7 +15,7 @@ from codespec.config import ContextSettings
 from codespec.context.snippets import Shelf, render
 from codespec.engine.documents import OpenDocuments
 from codespec.engine.gather import AUTO_MIN_PARAMS, Gatherer
-from codespec.index.names import NameScanner, Scanners
+from codespec.index.names import names_in
 from codespec.index.text import safe_cuts
 from codespec.index.trees import Trees
 from codespec.requests import CompletionRequest
@@ -79,11 +79,27 @@ def test_documents_of_one_path_are_shown_what_each_of_them_asks_for(workspace):
 WORDS = st.text(alphabet="abc_1 .", max_size=40)
 
 
-@given(st.sets(st.text(alphabet="abc_1", min_size=1, max_size=6)), WORDS)
-def test_names_are_found_as_a_naive_search_finds_them(names, text):
-    said = [w for w in re.findall(r"\w+", text) if len(w) >= 3 and w in names]
-    expected = list(dict.fromkeys(reversed(said)))
-    assert NameScanner(names).find(text) == expected
+@given(WORDS)
+def test_names_are_whole_words_the_last_first(text):
+    said = [w for w in re.findall(r"\w+", text) if len(w) >= 3]
+    assert names_in(text) == list(dict.fromkeys(reversed(said)))
+
+
+def test_names_that_are_no_words_in_some_languages():
+    assert names_in("a.empty?() #count = save!") == [
+        "save",
+        "save!",
+        "count",
+        "#count",
+        "empty",
+        "empty?",
+    ]
+
+
+def test_of_many_words_those_that_are_defined(workspace):
+    index = workspace.index()
+    assert index.defined(["print", "circle_area", "circle_are", "", "é"]) == ["circle_area"]
+    assert index.defined([]) == []
 
 
 def test_a_definition_of_a_name_near_the_cursor(workspace):
@@ -268,17 +284,12 @@ def test_the_shelf_keeps_its_budget_and_its_order(rounds, budget):
         before = now
 
 
-def test_a_scanner_is_made_anew_when_the_index_changed_but_not_at_once(workspace):
-    now = 0.0
-    scanners = Scanners(lambda: now)
-    index = workspace.index()
-    first = scanners.of(index)
+def test_what_is_defined_since_the_index_changed_is_shown_at_once(workspace):
+    editor = Editor(workspace)
+    assert editor.snippets("other.py", "perimeter(") == ()
     workspace.write("more.py", "def perimeter(x):\n    pass\n")
     workspace.build()
-    assert index.refresh()
-    assert scanners.of(index) is first
-    now = 31.0
-    assert scanners.of(index).find("perimeter(1)") == ["perimeter"]
+    assert [s.text for s in editor.snippets("other.py", "\nperimeter(")] == ["def perimeter(x)"]
 
 
 def test_without_snippets_nothing_is_rendered():
