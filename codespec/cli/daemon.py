@@ -152,7 +152,7 @@ def logs(n_lines: int) -> None:
     "--key-file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Keys, one a line, of which requests must show one.",
+    help="Keys, one a line, of which requests must show one; read at the start.",
 )
 @click.option(
     "--workspace",

@@ -45,17 +45,18 @@ class Access:
                 why = f"the workspace's name is not UTF-8: {workspace!r}"
                 raise ConfigError(why, "Rename the folder.") from None
 
-    def check(self, headers: dict[bytes, bytes], *, is_public: bool) -> bool:
-        """Whether the sender is one who may ask for anything. Raises: Refused for another one, but
-        for what is public."""
+    def check(self, headers: dict[bytes, bytes], *, is_public: bool) -> str | None:
+        """The key of a sender who may ask for anything, "" where there are none. None for another
+        one, who may ask for what is public; Raises: Refused for all else."""
         if self.keys:
             scheme, _, given = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-            n_fitting = sum(same_key(given.strip(), key) for key in self.keys)  # all are compared
-            is_known = n_fitting > 0 and scheme.lower() == "bearer"
-            if not is_public and not is_known:
+            fitting = [key for key in self.keys if same_key(given.strip(), key)]  # all are compared
+            if fitting and scheme.lower() == "bearer":
+                return fitting[0]
+            if not is_public:
                 why = "a key is needed: Authorization: Bearer KEY"
                 raise Refused(401, why, WWW_Authenticate="Bearer")
-            return is_known
+            return None
         host = re.fullmatch(
             r"\[?([^\]]*?)\]?(?::\d*)?", headers.get(b"host", b"").decode("latin-1")
         )
@@ -64,7 +65,7 @@ class Access:
             raise Refused(403, "the host must be localhost; others need a server with --key-file")
         if b"origin" in headers:
             raise Refused(403, "web pages are not answered")
-        return True
+        return ""
 
     def place(self, document: Document) -> tuple[str, str]:
         """(workspace, path) that a request may speak of. No folder outside the workspaces is looked

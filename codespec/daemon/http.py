@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from contextlib import closing, suppress
+from collections import Counter
+from collections.abc import Awaitable, Callable, Generator, MutableMapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -35,6 +36,8 @@ log = logging.getLogger(__name__)
 MAX_BODY_BYTES = 4 << 20
 MAX_WAITING = 64
 """Requests at once; with more, nobody would get an answer in time."""
+MAX_WAITING_OF_ONE = 32
+"""Of one key, where there are several: no one's script shuts out the others."""
 _MAX_CONNECTIONS = 512
 _HEAD_S = 10.0
 _BODY_S = 30.0
@@ -57,6 +60,7 @@ _KINDS = {
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
+    429: "rate_limit_error",
     500: "server_error",
     503: "unavailable_error",
 }
@@ -68,7 +72,7 @@ class Front:
     def __init__(self, settings: Settings, access: Access) -> None:
         self._access = access
         self._daemon = CurrentDaemon(settings)
-        self._n_waiting = 0
+        self._waiting = Counter[str]()  # by key
 
     async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
         reply = _Reply(send)
@@ -89,7 +93,7 @@ class Front:
 
     async def _route(self, scope: _Scope, receive: _Receive, reply: _Reply) -> None:
         path, headers = scope["path"], dict[bytes, bytes](scope["headers"])
-        is_known = self._access.check(headers, is_public=path in _HEALTH)
+        key = self._access.check(headers, is_public=path in _HEALTH)
         dialect = _POSTS.get(path)
         is_model = path.startswith(f"{_MODELS}/")
         if dialect is None and path not in (*_HEALTH, _MODELS) and not is_model:
@@ -99,20 +103,29 @@ class Front:
             raise Refused(405, f"only {methods[0]}", Allow=", ".join(methods))
         if dialect is None:
             if path in _HEALTH:
-                found = self._health(is_known)
+                found = self._health(is_known=key is not None)
             elif is_model:
                 found = self._model_named(path.removeprefix(f"{_MODELS}/"))
             else:
                 found = {"object": "list", "data": [self._model()]}
             await reply.json(200, found)
-        elif self._n_waiting >= MAX_WAITING:
-            raise Refused(503, "too many requests are waiting", Retry_After="1")
         else:
-            self._n_waiting += 1
-            try:
+            assert key is not None  # nothing of this is public
+            with self._admitted(key):
                 await self._receive_and_answer(dialect, headers, receive, reply)
-            finally:
-                self._n_waiting -= 1
+
+    @contextmanager
+    def _admitted(self, key: str) -> Generator[None]:
+        """Raises: Refused."""
+        if self._waiting.total() >= MAX_WAITING:
+            raise Refused(503, "too many requests are waiting", Retry_After="1")
+        if len(self._access.keys) > 1 and self._waiting[key] >= MAX_WAITING_OF_ONE:
+            raise Refused(429, "too many requests of this key are waiting", Retry_After="1")
+        self._waiting[key] += 1
+        try:
+            yield
+        finally:
+            self._waiting[key] -= 1
 
     def _health(self, is_known: bool = True) -> dict[str, Any]:
         """Of files on this machine whoever showed no key is told nothing."""

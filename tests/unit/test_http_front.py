@@ -324,6 +324,35 @@ def test_more_requests_than_can_be_answered_are_refused(monkeypatch: pytest.Monk
     assert (b"retry-after", b"1") in sent[0]["headers"]
 
 
+def test_who_has_one_of_several_keys_shuts_out_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "MAX_WAITING_OF_ONE", 1)
+
+    async def answers(*keys: str) -> list[list[Message]]:
+        """What those who ask with these keys, one after the other, are told at once."""
+        front = Front(Settings(), Access(("a" * 32, "b" * 32)))
+        sent: list[list[Message]] = []
+        tasks = list[asyncio.Task[None]]()
+        for key in keys:
+            said: list[Message] = []
+
+            async def send(message: Any, said: list[Message] = said) -> None:
+                said.append(message)
+
+            headers = [(b"authorization", b"Bearer " + key.encode() * 32)]
+            scope = {"type": "http", "method": "POST", "path": "/infill", "headers": headers}
+            tasks.append(asyncio.create_task(front(scope, never, send)))
+            await asyncio.sleep(0)
+            sent.append(list(said))
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks)
+        return sent
+
+    first, again, other = asyncio.run(answers("a", "a", "b"))
+    assert (first, other) == ([], []), "they wait"
+    assert refusal(again) == (429, "too many requests of this key are waiting")
+
+
 def test_a_workspace_that_no_request_could_name_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"not UTF-8.*udcff"):
         Access(workspaces=("/home/\udcff\U0001f600",))
