@@ -68,16 +68,17 @@ def compact(
     store: Store, segments: Sequence[SegmentEntry], live: Collection[str]
 ) -> list[SegmentEntry]:
     """Keep of the dead segments the newest, see `MAX_DEAD_SEGMENTS`; rewrite those that are nearly
-    all dead, and, when there are more than `MAX_SEGMENTS`, merge the smallest. Large ones are left:
-    their number grows with the workspace, by one for each 60 MB of source. What is dead in the
-    others costs disk, and is there again at once after a switch back to another branch.
+    all dead, and, when there are more than `MAX_SEGMENTS`, merge the smallest. Large ones are left,
+    and not counted: their number grows with the workspace, by one for each 60 MB of source. What is
+    dead in the others costs disk, and is there again at once after a switch back to another branch.
 
     Raises: DamagedError; nothing is lost then, and nothing merged."""
     kept = [s for s in segments if _n_live(s, live)]
     dead = [s for s in segments if not _n_live(s, live) and _n_tokens(s) <= MAX_DEAD_TOKENS]
     goes = {id(s) for s in kept if 4 * _n_live(s, live) < _n_tokens(s)}
-    if len(kept) > MAX_SEGMENTS:
-        goes |= {id(s) for s in _smallest(kept, live)}
+    small = [s for s in kept if 2 * _n_live(s, live) < SEGMENT_TOKENS]
+    if len(small) > MAX_SEGMENTS:
+        goes |= {id(s) for s in _smallest(small, live)}
     to_rewrite = [s for s in kept if id(s) in goes]
     result = [s for s in kept if id(s) not in goes]
     writer = SegmentWriter(store)
@@ -122,7 +123,7 @@ def _smallest(segments: Sequence[SegmentEntry], live: Collection[str]) -> list[S
     for segment in sorted(segments, key=lambda s: _n_live(s, live)):
         size = _n_live(segment, live)
         few_left = len(segments) - len(chosen) <= MAX_SEGMENTS // 2
-        if 2 * size >= SEGMENT_TOKENS or (few_left and size > n_tokens):
+        if few_left and size > n_tokens:
             break
         chosen.append(segment)
         n_tokens += size

@@ -165,6 +165,23 @@ def test_many_small_segments_are_merged(workspace: Workspace) -> None:
         assert workspace.draft(f"name_{i} =").startswith(f" unique_{i}(")
 
 
+def test_in_a_large_workspace_a_save_rewrites_no_segment(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compact, "SEGMENT_TOKENS", 500)
+    for i in range(10 * compact.MAX_SEGMENTS):
+        workspace.write(f"f{i:02}.py", f"name_{i} = unique_{i}({i})\n" * 5)
+    workspace.build()
+    workspace.write("more.py", "more = 1\n" * 20)
+    workspace.build()
+    before = {s.name for s in manifest(workspace).segments}
+    assert len(before) > 2 * compact.MAX_SEGMENTS
+    for i in range(compact.MAX_SEGMENTS - 1):
+        workspace.write("note.py", f"note_{i} = {i}\n")
+        workspace.build()
+        assert before < {s.name for s in manifest(workspace).segments}
+
+
 def test_dead_text_leaves_the_disk(workspace: Workspace) -> None:
     workspace.write("a.py", ALPHA * 10)
     workspace.write("b.py", BETA)
