@@ -24,7 +24,7 @@ PACKAGES = (
     "charset-normalizer", "idna", "urllib3", "certifi", "typing-extensions", "tree-sitter",
     "tree-sitter-c", "tree-sitter-cpp", "tree-sitter-go", "tree-sitter-java",
     "tree-sitter-javascript", "tree-sitter-python", "tree-sitter-rust", "tree-sitter-typescript",
-    "watchfiles", "anyio", "jinja2", "markupsafe", "diskcache", "psutil",
+    "watchfiles", "anyio", "jinja2", "markupsafe", "diskcache", "psutil", "pyahocorasick",
     "tomlkit",
 )
 # fmt: on

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from codespec.config import ContextSettings, Switch
 from codespec.context.snippets import Shelf, render
 from codespec.engine.documents import OpenDocuments
-from codespec.index.names import names_in
+from codespec.index.names import NameScanner, names_in
 from codespec.index.openfiles import Looks
 from codespec.index.reader import WorkspaceIndex
+from codespec.index.symbols import Symbol
 from codespec.index.trees import Trees
 from codespec.requests import CompletionRequest
 from codespec.types import NO_TOKENS, ModelInfo, Snippet, Tokenizer, Tokens
@@ -63,6 +64,8 @@ class Gatherer:
         self._documents = documents
         self._index = index
         self._trees = trees
+        self._scanner = NameScanner(())
+        self._scanned: list[tuple[Symbol, ...]] = []
         self._pages: OrderedDict[tuple[str, str], _Page] = OrderedDict()
         self._windows: OrderedDict[str, tuple[str, list[_Window]]] = OrderedDict()
         self._rendered = NO_TOKENS
@@ -146,9 +149,13 @@ class Gatherer:
         open_now = self._documents.overridden(request.path, request.workspace)
         # An index has no links in its paths; an editor may.
         spelled = {os.path.realpath(path): path for path in (*open_now, request.path)}
+        buffers = self._trees.symbols(spelled.values())
+        # Those of open documents may stand in no file yet.
+        open_names = self._scanner_of([s for p, s in buffers.items() if p != request.path])
+        names = dict.fromkeys([*open_names.find(near), *index.defined(names_in(near))])
         n = 0
-        for name in index.defined(names_in(near)):
-            places = self._places_of(name, index, request.workspace, spelled)
+        for name in names:
+            places = self._places_of(name, index, request.workspace, spelled, buffers)
             if request.path in places or not 0 < len(places) <= _MAX_PER_NAME:
                 continue  # defined here, or anywhere
             for path, (signature, line) in places.items():
@@ -157,13 +164,24 @@ class Gatherer:
                 if n == _MAX_DEFINITIONS:
                     return
 
+    def _scanner_of(self, symbols: list[tuple[Symbol, ...]]) -> NameScanner:
+        """For the names of other documents, which change less often than they are looked for."""
+        if symbols != self._scanned:
+            self._scanned = symbols
+            self._scanner = NameScanner({s.name for each in symbols for s in each})
+        return self._scanner
+
     def _places_of(
-        self, name: str, index: WorkspaceIndex, workspace: str, spelled: dict[str, str]
+        self,
+        name: str,
+        index: WorkspaceIndex,
+        workspace: str,
+        spelled: dict[str, str],
+        buffers: dict[str, tuple[Symbol, ...]],
     ) -> dict[str, tuple[str, int]]:
         """Path -> (signature, line) of each definition; open documents override their files.
-        spelled: their real paths -> as their editor writes them."""
+        spelled: their real paths -> as their editor writes them. buffers: what they define."""
         places: dict[str, tuple[str, int]] = {}
-        buffers = self._trees.definitions(name, spelled.values())
         for d in index.definitions([name]):
             real = os.path.join(index.root, d.path)
             path = spelled.get(real) or os.path.join(workspace, d.path)
@@ -171,7 +189,8 @@ class Gatherer:
                 places[path] = d.signature, d.first_line
         for path, symbols in buffers.items():
             for symbol in symbols:
-                places[path] = symbol.signature, symbol.first_line
+                if symbol.name == name:
+                    places[path] = symbol.signature, symbol.first_line
         return places
 
     def _like(self, request: CompletionRequest, near: str) -> Iterator[Snippet]:

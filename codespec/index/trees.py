@@ -280,14 +280,14 @@ class Trees:
             document = known.near.document if known.near is not None else known.whole
         return document if document.can_be_parsed else None
 
-    def definitions(self, name: str, paths: Collection[str]) -> dict[str, list[Symbol]]:
-        """Of those of these documents that are known here, the places that define a name."""
-        found: dict[str, list[Symbol]] = {}
+    def symbols(self, paths: Collection[str]) -> dict[str, tuple[Symbol, ...]]:
+        """What those of these documents that are known here define."""
+        found: dict[str, tuple[Symbol, ...]] = {}
         for path in paths:
             known = self._documents.get(path)
             if known is not None:
                 known.whole.update(known.text)
-                found[path] = [s for s in known.whole.symbols if s.name == name]
+                found[path] = known.whole.symbols
         return found
 
 

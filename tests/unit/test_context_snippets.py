@@ -15,7 +15,7 @@ from codespec.config import ContextSettings
 from codespec.context.snippets import Shelf, render
 from codespec.engine.documents import OpenDocuments
 from codespec.engine.gather import AUTO_MIN_PARAMS, Gatherer
-from codespec.index.names import names_in
+from codespec.index.names import NameScanner, names_in
 from codespec.index.text import safe_cuts
 from codespec.index.trees import Trees
 from codespec.requests import CompletionRequest
@@ -85,6 +85,19 @@ def test_names_are_whole_words_the_last_first(text):
     assert names_in(text) == list(dict.fromkeys(reversed(said)))
 
 
+@given(st.sets(st.text(alphabet="abc_1", min_size=1, max_size=6)), WORDS)
+def test_given_names_are_found_as_a_naive_search_finds_them(names, text):
+    said = [w for w in re.findall(r"\w+", text) if len(w) >= 3 and w in names]
+    assert NameScanner(names).find(text) == list(dict.fromkeys(reversed(said)))
+
+
+def test_given_names_may_be_of_any_characters():
+    assert NameScanner(["operator==", "to-list"]).find("(to-list a.operator==(b)") == [
+        "operator==",
+        "to-list",
+    ]
+
+
 def test_names_that_are_no_words_in_some_languages():
     assert names_in("a.empty?() #count = save!") == [
         "save",
@@ -125,6 +138,19 @@ def test_definitions_of_open_documents_override_their_files(workspace):
     editor = Editor(workspace)
     editor.open("shapes.py", "\n")
     assert not any(s.source == "symbols" for s in editor.snippets("main.py", MAIN))
+
+
+def test_what_an_open_document_defines_and_has_not_saved_is_shown(workspace):
+    editor = Editor(workspace)
+    text = "def square_area(side):\n    return side**2\n"
+    editor.open("shapes.py", text)
+    editor.open("fresh.py", text.replace("square", "cube"))
+    found = editor.snippets("main.py", "import shapes\nsquare_area(cube_area(")
+    shown = [(s.path.rpartition("/")[2], s.text) for s in found if s.source == "symbols"]
+    assert shown == [
+        ("fresh.py", "def cube_area(side)"),
+        ("shapes.py", "def square_area(side)"),
+    ]
 
 
 def test_links_in_the_paths_of_an_editor_lead_to_the_files_of_the_index(workspace):
