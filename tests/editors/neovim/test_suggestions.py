@@ -173,6 +173,18 @@ def test_line_ends_of_another_system(editor: Editor, desk: Desk) -> None:
     assert written == code.replace("    pass", f"    with open({text}").replace("\n", "\r\n")
 
 
+def test_only_the_window_with_the_cursor_shows_it(editor: Editor) -> None:
+    editor.type(OPEN)
+    once = editor.wait_for_ghost().ghost
+    editor.type("<Esc>")
+    editor.request("nvim_command", "set noequalalways | vsplit")
+    for turn in ("", "<C-w>w"):  # also when it was the other one before
+        editor.type(f"{turn}{OPEN}")
+        assert editor.wait_for_ghost().ghost == once
+        editor.type("<Esc>")
+        editor.wait(lambda frame: not frame.ghost)
+
+
 def test_tabs_are_shown_as_wide_as_they_are(editor: Editor, desk: Desk) -> None:
     loop = "\tfor (const item of items) {\n\t\tconsole.log(item);\n\t}\n"
     code = f"function first(items) {{\n{loop}}}\n\nfunction second(items) {{\n\tpass\n}}\n"

@@ -27,12 +27,32 @@ local function expand(text, column, tabstop)
   return table.concat(out)
 end
 
+local drawn_in ---@type integer? the window that `keep_to` was called for
+local is_scoped ---@type boolean? as Neovim 0.10 wants to be told with each extmark
+
+---Draw in one window alone: others of the same buffer have no cursor there, and their lines would
+---jump. Neovim calls the functions for it experimental; without them all windows show it.
+---@param win integer
+local function keep_to(win)
+  if win == drawn_in then
+    return
+  elseif vim.api.nvim__ns_set then
+    pcall(vim.api.nvim__ns_set, ns, { wins = { win } })
+  elseif vim.api.nvim__win_add_ns then
+    pcall(vim.api.nvim__win_del_ns, drawn_in, ns)
+    is_scoped = pcall(vim.api.nvim__win_add_ns, win, ns) or nil
+  end
+  drawn_in = win
+end
+
+---In the current window.
 ---@param buf integer
 ---@param row integer From 0, as `col`, in bytes: the cursor.
 ---@param col integer
 ---@param rest codespec.Rest
 function M.show(buf, row, col, rest)
   M.hide(buf)
+  keep_to(vim.api.nvim_get_current_win())
   local pieces, below = suggestion.layout(rest)
   local tabstop = vim.bo[buf].tabstop
   local before = vim.api.nvim_buf_get_text(buf, row, 0, row, col, {})[1]
@@ -43,6 +63,7 @@ function M.show(buf, row, col, rest)
       virt_text_pos = 'inline',
       hl_mode = 'combine',
       undo_restore = false,
+      scoped = is_scoped,
     })
   end
   if #below > 0 then
@@ -51,6 +72,7 @@ function M.show(buf, row, col, rest)
         return { { expand(line, 0, tabstop), 'CodespecGhostText' } }
       end, below),
       undo_restore = false,
+      scoped = is_scoped,
     })
   end
 end
