@@ -77,10 +77,15 @@ async function reporting(run: () => unknown, log: vscode.LogOutputChannel): Prom
 
 /** What the doctor looks at: the file at hand, or the workspace. */
 function subject(): string[] {
-  const document = vscode.window.activeTextEditor?.document;
-  if (document?.uri.scheme === 'file') return [document.uri.fsPath];
+  const uri = vscode.window.activeTextEditor?.document.uri;
+  if (uri?.scheme === 'file') return [uri.fsPath];
+  if (uri && isCellOfFile(uri)) return [vscode.Uri.file(uri.path).fsPath];
   const folder = vscode.workspace.workspaceFolders?.[0];
   return folder ? [folder.uri.fsPath] : [];
+}
+
+function isCellOfFile({ scheme, path }: vscode.Uri): boolean {
+  return scheme === 'vscode-notebook-cell' && path.startsWith('/'); // else it is not saved yet
 }
 
 /** Says once that there is no codespec yet, and offers to make it. */
@@ -132,7 +137,11 @@ async function explain(
   position: vscode.Position,
 ): Promise<void> {
   if (document.uri.scheme !== 'file') {
-    const why = document.isUntitled ? 'save the file first' : 'this is not a file of this machine';
+    const why = isCellOfFile(document.uri)
+      ? 'cells of notebooks cannot be explained; the doctor says which rules hold for the notebook'
+      : document.isUntitled
+        ? 'save the file first'
+        : 'this is not a file of this machine';
     await vscode.window.showInformationMessage(`codespec: ${why}.`);
     return;
   }

@@ -8,8 +8,8 @@ export const OF_EDITOR = 'editor.inlineSuggest.enabled';
 
 export class Switches implements vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<void>();
-  /** Files switched off until the window closes, by URI. */
-  private readonly documents = new Set<string>();
+  /** Files switched off until the window closes. */
+  private readonly files = new Set<string>();
 
   readonly onDidChange = this.changed.event;
 
@@ -20,7 +20,7 @@ export class Switches implements vscode.Disposable {
   whyOff(document: vscode.TextDocument | undefined): string {
     if (this.memory.get(WORKSPACE_KEY)) return 'disabled in this workspace';
     if (!document) return '';
-    if (this.documents.has(document.uri.toString())) return 'disabled in this file';
+    if (this.files.has(fileOf(document))) return 'disabled in this file';
     const found = setting(document);
     if (!found) return '';
     // A repository brings its own settings: they may restrict, never more.
@@ -41,8 +41,8 @@ export class Switches implements vscode.Disposable {
   }
 
   toggleDocument(document: vscode.TextDocument): void {
-    const uri = document.uri.toString();
-    if (!this.documents.delete(uri)) this.documents.add(uri);
+    const file = fileOf(document);
+    if (!this.files.delete(file)) this.files.add(file);
     this.changed.fire();
   }
 
@@ -65,7 +65,7 @@ export class Switches implements vscode.Disposable {
   async enable(document: vscode.TextDocument | undefined): Promise<void> {
     if (this.memory.get(WORKSPACE_KEY)) {
       await this.toggleWorkspace();
-    } else if (document && this.documents.has(document.uri.toString())) {
+    } else if (document && this.files.has(fileOf(document))) {
       this.toggleDocument(document);
     } else if (this.whyOff(document).endsWith('settings of the workspace')) {
       await vscode.commands.executeCommand('workbench.action.openWorkspaceSettings', {
@@ -81,6 +81,11 @@ export class Switches implements vscode.Disposable {
   dispose(): void {
     this.changed.dispose();
   }
+}
+
+/** As a URI. The cells of a notebook are documents in one file, told apart by fragments. */
+function fileOf({ uri }: vscode.TextDocument): string {
+  return uri.with({ fragment: '' }).toString();
 }
 
 function setting(document: vscode.TextDocument) {
