@@ -243,11 +243,13 @@ def _resolve(
                     f"Write its keys below a line [{section}].",
                 )
             known = {f.name: f.type for f in msgspec.structs.fields(_SECTIONS[section])}
-            for key, value in values.items():
+            for key, said in values.items():
                 if key not in known:
                     raise _unknown(origin, key, list(known), f"{section}.")
-                if value is None:
+                if said is None:
                     continue
+                is_word = isinstance(said, str) and get_origin(known[key]) is tuple
+                value = _read_list(said) if is_word else said
                 try:
                     msgspec.convert({key: value}, _SECTIONS[section], strict=False)
                 except msgspec.ValidationError as e:
@@ -259,9 +261,11 @@ def _resolve(
 
 
 def _allowed(kind: Any) -> str:
-    """In words; "" for what is neither a number nor one of a few."""
+    """In words; "" for text."""
     if kind is bool:
         return "true or false"
+    if get_origin(kind) is tuple:
+        return "a list of words"
     if get_origin(kind) is Literal:
         return " or ".join(f'"{value}"' for value in get_args(kind))
     return _range_of(kind)
@@ -301,14 +305,13 @@ def _read_env(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         section, _, key = name.removeprefix(_ENV_PREFIX).lower().partition("_")
         if section not in _SECTIONS:
             raise _unknown(name, section, list(_SECTIONS))
-        fields = msgspec.structs.fields(_SECTIONS[section])
-        is_list = any(f.name == key and isinstance(f.default, tuple) for f in fields)
-        found.setdefault(section, {})[key] = _read_list(value) if is_list else value
+        found.setdefault(section, {})[key] = value
     return found
 
 
 def _read_list(value: str) -> list[str]:
-    """Words between commas, which read naturally, or JSON, as a word may hold a comma itself."""
+    """Where a list is wanted and a text was given, as in the environment: words between commas,
+    which read naturally, or JSON, as a word may hold a comma itself."""
     if value.startswith("["):
         with contextlib.suppress(ValueError):
             found: list[Any] = json.loads(value)

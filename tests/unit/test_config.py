@@ -199,9 +199,17 @@ def test_a_list_whose_words_hold_commas_is_json(tmp_path, value, words):
     assert load(tmp_path, env={"CODESPEC_INDEX_EXCLUDE": value}).index.exclude == words
 
 
+def test_a_list_of_one_word_may_be_said_as_a_word(tmp_path):
+    file = '[index]\nexclude = "gen/"\n'
+    assert load(tmp_path, file, {}).index.exclude == ("gen/",)
+    with pytest.raises(ConfigError, match="exclude = 3: needs to be a list of words"):
+        load(tmp_path, "[index]\nexclude = 3\n", {})
+
+
 def test_no_drafters_may_be_said_in_a_word(tmp_path):
     assert load(tmp_path, env={"CODESPEC_DRAFTING_DRAFTERS": "none"}).drafting.drafters == ()
     assert load(tmp_path, '[drafting]\ndrafters = ["none"]\n', {}).drafting.drafters == ()
+    assert load(tmp_path, '[drafting]\ndrafters = "none"\n', {}).drafting.drafters == ()
     both = load(tmp_path, env={"CODESPEC_DRAFTING_DRAFTERS": "lookup, none"})
     assert both.drafting.drafters == ("lookup", "none")  # which the engine refuses
 
