@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from codespec.engine.postprocess import words
+from codespec.engine.postprocess import tags, words
 from codespec.engine.postprocess.balance import balances
 from codespec.engine.postprocess.below import wanted_openers
 from codespec.engine.postprocess.grammar import follows_grammar
@@ -125,6 +125,7 @@ def _with_ends(text: str, place: Place) -> Iterator[str]:
     yield text
     yield from _closed(text, place)
     yield from _ended(text, place)
+    yield from _with_last_tags(text, place)
 
 
 def _without_given_closers(line: str, place: Place) -> Iterator[str]:
@@ -179,6 +180,20 @@ def _closed(text: str, place: Place) -> Iterator[str]:
         closed += f"\n{lead}{CLOSER_OF[bracket]}" if start != begun else CLOSER_OF[bracket]
         begun = start
         yield closed
+
+
+def _with_last_tags(text: str, place: Place) -> Iterator[str]:
+    """With the tags that end the elements it leaves open, and the brackets between them."""
+    whole, ended = place.line_prefix + text.rstrip(), text.rstrip()
+    opened = () if place.rest.strip() else tags.open_in(whole, place.language) or ()
+    begun = len(whole)  # where the line begins whose element was ended last
+    for closer, at, _ in reversed(opened if any(tag.is_element for tag in opened) else ()):
+        start = whole.rfind("\n", 0, at) + 1
+        line = whole[start : at + 1]
+        is_own = "\n" in whole[at:] and start != begun and closer != tags.IN_TAG
+        ended += f"\n{line[: len(line) - len(line.lstrip())]}{closer}" if is_own else closer
+        begun = start
+        yield ended
 
 
 def _ended(text: str, place: Place) -> Iterator[str]:

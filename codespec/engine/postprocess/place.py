@@ -9,7 +9,7 @@ from functools import cached_property
 from codespec.index.trees import ParsedDocument
 
 _WORD = re.compile(r"\w")
-_DECORATES = re.compile(r"\s*(?:@|#\[|\[[A-Z][\w.]*[\](,])")
+_DECORATES = re.compile(r"\s*(?:@|#\[|\[[A-Z][\w.]*[\](,]|<[A-Za-z](?!.*/>\s*\Z)[^<\n]*\Z)")
 
 
 MAX_LINES = 200
@@ -68,5 +68,6 @@ def tells(line: str) -> bool:
 
 
 def decorates(line: str) -> bool:
-    """Whether a line begins a decorator, an annotation or an attribute, which stand many times."""
+    """Whether a line begins a decorator, an annotation, an attribute or an element: such lines may
+    stand many times."""
     return _DECORATES.match(line) is not None

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 
+from codespec.engine.postprocess import tags, words
 from codespec.engine.postprocess.place import Place
 from codespec.engine.postprocess.scan import CLOSER_OF, OPENER_OF, scan
 from codespec.engine.postprocess.trials import Trials
@@ -35,15 +36,20 @@ _TAILS_OF = {
         *(", function()\nend·", ", function()"),
     ),
 }
+_IMPORTS = re.compile(r"\s*(?:import|export)\b[^('\"]*\{[^}'\"]*\Z")
 _PROBES = ("x", "", "x, x", "x x", "x;", "x: x,", ";;")
 _MOST_READINGS = 2
 _MAX_MISSING = 12
+_MANY = 1_000
+"""More errors than are counted."""
 
 
 def readings(place: Place, trials: Trials) -> Iterator[Place]:
     """The place in what its document may become, best first; nothing where the document as it is
     needs nothing. Raises: TooLateError."""
-    found = _helpful(place, trials, _tails(place)) or _helpful(place, trials, _missing(place))
+    found = _helpful(place, trials, _tails(place)) or _helpful(
+        place, trials, _missing(place), (*_completing(place), *_PROBES)
+    )
     yield from (_with(place, text) for text in found)
 
 
@@ -69,6 +75,12 @@ def _tails(place: Place) -> Iterator[str]:
     if not place.rest.strip() or not _CLOSES.fullmatch(place.rest):
         return
     closers = scan(place.line_prefix + place.rest, place.language).closers
+    if place.language in ("javascript", "typescript", "tsx") and _IMPORTS.match(place.line_prefix):
+        yield f'{closers} from "x"'
+    if tagged := tags.open_in(place.line_prefix + place.rest, place.language):
+        yield "".join(opened.closer for opened in reversed(tagged))
+    if " ? " in place.line_prefix and place.language != "python":
+        yield f" : x{closers}"
     for tail in _TAILS_OF.get(place.language, _TAILS):
         if text := tail.replace("·", closers):
             yield text
@@ -79,7 +91,13 @@ def _missing(place: Place) -> Iterator[str]:
     if opens_comment(place):
         yield "\n*/"
         return
-    above, below = "\n".join(place.above), "\n".join(place.below)
+    if place.language in words.LANGUAGES:
+        lines, _ = words.left_open("\n".join(place.above), place.language)
+        _, n = words.left_open("\n".join(place.below), place.language)
+        if 0 < len(lines) - n <= _MAX_MISSING:
+            yield "".join(f"\n{line}" for line in lines[: len(lines) - n])
+        return
+    above, below = "".join(f"{s}\n" for s in place.above), "\n".join(place.below)
     opened = scan(above, place.language)
     brackets = [bracket for bracket, _ in opened.open]
     closed = [OPENER_OF[below[at]] for at in scan(below, place.language).extra]
@@ -90,7 +108,19 @@ def _missing(place: Place) -> Iterator[str]:
     yield from (text, f"{text};", f"{text},")
 
 
-def _helpful(place: Place, trials: Trials, texts: Iterable[str]) -> list[str]:
+def _completing(place: Place) -> Iterator[str]:
+    """What makes the cursor's line whole that leaves something open."""
+    if closers := scan(place.line_prefix, place.language).closers:
+        yield from (closers, f"x{closers}")
+    for line in words.closing_lines(place.line_prefix, place.language):
+        yield f"\n{line}"
+    if place.language == "lua":  # which has no statement that is merely a name
+        yield from ("()", "x()", " then\nend", " do\nend")
+
+
+def _helpful(
+    place: Place, trials: Trials, texts: Iterable[str], probes: tuple[str, ...] = _PROBES
+) -> list[str]:
     """Of these texts after the cursor's line those that mend most, with one of some simple things
     at the cursor."""
     start = len(place.prefix.encode())
@@ -109,9 +139,14 @@ def _helpful(place: Place, trials: Trials, texts: Iterable[str]) -> list[str]:
     for text in texts:
         if n_without < 0:  # nothing is parsed where there is nothing to try
             n_without = n_left(start - len(place.line_prefix.encode()), "")
-        left = [e for probe in _PROBES if (e := errors(probe, text)) < errors(probe, "")]
-        if left:
-            found.append((min(left), text))
+        fewest = _MANY
+        for probe in probes:
+            if (n := errors(probe, text)) < min(fewest, errors(probe, "")):
+                fewest = n
+            if fewest == 0:
+                break
+        if fewest < _MANY:
+            found.append((fewest, text))
         if sum(n <= n_without for n, _ in found) == _MOST_READINGS:
             break
     found.sort(key=lambda f: f[0])

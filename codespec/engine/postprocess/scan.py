@@ -27,12 +27,12 @@ _LUA_COMMENT = r"--\[\[(?s:.*?)(?:\]\]|\Z)|--[^\n]*"
 _LUA_BRACKETS = r"\[\[(?s:.*?)(?:\]\]|\Z)"
 
 _C = (_SLASHES, _DOUBLE, _CHARACTER)
-_JAVASCRIPT = (_SLASHES, _DOUBLE, _SINGLE, _BACKTICK)
+JAVASCRIPT = (_SLASHES, _DOUBLE, _SINGLE, _BACKTICK)
 _TOKENS = {
     "python": (_HASH, _TRIPLE, _DOUBLE, _SINGLE),
-    "javascript": _JAVASCRIPT,
-    "typescript": _JAVASCRIPT,
-    "tsx": _JAVASCRIPT,
+    "javascript": JAVASCRIPT,
+    "typescript": JAVASCRIPT,
+    "tsx": JAVASCRIPT,
     "go": (_SLASHES, _DOUBLE, _CHARACTER, _BACKTICK),
     "rust": (_SLASHES, _DOUBLE_OVER_LINES, _CHARACTER),
     "c": _C,

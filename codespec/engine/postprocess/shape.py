@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from codespec.engine.postprocess import words
+from codespec.engine.postprocess import tags, words
 from codespec.engine.postprocess.place import Place, indentation
 from codespec.engine.postprocess.readings import in_comment, opens_comment
 from codespec.engine.postprocess.scan import CLOSER_OF, scan
@@ -15,6 +15,7 @@ from codespec.index.languages import LANGUAGES
 Kind: TypeAlias = Literal["inline", "line", "statement", "block"]
 _TEXT_NODE = re.compile(r"comment|string|char_literal|heredoc")
 _CODE_IN_TEXT = re.compile(r"interpolation|substitution")
+_IN_TEMPLATE = re.compile(r"`[^`]*\$\{[^`{}]*\Z")
 _MAX_HEAD_LINES = 40
 _SWITCH = re.compile(r"\b(?:switch|select)\b[^\n]*\Z")
 PYTHON_BRANCHES = ("else", "elif ", "except", "finally")
@@ -62,9 +63,10 @@ def shape_at(place: Place, *, multiline: bool = True) -> Shape:
     if not multiline:
         return Shape("line", "one line was asked for")
     here = scan(line, language)
-    # A string that ends with its line is a part of the statement.
+    # A string that ends with its line is a part of the statement, and so is code in one.
     in_text = _in_text(place)
-    if (here.inside and here.inside not in ("'", '"')) or in_text:
+    is_code = here.inside in ("", "'", '"') or _IN_TEMPLATE.search(line) is not None
+    if in_text or not is_code:
         over_lines = in_text or bool(scan(f"{line}\n", language).inside)
         return Shape("line", "the cursor is in a string or comment", over_lines=over_lines)
     if line.strip():
@@ -75,7 +77,10 @@ def shape_at(place: Place, *, multiline: bool = True) -> Shape:
             if indentation(place.line_below) >= floor:
                 return Shape("line", "the block that the line opens has a body")
             why = "the line before the cursor opens a block"
-            return _block(place, why, here.code, indent, floor)
+            block = _block(place, why, here.code, indent, floor)
+            # What a bracket closes that is missing may be the head of a body, or be called.
+            if not block.closes or not here.code.rstrip().endswith(("(", "[")):
+                return block
         has_body = indentation(place.line_below) > indentation(line)
         why = "the cursor is within a statement"
         return Shape("statement", why, indentation(line), body=not has_body, below=_below(place))
@@ -116,10 +121,10 @@ def _block(place: Place, why: str, head: str, indent: int, floor: int) -> Shape:
 def _head(text: str, language: str) -> str:
     """The last statement's end, from the line that it begins in, as far as brackets tell."""
     lines = text.rstrip().rsplit("\n", _MAX_HEAD_LINES)[-_MAX_HEAD_LINES:]
-    head = _last_line_of_code(lines, language)
-    while scan(head, language).extra and lines:
+    last = head = _last_line_of_code(lines, language)
+    while lines and (scan(head, language).extra or tags.ends_tag(head, language)):
         head = f"{lines.pop()}\n{head}"
-    return head
+    return last if tags.ends_tag(head, language) else head
 
 
 def _last_line_of_code(lines: list[str], language: str) -> str:
@@ -141,12 +146,15 @@ def _is_documentation(line: str, language: str) -> bool:
 
 
 def _opener(code: str, language: str) -> str:
-    """What opens a block at the end of a line, "end" where a word does, or ""."""
+    """What opens a block at the end of a line, "end" where a word does, for a tag the one that
+    closes its element, or ""."""
     last = code.rstrip()[-1:]
     if last in CLOSER_OF:
         return last
     if words.opens(code, language):
         return "end"
+    if tag := tags.opened(code, language):
+        return tag
     return ":" if opens_indented(code, language) else ""
 
 
@@ -170,6 +178,8 @@ def _is_closed(place: Place, indent: int, opener: str) -> bool:
         if line.strip() and indentation(line) <= indent:
             if opener == "end":
                 closes = words.goes_on(line)
+            elif opener.startswith("</"):
+                closes = line.strip().startswith("</")
             else:
                 closes = line.strip().startswith(CLOSER_OF[opener])
             return indentation(line) == indent and closes

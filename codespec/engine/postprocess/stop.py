@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from codespec.engine.postprocess import words
+from codespec.engine.postprocess import tags, words
 from codespec.engine.postprocess.place import Place, indentation, tells
 from codespec.engine.postprocess.scan import CLOSER_OF, scan
 from codespec.engine.postprocess.shape import PYTHON_BRANCHES, Shape, opens_indented
@@ -17,7 +17,7 @@ from codespec.types import Tokenizer
 
 # What a statement cannot end with, and what continues one on the next line.
 _GOES_ON = re.compile(r"(?:[-+*/%&|^=<>!?.\\]|=>|->|\b(?:and|or|not|in|is))$")
-_ENDS = re.compile(r"(?:\+\+|--|/|[A-Za-z_\d)\]]>)$")
+_ENDS = re.compile(r"(?:\+\+|--|/|[A-Za-z_\d)\]}/\"]>)$")
 _MORE = ("else", "catch", "finally")
 _CONTINUES = re.compile(rf"\.(?!\.\.)|->|\?|&&|\|\||:(?!:)|(?:{'|'.join(_MORE)})\b")
 # On a line of its own, the beginning of the body of what stands above.
@@ -43,6 +43,8 @@ _C_LIKE = ("c", "cpp", "csharp")
 _NEXT_LINE = re.compile(r"(?:[ \t]*\n){1,2}(?=[ \t]*\S)")
 _CLOSING = re.compile(r"[ \t]*[)\]}]+")
 _CLOSING_WORD = re.compile(r"[ \t]*(?:end\b|[)\]}]+)")
+_CLOSING_TAG = re.compile(r"[ \t]*(?:</[\w.:-]*>|[)\]}]+)")
+_MAY_BE_TAG = re.compile(r"[ \t]*<(?:/[\w.:-]*)?\Z")
 
 
 class UnitStop:
@@ -59,6 +61,8 @@ class UnitStop:
         self._has_body = shape.body or shape.kind == "block"
         self._line_prefix = place.line_prefix
         self._language = place.language
+        is_word, is_tag = (place.language in m.LANGUAGES for m in (words, tags))
+        self._closing = _CLOSING_WORD if is_word else _CLOSING_TAG if is_tag else _CLOSING
         self._has_brace = _BRACE.match(place.line_below.lstrip()) is not None
         following = place.line_below.rstrip()
         self._following = following if tells(following) else ""
@@ -99,7 +103,9 @@ class UnitStop:
 
     def _end_of_unit(self, text: str) -> int | None:
         kind = self._shape.kind
-        if kind == "block" and not scan(text[: text.find("\n")], self._language).extra:
+        first = text[: text.find("\n")]
+        is_closed = scan(first, self._language).extra or tags.closes(first, self._language)
+        if kind == "block" and not is_closed:
             shape = self._shape
             return self._end_of_block(text, 0, shape.floor, shape.branches, shape.column)
         if kind in ("statement", "block"):  # of a block that is closed in its first line
@@ -171,10 +177,11 @@ class UnitStop:
     def _may_go_on(self, line: str, branches: tuple[str, ...]) -> bool:
         """Whether a line that begins so far with this may come to be one that goes on with the
         block."""
-        is_c = self._language in _C_LIKE
-        return any(word.startswith(line.strip()) for word in branches) or (
-            is_c and _MAY_BE_OUTDENTED.match(line) is not None
-        )
+        if self._language in _C_LIKE and _MAY_BE_OUTDENTED.match(line) is not None:
+            return True
+        if self._closing is _CLOSING_TAG and _MAY_BE_TAG.match(line) is not None:
+            return True
+        return any(word.startswith(line.strip()) for word in branches)
 
     def _is_outdented(self, line: str) -> bool:
         """Whether a line is a directive of a preprocessor or a label."""
@@ -186,8 +193,7 @@ class UnitStop:
 
     def _after_closing(self, text: str, newline: int, line: str) -> str | None:
         """What a line says after it closed the block; None where it does not."""
-        is_word = self._language in words.LANGUAGES
-        closing = (_CLOSING_WORD if is_word else _CLOSING).match(line)
+        closing = self._closing.match(line)
         # What was missing may stand in the text; then this line closes what is around it.
         extra = scan(text[self._opened : newline], self._language).extra
         return line[closing.end() :] if closing and self._shape.closes and not extra else None
@@ -264,12 +270,17 @@ class UnitStop:
             and self._is_block_of_words(first)
         )
 
+    def _ends_with_opener(self, head: str, code: str) -> bool:
+        return code.rstrip()[-1:] in CLOSER_OF or tags.opened(head, self._language) != ""
+
     def _goes_on(self, head: str) -> bool:
         """Whether a statement that reaches to the end of `head` cannot be complete there."""
         found = scan(head, self._language)
-        if found.open and not self._has_body and found.code.rstrip()[-1:] in CLOSER_OF:
+        in_tags = tags.open_in(head, self._language)
+        is_open = bool(found.open if in_tags is None else in_tags)
+        if is_open and not self._has_body and self._ends_with_opener(head, found.code):
             return False  # what it opens is filled already
-        if found.open or found.inside not in ("", "comment"):
+        if is_open or (in_tags is None and found.inside not in ("", "comment")):
             return True
         if found.inside and scan(f"{head}\n", self._language).inside:
             return True  # a comment that does not end with its line

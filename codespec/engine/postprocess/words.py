@@ -48,6 +48,23 @@ def may_go_on(word: str) -> bool:
     return any(whole.startswith(word) for whole in _WORDS)
 
 
+def left_open(text: str, language: str) -> tuple[list[str], int]:
+    """(the lines that close the blocks and brackets left open, the innermost first; how many lines
+    close what is open above)"""
+    lines: list[str] = []
+    n_closing = 0
+    for line in text.split("\n"):
+        found = scan(line, language)
+        if ends(line) or found.extra:
+            n_closing += not lines
+            del lines[-1:]
+        is_word = opens(found.code, language) and not goes_on(line)
+        if is_word or found.open:
+            lead = line[: len(line) - len(line.lstrip())]
+            lines.append(f"{lead}{'end' if is_word else ''}{found.closers}")
+    return lines[::-1], n_closing
+
+
 def closing_lines(text: str, language: str) -> list[str]:
     """The lines that close the blocks left open, the innermost first."""
     lines: list[str] = []

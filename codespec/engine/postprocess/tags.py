@@ -1,0 +1,88 @@
+"""Elements that tags open and close, as in JSX, told by a few lines of text alone."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from codespec.engine.postprocess.scan import CLOSER_OF, JAVASCRIPT, OPENER_OF
+
+LANGUAGES = ("javascript", "tsx")
+IN_TAG = " />"
+"""What may close an element whose first tag is not complete."""
+# Types are no tags: `<T,>`, `<T extends X>`, `<T>(`.
+_TAG = r"<(?:(?![A-Z]\w*>\()[A-Za-z][\w.:-]*(?:<[^<>\n]*>)?(?=[\s/>]|\Z)(?!\s+extends\b)|(?=>))"
+_TAG_IN_CODE = rf"(?<![\w)\]$]){_TAG}"  # a comparison or a type has a name in front of it
+_LAST_TAG = r"</[\w.:-]*[ \t]*>?"
+_ANY = re.compile(rf"{_TAG_IN_CODE}|{_LAST_TAG}")
+_IN_CODE = re.compile("|".join((*JAVASCRIPT, r"[()\[\]{}]", _LAST_TAG, _TAG_IN_CODE)))
+_IN_TAG = re.compile(r"//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|\"[^\"]*(?:\"|\Z)|'[^']*(?:'|\Z)|\{|/?>")
+_IN_TEXT = re.compile(rf"{_LAST_TAG}|{_TAG}|\{{")
+_ENDS_TAG = re.compile(r"(?:^[ \t]*|[\"'}])>[ \t]*\Z", re.MULTILINE)
+
+
+class Open(NamedTuple):
+    """An element or a bracket that is left open: what closes it, and where what opens it begins and
+    ends."""
+
+    closer: str
+    start: int
+    end: int
+
+    @property
+    def is_element(self) -> bool:
+        return self.closer == IN_TAG or self.closer.startswith("</")
+
+
+def open_in(text: str, language: str) -> tuple[Open, ...] | None:
+    """What is left open, outermost first, of text that starts in code or with a tag; None where it
+    has no tags."""
+    return _open_in(text) if language in LANGUAGES and _ANY.search(text) else None
+
+
+def opened(code: str, language: str) -> str:
+    """The last tag of the element that code ends with the first tag of; "" where it ends with
+    none."""
+    last = (open_in(code, language) or (None,))[-1]
+    is_last = last is not None and last.end == len(code.rstrip())
+    return last.closer if last is not None and is_last and last.closer.startswith("</") else ""
+
+
+def closes(line: str, language: str) -> bool:
+    """Whether a line begins by closing the element around it."""
+    return language in LANGUAGES and line.lstrip().startswith("</")
+
+
+def ends_tag(code: str, language: str) -> bool:
+    """Whether code ends with the end of a tag that begins above it."""
+    is_end = language in LANGUAGES and _ENDS_TAG.search(code) is not None
+    return is_end and not opened(code, language)
+
+
+@lru_cache(maxsize=64)
+def _open_in(text: str) -> tuple[Open, ...]:
+    stack: list[Open] = []
+    at = 0
+    while True:
+        top = stack[-1].closer if stack else ""
+        pattern = _IN_TAG if top == IN_TAG else _IN_TEXT if top.startswith("</") else _IN_CODE
+        m = pattern.search(text, at)
+        if m is None:
+            return tuple(stack)
+        token, at = m.group(), m.end()
+        if top == IN_TAG and token in (">", "/>"):
+            start, end = stack.pop()[1:]
+            if token == ">":
+                name = text[start + 1 : end].partition("<")[0]
+                stack.append(Open(f"</{name}>", start, at))
+        elif token in CLOSER_OF:
+            stack.append(Open(CLOSER_OF[token], m.start(), at))
+        elif token in OPENER_OF:
+            if top == token:
+                stack.pop()
+        elif token.startswith("</"):
+            if top.startswith("</"):
+                stack.pop()
+        elif token.startswith("<"):
+            stack.append(Open(IN_TAG, m.start(), at))
