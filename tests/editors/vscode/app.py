@@ -301,12 +301,11 @@ class Window:
 
         until(is_saved, f"{text!r} in the file")
 
-    def open(self, file: Path, *, is_notebook: bool = False) -> None:
+    def open(self, file: Path) -> None:
         self._choose("Control+KeyP", str(file), file.name)
         title = f'.tab.active[data-resource-name="{file.name}"]'
         self.page.locator(title).first.wait_for()
-        if not is_notebook:  # in one no cell has the cursor yet
-            self.page.locator(".monaco-editor.focused").first.wait_for()
+        self.page.locator(".monaco-editor.focused").first.wait_for()
         self.file = file
 
     def command(self, title: str) -> None:
