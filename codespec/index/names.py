@@ -6,7 +6,7 @@ Source: Aho and Corasick 1975, in the implementation of pyahocorasick.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import ahocorasick
 
@@ -19,12 +19,7 @@ _WORD = re.compile(rf"#?\b\w{{{MIN_CHARS},}}[?!]?")
 
 def names_in(text: str) -> list[str]:
     """Words that may be names, each once, the one used last first."""
-    found: dict[str, None] = {}
-    for word in _WORD.findall(text):
-        for name in (word, word.strip("#?!")):
-            found.pop(name, None)
-            found[name] = None
-    return list(found)[::-1]
+    return _last_first(name for word in _WORD.findall(text) for name in (word, word.strip("#?!")))
 
 
 class NameScanner:
@@ -43,13 +38,19 @@ class NameScanner:
         """The names in a text, no parts of longer words, each once, the one used last first."""
         if not len(self._automaton):
             return []
-        found: dict[str, None] = {}
-        for end, name in self._automaton.iter(text):
-            start = end + 1 - len(name)
-            if not _goes_on(text[start - 1 : start]) and not _goes_on(text[end + 1 : end + 2]):
-                found.pop(name, None)
-                found[name] = None
-        return list(found)[::-1]
+        return _last_first(
+            name for end, name in self._automaton.iter(text) if _is_whole(text, end + 1, name)
+        )
+
+
+def _last_first(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(reversed(list(names))))
+
+
+def _is_whole(text: str, end: int, name: str) -> bool:
+    """Whether a name that ends there is no part of a longer word."""
+    start = end - len(name)
+    return not _goes_on(text[start - 1 : start]) and not _goes_on(text[end : end + 1])
 
 
 def _goes_on(character: str) -> bool:

@@ -36,14 +36,14 @@ def delete(file: Path) -> None:
 
 def source_of(part: Path) -> str:
     """The address that a `.part` was, or is being, downloaded from; "" where nobody knows."""
-    known = _known(part)
-    return known.url if known and _is_proof(known.etag) else ""
+    known = _proven(part)
+    return known.url if known else ""
 
 
 def etag_of(part: Path) -> str:
     """The tag that proves which bytes a part is of; "" without one."""
-    known = _known(part)
-    return known.etag if known and _is_proof(known.etag) else ""
+    known = _proven(part)
+    return known.etag if known else ""
 
 
 def n_resumable(part: Path, url: str) -> int:
@@ -76,9 +76,11 @@ def _known(file: Path) -> _Known | None:
         return None
 
 
-def _is_proof(etag: str) -> bool:
-    """A weak tag says that two contents mean the same, not that their bytes are the same."""
-    return bool(etag) and not etag.startswith("W/")
+def _proven(part: Path) -> _Known | None:
+    """None without a tag, or with a weak one: that says that two contents mean the same, not that
+    their bytes are the same."""
+    known = _known(part)
+    return known if known and known.etag and not known.etag.startswith("W/") else None
 
 
 def _about(file: Path) -> Path:

@@ -16,7 +16,7 @@ from codespec.engine.postprocess import tags, words
 from codespec.engine.postprocess.balance import balances
 from codespec.engine.postprocess.below import wanted_openers
 from codespec.engine.postprocess.grammar import follows_grammar
-from codespec.engine.postprocess.place import Place
+from codespec.engine.postprocess.place import Place, lead_of
 from codespec.engine.postprocess.python import is_python
 from codespec.engine.postprocess.readings import readings
 from codespec.engine.postprocess.scan import CLOSER_OF, scan
@@ -168,15 +168,13 @@ def _closed(text: str, place: Place) -> Iterator[str]:
     # A block is closed on lines of its own, and documentation of several lines.
     closed = text.rstrip()
     if found.inside:
-        lead = before[: len(before) - len(before.lstrip())]
         is_own = before.lstrip().startswith(('"""', "'''"))
-        closed += f"\n{lead}{found.inside}" if is_own else found.inside
+        closed += f"\n{lead_of(before)}{found.inside}" if is_own else found.inside
         yield closed
     begun = -1  # where the line begins whose brackets were closed last
     for bracket, at in reversed(found.open):
         start = (before + text).rfind("\n", 0, at) + 1
-        line = (before + text)[start : at + 1]
-        lead = line[: len(line) - len(line.lstrip())]
+        lead = lead_of((before + text)[start : at + 1])
         closed += f"\n{lead}{CLOSER_OF[bracket]}" if start != begun else CLOSER_OF[bracket]
         begun = start
         yield closed
@@ -189,9 +187,9 @@ def _with_last_tags(text: str, place: Place) -> Iterator[str]:
     begun = len(whole)  # where the line begins whose element was ended last
     for closer, at, _ in reversed(opened if any(tag.is_element for tag in opened) else ()):
         start = whole.rfind("\n", 0, at) + 1
-        line = whole[start : at + 1]
+        lead = lead_of(whole[start : at + 1])
         is_own = "\n" in whole[at:] and start != begun and closer != tags.IN_TAG
-        ended += f"\n{line[: len(line) - len(line.lstrip())]}{closer}" if is_own else closer
+        ended += f"\n{lead}{closer}" if is_own else closer
         begun = start
         yield ended
 

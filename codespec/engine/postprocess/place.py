@@ -58,6 +58,11 @@ def indentation(line: str) -> int:
     return len(expanded) - len(expanded.lstrip())
 
 
+def lead_of(line: str) -> str:
+    """Its leading white space."""
+    return line[: len(line) - len(line.lstrip())]
+
+
 def has_words(text: str) -> bool:
     return _WORD.search(text) is not None
 

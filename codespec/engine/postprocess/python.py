@@ -19,7 +19,7 @@ import numpy as np
 from tree_sitter import Node
 
 from codespec.engine.postprocess.grammar import probes
-from codespec.engine.postprocess.place import Place, indentation
+from codespec.engine.postprocess.place import Place, indentation, lead_of
 from codespec.engine.postprocess.scan import scan
 from codespec.engine.postprocess.trials import Trials
 
@@ -42,7 +42,7 @@ def is_python(place: Place, parsed: Trials) -> Callable[[str], bool]:
     version."""
     at = len(place.prefix.encode())
     first, last = at - len(place.line_prefix.encode()), at + len(place.rest.encode())
-    lead = place.line_prefix[: len(place.line_prefix) - len(place.line_prefix.lstrip())]
+    lead = lead_of(place.line_prefix)
 
     def judged(start: int, end: int, text: str) -> bool | None:
         new = text.encode()

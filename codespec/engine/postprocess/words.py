@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from codespec.engine.postprocess.place import lead_of
 from codespec.engine.postprocess.scan import scan
 
 _RUBY_BLOCK = (
@@ -48,31 +49,22 @@ def may_go_on(word: str) -> bool:
     return any(whole.startswith(word) for whole in _WORDS)
 
 
-def left_open(text: str, language: str) -> tuple[list[str], int]:
-    """(the lines that close the blocks and brackets left open, the innermost first; how many lines
-    close what is open above)"""
+def left_open(text: str, language: str, *, brackets: bool = True) -> tuple[list[str], int]:
+    """(the lines that close the blocks left open, the innermost first; how many lines close what is
+    open above). brackets: whether brackets open and close such, too."""
     lines: list[str] = []
     n_closing = 0
     for line in text.split("\n"):
         found = scan(line, language)
-        if ends(line) or found.extra:
+        if ends(line) or (brackets and found.extra):
             n_closing += not lines
             del lines[-1:]
         is_word = opens(found.code, language) and not goes_on(line)
-        if is_word or found.open:
-            lead = line[: len(line) - len(line.lstrip())]
-            lines.append(f"{lead}{'end' if is_word else ''}{found.closers}")
+        if is_word or (brackets and found.open):
+            lines.append(f"{lead_of(line)}{'end' if is_word else ''}{found.closers}")
     return lines[::-1], n_closing
 
 
 def closing_lines(text: str, language: str) -> list[str]:
-    """The lines that close the blocks left open, the innermost first."""
-    lines: list[str] = []
-    for line in text.split("\n") if language in LANGUAGES else ():
-        found = scan(line, language)
-        if ends(line):
-            del lines[-1:]
-        elif opens(found.code, language) and not goes_on(line):
-            lead = line[: len(line) - len(line.lstrip())]
-            lines.append(f"{lead}end{found.closers}")
-    return lines[::-1]
+    """The lines that close the blocks that words left open, the innermost first."""
+    return left_open(text, language, brackets=False)[0] if language in LANGUAGES else []
