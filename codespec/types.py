@@ -228,6 +228,23 @@ FimOrder: TypeAlias = Literal["psm", "spm", "suffix-first"]
 
 
 @dataclass(frozen=True, slots=True)
+class FileMarkers:
+    """How a model was trained to tell files apart, see `context.snippets`. Ids; -1: none.
+
+    repository: before the name of a repository.
+    file:       before the path of each file.
+    heading:    text before each path instead, for models without a marker.
+    is_inside:  whether the path of the cursor's own file stands behind the marker of the prefix,
+                and, where nothing marks files, all of them.
+    """
+
+    repository: int = -1
+    file: int = -1
+    heading: str = ""
+    is_inside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class FimTokens:
     """Ids of a model's fill-in-the-middle markers, and the order it was trained with, see
     `context.fim`."""
@@ -236,8 +253,7 @@ class FimTokens:
     suffix: int
     middle: int  # -1: none; "suffix-first" alone, the prefix is last
     order: FimOrder = "psm"
-    repository: int = -1  # before the name of a repository; -1: the model knows no such marker
-    file: int = -1  # before the path of a file in it
+    files: FileMarkers | None = None  # None: other files are comments to it
 
     @property
     def markers(self) -> tuple[int, ...]:

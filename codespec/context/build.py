@@ -8,9 +8,9 @@ import numpy as np
 
 from codespec.context.fim import assemble, n_markers
 from codespec.context.healing import hold_back
-from codespec.context.snippets import has_markers
+from codespec.context.snippets import NOTHING_SHOWN, Rendered
 from codespec.requests import CompletionRequest
-from codespec.types import NO_TOKENS, Context, ModelInfo, Snippet, Tokenizer, Tokens
+from codespec.types import Context, ModelInfo, Snippet, Tokenizer, Tokens
 
 # The window's start moves in steps of this many tokens: if it moved with every token typed, no
 # two prompts would share a beginning and the KV cache would be worth nothing.
@@ -45,27 +45,27 @@ def build_context(
     tokenizer: Tokenizer,
     window: Window,
     snippets: tuple[Snippet, ...] = (),
-    shown: Tokens = NO_TOKENS,
+    shown: Rendered = NOTHING_SHOWN,
     document: str = "",
 ) -> Context:
     """`left` and `right` are the tokens before and after the cursor of what is known as `document`;
-    `shown` those of `snippets`, which leave the window less room where the context is short."""
+    `shown` what `snippets` become, which leaves the window less room where the context is short."""
     n_output = min(request.max_tokens, info.n_ctx // 2)
-    if len(shown) > (info.n_ctx - n_output) // 2:
-        snippets, shown = (), NO_TOKENS
+    if shown.n_tokens > (info.n_ctx - n_output) // 2:
+        snippets, shown = (), NOTHING_SHOWN
     # A grammar describes what is written after the cursor and nothing before it. Something is left
     # to read, also for models whose prompts are the text alone.
     heals = not request.sampling.grammar and (len(left) > 1 or n_markers(info) > 0)
     kept, healed = hold_back(left, tokenizer) if heals else (left, b"")
     # What is held back is said once more.
     n_repeated = len(left) - len(kept)
-    window = window.fitted(info.n_ctx - n_markers(info) - len(shown) - n_repeated, n_output)
+    window = window.fitted(info.n_ctx - n_markers(info) - shown.n_tokens - n_repeated, n_output)
     start = window_start(len(kept), window.n_prefix)
     inside, after = kept[start:], right[: window.n_suffix]
     n_before = len(inside)
-    if len(shown) and not has_markers(info):
-        inside, shown = np.concatenate([shown, inside]), NO_TOKENS
-    prompt, fim = assemble(info, inside, after, shown, n_in_line(inside, tokenizer))
+    if len(shown.inside):
+        inside = np.concatenate([shown.inside, inside])
+    prompt, fim = assemble(info, inside, after, shown.before, n_in_line(inside, tokenizer))
     return Context(
         prompt=prompt,
         left=kept,

@@ -23,36 +23,53 @@ import numpy as np
 from codespec.types import NO_TOKENS, FimOrder, FimTokens, ModelInfo, Tokens
 
 
+class Files(NamedTuple):
+    """Markers in a vocabulary before the name of a repository and the path of a file, "" for none.
+    heading, is_inside: see `FileMarkers`."""
+
+    repository: str = ""
+    file: str = ""
+    heading: str = ""
+    is_inside: bool = False
+
+
 class Family(NamedTuple):
     """Markers in a vocabulary before the prefix, the suffix, the middle; "" for none, as there is
-    nothing behind the prefix. named: of models that others share their vocabulary with."""
+    nothing behind the prefix. named: of models that others share their vocabulary with. files: how
+    other files are told, where llama.cpp does not know it."""
 
     prefix: str
     suffix: str
     middle: str
     order: FimOrder = "psm"
     named: re.Pattern[str] | None = None
+    files: Files | None = None
 
 
 FAMILIES = (
     Family(
         "<fim_prefix>", "<fim_suffix>", "<fim_middle>", "suffix-first",
-        re.compile(r"mellum", re.IGNORECASE),
+        re.compile(r"mellum", re.IGNORECASE), Files(file="<filename>"),
     ),
     Family(
         "[PREFIX]", "[SUFFIX]", "", "suffix-first",
         re.compile(r"(?<!mamba.)codestral", re.IGNORECASE),
+        Files(heading="+++++ ", is_inside=True),
     ),
-    Family("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
+    Family(
+        "<fim_prefix>", "<fim_suffix>", "<fim_middle>",
+        files=Files("<repo_name>", "<file_sep>", is_inside=True),
+    ),
     Family("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
     Family("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),
     Family("▁<PRE>", "▁<SUF>", "▁<MID>"),
     Family("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
     Family("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", "suffix-first"),
 )  # fmt: skip
-"""The first that fits is a model's own. Sources: the model cards of Code Llama, StarCoder 2,
-DeepSeek Coder, CodeGemma, Codestral, Seed-Coder; "Mellum: production-grade in-IDE contextual code
-completion with multi-file project understanding" (arXiv 2510.05788)."""
+"""The first that fits is a model's own. Sources: the model cards of Code Llama, DeepSeek Coder,
+CodeGemma, Codestral, Seed-Coder, Mellum; Lozhkov et al. 2024, "StarCoder 2 and The Stack v2",
+section 5.1; for Codestral's other files Continue, core/autocomplete/templating/
+AutocompleteTemplate.ts."""
 
 OTHER_FILES = (
     "<file_sep>", "<|file_sep|>", "<|file_separator|>", "<filename>", "<repo_name>", "<reponame>",
@@ -69,7 +86,7 @@ def assemble(
 ) -> tuple[Tokens, bool]:
     """(prompt, whether it is a FIM prompt). Without FIM ids the model continues `left` alone.
 
-    before:    what goes first, other files between their own markers.
+    before:    what goes first, see `snippets.Rendered`.
     n_in_line: how many of `left` stand on the cursor's line.
     """
     head = [*([] if info.bos is None else [info.bos]), *before.tolist()]

@@ -3,9 +3,9 @@
 A prompt that changes at its beginning is read anew by the model, so what was shown once stays where
 it is: new snippets come after the old ones, until the budget is spent and all are chosen again.
 
-Where the model knows markers of repositories and files, these are used, in the order of Hui et al.
-2024 ("Qwen2.5-Coder technical report"): repository, files, last the file of the cursor. Other
-models see snippets as comments above the text.
+Models see them as they were trained to (`types.FileMarkers`): the repository's name, the files,
+last the path of the cursor's own, each behind its marker (Hui et al. 2024, "Qwen2.5-Coder technical
+report"). Others see them as comments above the text.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from codespec.types import ModelInfo, Snippet, Tokenizer, Tokens
+from codespec.types import NO_TOKENS, FileMarkers, ModelInfo, Snippet, Tokenizer, Tokens
 
 _HASH_COMMENTS = re.compile(r"\.(pyi?|rb|sh|pl|r|ya?ml|toml|cmake|mk|exs?|jl)", re.IGNORECASE)
 
@@ -69,28 +70,55 @@ def _is_shown(shown: Snippet, wanted: Snippet) -> bool:
     return is_most or wanted.text in shown.text
 
 
-def has_markers(info: ModelInfo) -> bool:
-    return info.fim is not None and info.fim.repository >= 0 and info.fim.file >= 0
+class Rendered(NamedTuple):
+    """Tokens that go before the document's: before their first marker, and directly before the
+    text that precedes the cursor."""
+
+    before: Tokens = NO_TOKENS
+    inside: Tokens = NO_TOKENS
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self.before) + len(self.inside)
+
+
+NOTHING_SHOWN = Rendered()
 
 
 def render(
     snippets: Sequence[Snippet], info: ModelInfo, tokenizer: Tokenizer, path: str, root: str
-) -> Tokens:
-    """Tokens that go before the document's: before its markers with `has_markers`, else directly
-    before its text. None for no snippets. path: of the document. root: of its workspace."""
+) -> Rendered:
+    """None for no snippets. path: of the document. root: of its workspace."""
     if not snippets:
-        return np.zeros(0, np.int32)
-    if not has_markers(info):
+        return NOTHING_SHOWN
+    files = info.fim.files if info.fim is not None else None
+    if files is None:
         mark = "#" if _HASH_COMMENTS.fullmatch(os.path.splitext(path)[1]) else "//"
-        return tokenizer.encode("".join(_as_comment(s, mark, root) for s in snippets))
-    assert info.fim is not None
-    parts: list[Tokens | list[int]] = [[info.fim.repository]]
-    parts.append(tokenizer.encode(f"{os.path.basename(root)}\n"))
-    for snippet in snippets:
-        parts.append([info.fim.file])
-        parts.append(tokenizer.encode(f"{_relative(snippet.path, root)}\n{snippet.text}\n"))
-    parts += [[info.fim.file], tokenizer.encode(f"{_relative(path, root)}\n")]
-    return np.concatenate([np.asarray(part, np.int32) for part in parts])
+        comments = "".join(_as_comment(s, mark, root) for s in snippets)
+        return Rendered(inside=tokenizer.encode(comments))
+    others = [f"{_relative(s.path, root)}\n{s.text}\n" for s in snippets]
+    own = f"{_relative(path, root)}\n"
+    if files.file < 0:
+        parts = (f"{files.heading}{text}" for text in (*(f"{t}\n" for t in others), own))
+        return Rendered(inside=tokenizer.encode("".join(parts)))
+    return _between_markers(others, own, os.path.basename(root), files, tokenizer)
+
+
+def _between_markers(
+    others: Sequence[str], own: str, repository: str, files: FileMarkers, tokenizer: Tokenizer
+) -> Rendered:
+    parts: list[Tokens | list[int]] = []
+    if files.repository >= 0:
+        line_end = "" if files.is_inside else "\n"
+        parts += [[files.repository], tokenizer.encode(f"{repository}{line_end}")]
+    for text in others:
+        parts += [[files.file], tokenizer.encode(text)]
+    parts.append([files.file])
+    inside = tokenizer.encode(own)
+    if not files.is_inside:
+        parts.append(inside)
+        inside = NO_TOKENS
+    return Rendered(np.concatenate([np.asarray(part, np.int32) for part in parts]), inside)
 
 
 def _as_comment(snippet: Snippet, mark: str, root: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from codespec.config import ContextSettings, Switch
-from codespec.context.snippets import Shelf, render
+from codespec.context.snippets import NOTHING_SHOWN, Rendered, Shelf, render
 from codespec.engine.documents import OpenDocuments
 from codespec.index.names import NameScanner, names_in
 from codespec.index.openfiles import Looks
@@ -22,7 +22,7 @@ from codespec.index.reader import WorkspaceIndex
 from codespec.index.symbols import Symbol
 from codespec.index.trees import Trees
 from codespec.requests import CompletionRequest
-from codespec.types import NO_TOKENS, ModelInfo, Snippet, Tokenizer, Tokens
+from codespec.types import ModelInfo, Snippet, Tokenizer
 
 AUTO_MIN_PARAMS = 300_000_000
 """Models below this size are shown recent edits alone. The bundled one may gain a little by them,
@@ -68,7 +68,7 @@ class Gatherer:
         self._scanned: list[tuple[Symbol, ...]] = []
         self._pages: OrderedDict[tuple[str, str], _Page] = OrderedDict()
         self._windows: OrderedDict[str, tuple[str, list[_Window]]] = OrderedDict()
-        self._rendered = NO_TOKENS
+        self._rendered: Rendered = NOTHING_SHOWN
         self._rendered_for: tuple[tuple[Snippet, ...], str, str] = (), "", ""
 
     def snippets(
@@ -117,7 +117,7 @@ class Gatherer:
                 page.shelf.forget(path)
                 page.line = (-1, -1)
 
-    def render(self, snippets: tuple[Snippet, ...], request: CompletionRequest) -> Tokens:
+    def render(self, snippets: tuple[Snippet, ...], request: CompletionRequest) -> Rendered:
         """See `context.snippets.render`."""
         asked = snippets, request.path, request.workspace
         if asked != self._rendered_for:  # with most keys nothing has changed

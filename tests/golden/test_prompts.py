@@ -11,7 +11,7 @@ from codespec.backends.fake import FIM_MIDDLE, FIM_PREFIX, FIM_SUFFIX, ByteToken
 from codespec.context.build import Window, build_context
 from codespec.context.snippets import render
 from codespec.requests import CompletionRequest
-from codespec.types import FimTokens, Snippet
+from codespec.types import FileMarkers, FimTokens, Snippet
 from tests.golden.golden import Case, check, read
 
 TOKENIZER = ByteTokenizer()
@@ -22,13 +22,21 @@ NAMES = {
 }  # fmt: skip
 
 
+MARKERS = {
+    "marked": FileMarkers(REPOSITORY, FILE),
+    "marked-inside": FileMarkers(REPOSITORY, FILE, is_inside=True),
+    "marked-alone": FileMarkers(file=FILE),
+    "headed": FileMarkers(heading="+++++ ", is_inside=True),
+}
+
+
 def prompt(case: Case) -> dict[str, str]:
     order, path = case.options["order"], case.options.get("path", "/code/main.py")
     fim = None
     if order != "none":
         fim = FimTokens(FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, order)
         if "files" in case.options:
-            fim = replace(fim, repository=REPOSITORY, file=FILE)
+            fim = replace(fim, files=MARKERS[case.options["files"]])
     info = replace(FakeTarget().info, fim=fim, n_ctx=4096)
     prefix, suffix = case.cursor
     request = CompletionRequest(prefix, suffix, path=path, workspace="/code")

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import gguf
 import pytest
 from tokenizers.pre_tokenizers import ByteLevel
 
-from codespec.backends.llama import load_model
+from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import load_settings
-from codespec.context.fim import assemble
+from codespec.context.build import Window, build_context
+from codespec.context.snippets import render
 from codespec.engine.local import LocalEngine
 from codespec.requests import CompletionRequest
 from codespec.train import export
 from codespec.train.model import Llama
+from codespec.types import Snippet
 from tests import training
 
 BYTES = sorted(ByteLevel.alphabet())
 STARCODER = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<file_sep>")
+STARCODER2 = (*STARCODER, "<repo_name>")
+MELLUM = (*STARCODER, "<filename>")
+QWEN = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|repo_name|>", "<|file_sep|>")
 MISTRAL = ("[PREFIX]", "[SUFFIX]", "[MIDDLE]")
 SEED = ("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>")
 
@@ -43,15 +49,20 @@ def model_file(folder: Path, name: str, markers: tuple[str, ...]) -> Path:
     return path
 
 
-def prompt_of(path: Path) -> str:
-    """What it reads for "a\\nb(" before the cursor and ")" after it."""
+def prompt_of(path: Path, other: str = "") -> str:
+    """What it reads for "a\\nb(" before the cursor and ")" after it, in a file "a.py"; other: the
+    text of another, "x.py"."""
     model = load_model(path, vocab_only=True)
-    texts = model.token_texts()
-    ids = {text: i for i, text in enumerate(texts)}
-    left, right = ([ids[c] for c in text] for text in ("aĊb(", ")"))
-    prompt, _ = assemble(model.info, left, right, n_in_line=2)
+    texts, tokenizer = model.token_texts(), LlamaTokenizer(model)
+    snippets = (Snippet("buffers", "/w/x.py", other),) if other else ()
+    info = replace(model.info, n_ctx=512)
+    shown = render(snippets, info, tokenizer, "/w/a.py", "/w")
+    left, right = tokenizer.encode("a\nb("), tokenizer.encode(")")
+    request = CompletionRequest("a\nb(", ")")
+    window = Window(64, 64)
+    context = build_context(request, left, right, info, tokenizer, window, snippets, shown)
     model.close()
-    return "".join(texts[t] for t in prompt.tolist())
+    return "".join(texts[t] for t in context.prompt.tolist())
 
 
 @pytest.mark.parametrize(
@@ -71,6 +82,27 @@ def test_each_family_has_its_own_order(
     tmp_path: Path, name: str, markers: tuple[str, ...], prompt: str
 ) -> None:
     assert prompt_of(model_file(tmp_path, name, markers)) == prompt
+
+
+@pytest.mark.parametrize(
+    ("name", "markers", "prompt"),
+    [
+        (
+            "Qwen2.5-Coder",
+            QWEN,
+            "<|repo_name|>wĊ<|file_sep|>x.pyĊx=1Ċ<|file_sep|>a.pyĊ",
+        ),
+        ("StarCoder2 3B", STARCODER2, "<repo_name>w<file_sep>x.pyĊx=1Ċ<file_sep><fim_prefix>a.pyĊ"),
+        ("Mellum 4b Base", MELLUM, "<filename>x.pyĊx=1Ċ<filename>a.pyĊ<fim_suffix>"),
+        ("Codestral-22B-v0.1", MISTRAL, "[SUFFIX])[PREFIX]+++++Ġx.pyĊx=1ĊĊ+++++Ġa.pyĊ"),
+        # Granite's vocabulary has no marker of StarCoder 2's.
+        ("Granite 3B", STARCODER[:3], "<fim_prefix>#ĠPath:Ġx.pyĊ#Ġx=1Ċ"),
+    ],
+)
+def test_each_family_is_shown_other_files_in_its_own_way(
+    tmp_path: Path, name: str, markers: tuple[str, ...], prompt: str
+) -> None:
+    assert prompt_of(model_file(tmp_path, name, markers), "x=1").startswith(prompt)
 
 
 def test_a_file_may_tell_its_family_where_its_content_does_not(tmp_path: Path) -> None:

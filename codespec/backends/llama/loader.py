@@ -22,7 +22,7 @@ from codespec.errors import ModelError, without_controls
 from codespec.models.registry import check_file
 from codespec.models.split import size_of
 from codespec.native import LlamaContext, accepts
-from codespec.types import FimOrder, FimTokens, ModelInfo
+from codespec.types import FileMarkers, FimOrder, FimTokens, ModelInfo
 
 # llama_cpp is ctypes and has no useful types; the Any stays inside this package.
 lib: Any = llama_cpp
@@ -213,7 +213,8 @@ class LoadedModel:
             order = family.order
         if min(prefix, suffix) < 0 or (family is None and middle < 0):
             return None
-        return FimTokens(prefix, suffix, middle, order, repository, file)
+        files = FileMarkers(repository, file) if min(repository, file) >= 0 else None
+        return FimTokens(prefix, suffix, middle, order, _files(family, ids) or files)
 
     def _family(self, ids: dict[str, int]) -> Family | None:
         keys = ("general.architecture", "general.name", "general.basename", "tokenizer.ggml.pre")
@@ -253,6 +254,15 @@ class LoadedModel:
         if self.handle:
             lib.llama_model_free(self.handle)
             self.handle = None
+
+
+def _files(family: Family | None, ids: dict[str, int]) -> FileMarkers | None:
+    """How the family is shown other files, if the vocabulary has the texts for that."""
+    files = family.files if family is not None else None
+    if files is None or any(text and text not in ids for text in (files.repository, files.file)):
+        return None
+    repository, file = (ids[text] if text else -1 for text in (files.repository, files.file))
+    return FileMarkers(repository, file, files.heading, files.is_inside)
 
 
 def load_model(
