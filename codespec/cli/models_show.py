@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from codespec.backends.llama import LlamaTarget, load_model
 from codespec.cli import printable
 from codespec.config import Settings
 from codespec.drafters.measure import measure as measure_curve
+from codespec.types import FimTokens
 
 _BYTES_OF_32 = {"f16": 64, "q8_0": 34}
 """Numbers; so many share a scale in q8_0."""
@@ -39,6 +40,7 @@ def describe(path: Path, settings: Settings, *, measure: bool) -> dict[str, Any]
             "tokenizer": model.metadata("tokenizer.ggml.pre") or None,
             "fim_order": fim.order if fim else None,
             "fim_tokens": [texts[t] for t in fim.markers] if fim else None,
+            "other_files": _other_files(fim, texts),
             "memory_bytes": info.file_bytes + n_ctx * _kv_bytes_a_token(model.metadata, kv_type),
             "tok_per_s": None,
         }
@@ -63,6 +65,15 @@ def in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         else:
             text = f"{value:,}" if isinstance(value, int | float) else str(value)
         yield name.get(key, key.replace("_", " ")), text
+
+
+def _other_files(fim: FimTokens | None, texts: Sequence[str]) -> str:
+    """What stands before each of them in a prompt."""
+    files = fim.files if fim else None
+    if files is None:
+        return "as comments"
+    markers = [texts[t] for t in (files.repository, files.file) if t >= 0]
+    return printable(" ".join(markers)) or f"{files.heading}PATH"
 
 
 def _kv_bytes_a_token(metadata: Any, kv_type: str) -> int:

@@ -157,6 +157,7 @@ def test_what_a_model_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert facts["parameters"] > 1_000_000
     assert facts["quantisation"] == "Q8_0"
     assert facts["fim_order"] == "spm"
+    assert facts["other_files"] == "<|repo_name|> <|file_sep|>"
     assert facts["context"] == 2048
     assert facts["licence"] == "Apache-2.0"
     # 7 layers, 1 head of 64, keys and values of 2 bytes, 2,048 tokens.
