@@ -21,7 +21,7 @@ from codespec.engine.postprocess.python import is_python
 from codespec.engine.postprocess.readings import readings
 from codespec.engine.postprocess.scan import CLOSER_OF, scan
 from codespec.engine.postprocess.trials import Late, TooLateError, Trials, never
-from codespec.engine.postprocess.trim import without_suffix
+from codespec.engine.postprocess.trim import places_of, without_suffix
 
 MAX_VARIANTS = 24
 _WITH_SEMICOLONS = ("c", "cpp", "java", "rust", "csharp", "php")
@@ -139,9 +139,9 @@ def _without_given_closers(line: str, place: Place) -> Iterator[str]:
 def _without_rest(line: str, rest: str) -> Iterator[str]:
     """The line without an end that is how the rest begins, or that begins with all of it."""
     rest = "".join(rest.split())
-    for at in range(len(line) if rest else 0):
+    for at in places_of(rest[:1], line):
         tail = "".join(line[at:].split())
-        if tail and (rest.startswith(tail) or tail.startswith(rest)):
+        if rest.startswith(tail) or tail.startswith(rest):
             yield line[:at].rstrip()
 
 

@@ -4,6 +4,7 @@ shorter or mended, and knows nothing of the others."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import islice
 
 from codespec.engine.postprocess.place import Place, decorates, has_words, indentation, tells
@@ -101,10 +102,18 @@ def without_more(text: str, place: Place) -> str:
 def without_rest(line: str, place: Place) -> str:
     """The line without its end, if that is all that stands after the cursor in its line."""
     rest = "".join(place.rest.split())
-    for at in range(len(line) if rest else 0):
-        if not line[at].isspace() and "".join(line[at:].split()) == rest:
+    for at in places_of(rest[:1], line):
+        if "".join(line[at:].split()) == rest:
             return line[:at].rstrip() if place.rest[0].isspace() else line[:at]
     return line
+
+
+def places_of(character: str, line: str) -> Iterator[int]:
+    """Where it stands, none for ""."""
+    at = line.find(character) if character else -1
+    while at >= 0:
+        yield at
+        at = line.find(character, at + 1)
 
 
 def _without_punctuation(line: str, place: Place) -> str:
@@ -120,9 +129,9 @@ def _without_punctuation(line: str, place: Place) -> str:
         scan(place.line_prefix + said + place.rest, place.language).extra for said in ("", line)
     )
     if len(whole) > len(without) or _closes_string(line, place):
-        for at in range(len(line)):
+        for at in places_of(rest[:1], line):
             end = "".join(line[at:].split())
-            if end and rest.startswith(end) and not has_words(end):
+            if rest.startswith(end) and not has_words(end):
                 return line[:at].rstrip()
     end = line.rstrip()
     return end[:-1] if end[-1:] in (",", ";") and rest.startswith(end[-1:]) else line
@@ -162,9 +171,9 @@ def _first_words(squeezed: list[tuple[int, str]]) -> str:
 def _without_tail(line: str, rest: str) -> str:
     """The line without its end, if that is how `rest` begins (or all of it)."""
     wanted = "".join(rest.split())
-    for at in range(len(line)):
+    for at in places_of(wanted[0], line):
         tail = "".join(line[at:].split())
-        if line[at].isspace() or not wanted.startswith(tail):
+        if not wanted.startswith(tail):
             continue
         # A single word's end may be like another's beginning by chance.
         is_more = has_words(tail) and not has_words(tail[:1])
