@@ -64,7 +64,7 @@ class Drafting:
                 repository,
                 neighbours=documents.neighbours,
                 overridden=lambda c: documents.overridden(c.path, c.workspace),
-                boundary=lambda c: Boundary(c.left, c.healed, vocabulary, tokenizer.encode),
+                boundary=lambda c: Boundary(c.left, c.healed, vocabulary, tokenizer.encoder),
                 curve=target.pace.curve,
                 max_leaves=target.context.max_leaves,
             )

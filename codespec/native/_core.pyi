@@ -443,6 +443,16 @@ class Vocabulary:
         """Ids of tokens with `part` in their bytes. Takes some milliseconds."""
 
 @final
+class Encoder:
+    """Plain text to tokens by llama_tokenize: special tokens in it are read as text, nothing is
+    added. By addresses, of the function and of a vocabulary, which must outlive it: nothing here is
+    checked. lead: put before each text, and gone from the tokens with the first n_lead of them.
+    Thread-safe; other threads run meanwhile. Raises: ValueError."""
+
+    def __init__(self, tokenize: int, vocabulary: int, lead: bytes, n_lead: int) -> None: ...
+    def __call__(self, text: bytes) -> npt.NDArray[np.int32]: ...
+
+@final
 class Boundary:
     """The cursor of one request, where it may stand inside a token. Not thread-safe.
 
@@ -460,7 +470,8 @@ class Boundary:
         encode: Callable[[bytes], npt.NDArray[np.int32]],
     ) -> None:
         """left: the prompt's tokens before the cursor, without the piece held back. healed: that
-        piece, which the output must start with. encode: as of the model's tokenizer."""
+        piece, which the output must start with. encode: as of the model's tokenizer; an `Encoder`
+        is not asked by way of Python."""
 
     @property
     def n_base(self) -> int:

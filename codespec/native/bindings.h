@@ -5,6 +5,7 @@
 #include <nanobind/ndarray.h>
 
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -55,6 +56,12 @@ inline void check_costs(const Vector<double>& costs) {
   for (const double cost : as_span(costs)) {
     if (!(cost > 0) || std::isinf(cost)) throw nb::value_error("costs must be positive");
   }
+}
+
+template <typename F>
+F pointer(std::uintptr_t address) {
+  if (address == 0) throw nb::value_error("an address must not be 0");
+  return reinterpret_cast<F>(address);
 }
 
 // Raises TypeError and ValueError for what does not fit the segment.

@@ -1,4 +1,4 @@
-// The bytes of tokens, and the cursor of a request.
+// Bytes and tokens, and the cursor of a request.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -9,6 +9,7 @@
 
 #include "bindings.h"
 #include "boundary.h"
+#include "encoder.h"
 
 using namespace nanobind::literals;
 
@@ -23,13 +24,33 @@ Vocabulary make_vocabulary(const std::vector<nb::bytes>& pieces) {
   return Vocabulary(views);
 }
 
+Encoder make_encoder(std::uintptr_t tokenize, std::uintptr_t vocabulary, const nb::bytes& lead,
+                     std::size_t n_lead) {
+  return {pointer<Encoder::Function>(tokenize), pointer<const void*>(vocabulary),
+          std::string(as_view(lead)), n_lead};
+}
+
+auto encode(const Encoder& self, const nb::bytes& text) {
+  std::vector<Token> tokens;
+  {
+    const nb::gil_scoped_release release;
+    tokens = self(as_view(text));
+  }
+  return as_numpy(std::move(tokens));
+}
+
 Boundary make_boundary(const TokenArray& left, const nb::bytes& healed, Vocabulary& vocabulary,
                        nb::object encode) {
-  const auto tokens = [encode = std::move(encode)](std::string_view text) {
-    const auto found = nb::cast<TokenArray>(encode(as_bytes(text)));
-    return std::vector<Token>(found.data(), found.data() + found.size());
-  };
-  return {as_span(left), std::string(as_view(healed)), vocabulary, tokens};
+  Boundary::Encode tokens;
+  if (nb::isinstance<Encoder>(encode)) {
+    tokens = nb::cast<Encoder>(encode);
+  } else {
+    tokens = [encode = std::move(encode)](std::string_view text) {
+      const auto found = nb::cast<TokenArray>(encode(as_bytes(text)));
+      return std::vector<Token>(found.data(), found.data() + found.size());
+    };
+  }
+  return {as_span(left), std::string(as_view(healed)), vocabulary, std::move(tokens)};
 }
 
 }  // namespace
@@ -51,6 +72,9 @@ void bind_boundary(nb::module_& m) {
             return as_numpy(self.containing(as_view(part)));
           },
           "part"_a);
+  nb::class_<Encoder>(m, "Encoder", nb::is_final())
+      .def(nb::new_(&make_encoder), "tokenize"_a, "vocabulary"_a, "lead"_a, "n_lead"_a)
+      .def("__call__", &encode, "text"_a);
   nb::class_<Boundary>(m, "Boundary", nb::is_final())
       .def(nb::new_(&make_boundary), nb::keep_alive<0, 4>(), "left"_a.noconvert(), "healed"_a,
            "vocabulary"_a, "encode"_a)

@@ -33,12 +33,6 @@ PyDrafting make_drafting(nb::object sources, nb::object boundary, nb::object pla
           std::move(emitted)};
 }
 
-template <typename F>
-F pointer(std::uintptr_t address) {
-  if (address == 0) throw nb::value_error("an address must not be 0");
-  return reinterpret_cast<F>(address);
-}
-
 LlamaContext make_context(std::uintptr_t decode, std::uintptr_t logits, std::uintptr_t remove,
                           std::uintptr_t context, std::uintptr_t memory, std::uintptr_t batch,
                           std::size_t n_vocab) {

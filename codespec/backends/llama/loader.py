@@ -21,28 +21,17 @@ from codespec.context.fim import FAMILIES, OTHER_FILES, Family
 from codespec.errors import ModelError, without_controls
 from codespec.models.registry import check_file
 from codespec.models.split import size_of
-from codespec.native import LlamaContext, accepts
+from codespec.native import Encoder, LlamaContext, accepts
 from codespec.types import FileMarkers, FimOrder, FimTokens, ModelInfo
 
 # llama_cpp is ctypes and has no useful types; the Any stays inside this package.
 lib: Any = llama_cpp
 
 
-def _with_addresses(name: str) -> Any:
-    """A function of llama.cpp that takes and gives addresses as plain numbers: to make a pointer
-    object costs more than some calls."""
-
-    def plain(kind: Any) -> Any:
-        return ctypes.c_void_p if hasattr(kind, "contents") else kind
-
-    known, function = getattr(lib, name), lib.llama_cpp._lib[name]
-    function.restype = plain(known.restype)
-    function.argtypes = [plain(kind) for kind in known.argtypes]
-    return function
-
-
-get_logits = _with_addresses("llama_get_logits")
-tokenize = _with_addresses("llama_tokenize")
+# With addresses as plain numbers: to make a pointer object costs more than the call.
+get_logits: Any = lib.llama_cpp._lib["llama_get_logits"]
+get_logits.restype = ctypes.c_void_p
+get_logits.argtypes = [ctypes.c_void_p]
 
 
 def _address(thing: Any) -> int:
@@ -61,6 +50,12 @@ def context_calls(context: Any, memory: Any, batch: Any, n_vocab: int) -> LlamaC
         ctypes.addressof(batch),
         n_vocab,
     )
+
+
+def encoder(vocabulary: Any, lead: bytes = b"", n_lead: int = 0) -> Encoder:
+    """Text to tokens of a vocabulary, which must outlive it."""
+    function = _address(lib.llama_cpp._lib["llama_tokenize"])
+    return Encoder(function, _address(vocabulary), lead, n_lead)
 
 
 _ACCEPT = _address(lib.llama_cpp._lib["llama_sampler_accept"])
