@@ -151,7 +151,7 @@ def test_what_is_judged_needs_little_stack():
         "document = ParsedDocument('python')\n"
         "document.update(text.encode())\n"
         "root = document.root\n"
-        "threading.stack_size(256 * 1024)\n"
+        "threading.stack_size(512 * 1024)\n"
         "found = []\n"
         "def ask(): found.append(accepts(root, text.encode(), 0, len(text) - 1))\n"
         "thread = threading.Thread(target=ask)\n"
