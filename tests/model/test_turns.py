@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sysconfig
 from dataclasses import replace
 from pathlib import Path
@@ -261,18 +260,21 @@ def test_what_is_read_ahead_goes_on_in_turns(engine):
         work = engine.completing(long, paused=after_passes(engine, 2))
         next(work)
         reading, n_turns = engine.prefetching(place, paused=lambda moved: moved), 0
+        done = None
         for _ in reading:
             n_turns += 1
             assert engine.target.n_cached < n_prompt - 1
-            with contextlib.suppress(StopIteration):
+            try:
                 next(work)
+            except StopIteration as end:
+                done = done or end.value
         assert n_turns >= 1  # without room for what was read it ends, rather than begin anew
         assert (engine.target.n_cached == n_prompt - 1) == is_read
         found = engine.complete(place)
         assert found.text == expected[1]
         if is_read:
             assert found.trace.n_prompt_cached == n_prompt - 1
-        assert finish(work).text == expected[0]
+        assert (done or finish(work)).text == expected[0]
 
 
 def finish(work):
