@@ -14,6 +14,7 @@ import pytest
 from codespec.native import (
     MAX_DEPTH,
     Boundary,
+    Encoder,
     Proposal,
     Segment,
     SuffixAutomaton,
@@ -52,6 +53,12 @@ def test_a_cursor_keeps_the_vocabulary_that_it_reads() -> None:
     assert sys.getrefcount(vocabulary) == n_before + 1
     del vocabulary
     assert boundary.is_within(EMPTY)
+
+
+def test_an_encoder_needs_addresses() -> None:
+    for function, vocabulary in ((0, 1), (1, 0)):
+        with pytest.raises(ValueError, match="address"):
+            Encoder(function, vocabulary, b"", 0)
 
 
 def test_the_tail_is_continued_as_it_was_before() -> None:
