@@ -262,6 +262,7 @@ def test_mistaken_settings(tmp_path, repository):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="folders in use can be deleted")
+@pytest.mark.skipif(sys.version_info[:3] == (3, 13, 0), reason="numpy cannot be imported there")
 @pytest.mark.parametrize("arguments", [["index"], ["doctor", "--quick"]])
 def test_a_current_folder_that_was_deleted_is_said_to_be(tmp_path, arguments):
     gone = tmp_path / "gone"
