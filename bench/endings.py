@@ -6,7 +6,8 @@ Statements are cut out of source files, whole, from their middle on, or all but 
 and the true text is given for what a model says, with the rest of the file after it: what is shown
 ought to be just what was cut out. "closed" is what stands between brackets, with the rest of the
 line not yet typed: the editor has closed them. "words" are the last of a line, up to the signs that
-it ends with, "whole" are lines, both in files without a grammar, too. "finished" is nothing, at the
+it ends with, "whole" are lines, both in files without a grammar, too; there, statements are blocks,
+told by their indentation and the line that closes them. "finished" is nothing, at the
 end of a statement, and "below" the statement after that, the last of its block. No model is run, so
 the figures are the same each time.
 """
@@ -23,14 +24,17 @@ from rich.progress import track
 from rich.table import Table
 
 from codespec.backends.fake import ByteTokenizer
-from codespec.engine.postprocess import Place, UnitStop, finish, shape_at
+from codespec.engine.postprocess import UnitStop, finish, place_in, shape_at
 from codespec.index.trees import Trees
 
 from . import places
 
 KINDS = ("statement", "rest", "under", "below", places.FINISHED, "words", "whole", "inline")
 """The last is asked as "closed"."""
-TEXTS = (".css", ".html", ".json", ".kt", ".md", ".sh", ".toml", ".yaml", ".yml")
+TEXTS = (
+    *(".bash", ".css", ".ex", ".exs", ".heex", ".html", ".json", ".kt", ".md", ".sh", ".svelte"),
+    *(".toml", ".vue", ".yaml", ".yml", ".zsh"),
+)
 OUTCOMES = ("whole", "cut short", "too long", "other", "nothing")
 N_AFTER = 600
 """Characters of the file that a model goes on with."""
@@ -50,10 +54,7 @@ def without_line(place: places.Place) -> places.Place | None:
 
 def shown(place: places.Place) -> str:
     """What is suggested for the true text, STEP characters at a time."""
-    path = str(place.path)
-    whole = place.prefix.encode()
-    parsed = Trees().update(path, "", whole + place.suffix.encode(), len(whole))
-    at = Place(place.prefix, place.suffix, parsed.language if parsed is not None else "", parsed)
+    at = place_in(Trees(), place.prefix, place.suffix, str(place.path))
     shape = shape_at(at)
     stop = UnitStop(ByteTokenizer(), shape, at)
     said = place.truth + place.suffix[:N_AFTER]

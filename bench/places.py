@@ -25,8 +25,8 @@ from codespec.index.trees import ParsedDocument, n_errors
 KINDS = ("line", "inline", "block")
 FINISHED = "finished"
 """The kind where nothing is missing."""
-OF_TEXTS = ("words", "whole")
-"""Kinds that take no grammar."""
+OF_TEXTS = ("words", "whole", "statement", "rest", "under")
+"""Kinds that take no grammar. Statements are blocks there, told by their lines."""
 _BODY = re.compile(
     r"block|body|compound_statement|class_body|declaration_list|field_declaration_list"
     r"|body_statement|statements"
@@ -35,6 +35,13 @@ _LIST = re.compile(
     r".*(?:block|body|module|program|source_file|translation_unit|compilation_unit|chunk|list"
     r"|compound_statement|body_statement|statements)"
 )
+# Lines that end a block without a grammar, those that go on with one, and what follows one.
+_CLOSES = re.compile(r"(?:end|fi|done|esac)\b|[)\]}]|</|/>|\{/|(?:\{%|<%)-? *end")
+_BRANCHES = re.compile(
+    r"(?:then|do|else|elif|rescue|catch|after)\b|>$|\{:|\{%-? *el|[)\]}].*[(\[{]$"
+    r"|(?:end|done|fi).* do$"
+)
+_FOLLOWS = re.compile(r"\|>|\.|\|\||&&|:?else|catch\b|\{:|v-else")
 MAX_FILE_BYTES = 200_000
 MIN_BODY_LINES, MAX_BODY_LINES = 2, 8
 MAX_STATEMENT_LINES = 12
@@ -120,6 +127,7 @@ def _places(
         return
     raw = text.encode()
     nodes: list[Node] = []
+    spans_of = _SPANS if language in LANGUAGES else {**_SPANS, **_SPANS_OF_TEXTS}
     if language in LANGUAGES:
         parsed = ParsedDocument(language)
         parsed.update(raw)
@@ -127,7 +135,7 @@ def _places(
             return
         nodes = list(_walk(parsed.root))
     for kind in kinds:
-        spans = list(_SPANS[kind](nodes, raw))
+        spans = list(spans_of[kind](nodes, raw))
         for start, end in rng.sample(spans, min(per_file, len(spans))):
             yield Place(
                 path,
@@ -204,8 +212,46 @@ def _statements(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
                 yield start, end
 
 
+def _blocks(_: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
+    """Lines that are indented more than the one above them, from that one to the one that closes
+    them."""
+    lines = [line.decode() for line in raw.split(b"\n")]
+    starts = [0, *itertools.accumulate(len(line.encode()) + 1 for line in lines)]
+    for first, head in enumerate(lines):
+        is_inside = _CLOSES.match(head.strip()) or _BRANCHES.match(head.strip())
+        last = first if is_inside or not head.strip() else _last_of_block(lines, first)
+        if last > first:
+            lead = len(head) - len(head.lstrip())
+            yield starts[first] + lead, starts[last] + len(lines[last].rstrip().encode())
+
+
+def _last_of_block(lines: list[str], first: int) -> int:
+    """The line that closes the block of the first one, `first` where there is none."""
+    column, n = indentation(lines[first]), 0
+    for at in range(first + 1, min(first + MAX_STATEMENT_LINES, len(lines))):
+        line = lines[at].strip()
+        if not line or indentation(lines[at]) > column:
+            n += bool(line)
+            continue
+        if not n or indentation(lines[at]) < column:
+            break
+        if _BRANCHES.match(line):
+            continue
+        following = next((s.strip() for s in lines[at + 1 :] if s.strip()), "")
+        return at if _CLOSES.match(line) and not _FOLLOWS.match(following) else first
+    return first
+
+
 def _rests(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
-    for start, end in _statements(nodes, raw):
+    yield from _rests_of(_statements(nodes, raw), raw)
+
+
+def _rests_of_blocks(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
+    yield from _rests_of(_blocks(nodes, raw), raw)
+
+
+def _rests_of(whole: Iterator[tuple[int, int]], raw: bytes) -> Iterator[tuple[int, int]]:
+    for start, end in whole:
         middle = _middle(raw[start:end].split(b"\n", 1)[0])
         if middle is not None:
             yield start + middle, end
@@ -230,7 +276,15 @@ def _below(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _under(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
-    for start, end in _statements(nodes, raw):
+    yield from _under_of(_statements(nodes, raw), raw)
+
+
+def _under_blocks(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
+    yield from _under_of(_blocks(nodes, raw), raw)
+
+
+def _under_of(whole: Iterator[tuple[int, int]], raw: bytes) -> Iterator[tuple[int, int]]:
+    for start, end in whole:
         at = raw.find(b"\n", start, end)
         if at >= 0:
             yield at, end
@@ -263,4 +317,9 @@ _SPANS = {
     "below": _below,
     "words": _words,
     "whole": _whole_lines,
+}
+_SPANS_OF_TEXTS = {
+    "statement": _blocks,
+    "rest": _rests_of_blocks,
+    "under": _under_blocks,
 }

@@ -24,7 +24,7 @@ from codespec.engine.drafting import Drafting
 from codespec.engine.gather import Gatherer
 from codespec.engine.generation import Generation
 from codespec.engine.models import Models
-from codespec.engine.postprocess import Place, UnitStop, shape_at
+from codespec.engine.postprocess import Place, UnitStop, place_in, shape_at
 from codespec.engine.progress import Teller
 from codespec.engine.reading import Reading
 from codespec.engine.stretch import Stretches
@@ -294,13 +294,9 @@ class LocalEngine:
         started = self._clock()
         # A grammar says what the text is.
         is_verbatim = request.verbatim or bool(request.sampling.grammar)
-        parsed = None
+        place = Place(request.prefix, request.suffix, TEXT)
         if not is_verbatim:  # what follows is about shapes
-            before = request.prefix.encode()
-            whole = before + request.suffix.encode()
-            parsed = self._trees.update(name, request.language_id, whole, len(before))
-        language = parsed.language if parsed is not None else TEXT
-        place = Place(request.prefix, request.suffix, language, parsed)
+            place = place_in(self._trees, request.prefix, request.suffix, name, request.language_id)
         shape = shape_at(place, multiline=request.multiline)
         trace.shape, trace.shape_why = shape.kind, shape.why
         trace.syntax_ms = (self._clock() - started) * 1e3

@@ -32,6 +32,17 @@ _GRAMMARS = {
     "swift": ("tree_sitter_swift", "language", ".swift"),
     "lua": ("tree_sitter_lua", "language", ".lua"),
 }
+# What has no grammar here, but words or tags that end blocks: extensions, and editors' names.
+_NOTATIONS = {
+    "shell": (".sh .bash .zsh .ksh .bats", "shellscript sh bash zsh ksh"),
+    "elixir": (".ex .exs", "elixir"),
+    "markup": (
+        ".html .htm .xhtml .vue .svelte .heex .eex .leex .erb .hbs .handlebars .njk .jinja .j2"
+        " .liquid .twig .xml .svg",
+        "html vue svelte heex eelixir eruby erb handlebars htmldjango jinja jinja-html liquid twig"
+        " xml svg django-html",
+    ),
+}
 _BY_EXTENSION = {ext: name for name, (_, _, exts) in _GRAMMARS.items() for ext in exts.split()}
 LANGUAGES = tuple(_GRAMMARS)
 
@@ -52,6 +63,20 @@ _BY_ID = {
 def language_of_id(language_id: str) -> str:
     """As `language_of`, from an editor's language identifier."""
     return _BY_ID.get(language_id, TEXT)
+
+
+NOTATIONS = tuple(_NOTATIONS)
+_NOTATION_BY_EXTENSION = {e: name for name, (exts, _) in _NOTATIONS.items() for e in exts.split()}
+_NOTATION_BY_ID = {id_: name for name, (_, ids) in _NOTATIONS.items() for id_ in ids.split()}
+
+
+def notation_of(path: str, language_id: str) -> str:
+    """Of a file without a grammar here, what its blocks end with, by its extension, else by an
+    editor's language identifier; `TEXT` for all others."""
+    extension = PurePosixPath(path).suffix.lower()
+    if extension in _BY_EXTENSION:
+        return TEXT
+    return _NOTATION_BY_EXTENSION.get(extension) or _NOTATION_BY_ID.get(language_id, TEXT)
 
 
 @cache

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from codespec.backends.fake import ByteTokenizer
-from codespec.engine.postprocess import Place, UnitStop, finish, shape_at
+from codespec.engine.postprocess import UnitStop, finish, place_in, shape_at
 from codespec.index.trees import Trees
 from tests.golden.golden import Case, check, read
 
 EXTENSIONS = {
     "python": "py", "javascript": "js", "typescript": "ts", "go": "go", "rust": "rs", "c": "c",
     "cpp": "cpp", "java": "java", "csharp": "cs", "php": "php", "ruby": "rb",
-    "swift": "swift", "lua": "lua", "tsx": "tsx", "other": "conf",
+    "swift": "swift", "lua": "lua", "tsx": "tsx", "shell": "sh", "elixir": "ex", "other": "conf",
 }  # fmt: skip
 FILES = sorted(Path(__file__).with_name("suggestions").glob("*.txt"))
 CASES = [case for file in FILES for case in read(file)]
@@ -23,9 +23,7 @@ TOKENIZER = ByteTokenizer()
 
 def suggestion(case: Case) -> dict[str, str]:
     prefix, suffix = case.cursor
-    path = f"a.{EXTENSIONS[case.file.stem]}"
-    parsed = Trees().update(path, "", (prefix + suffix).encode())
-    place = Place(prefix, suffix, parsed.language if parsed else "", parsed)
+    place = place_in(Trees(), prefix, suffix, f"a.{EXTENSIONS[case.file.stem]}")
     shape = shape_at(place)
     stop = UnitStop(TOKENIZER, shape, place)
     emitted: list[int] = []

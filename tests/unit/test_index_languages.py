@@ -1,10 +1,27 @@
-"""Parsing keeps nothing."""
+"""Which language a file is in; parsing keeps nothing."""
 
 from __future__ import annotations
 
 import psutil
+import pytest
 
-from codespec.index.languages import syntax_tree
+from codespec.index.languages import TEXT, notation_of, syntax_tree
+
+
+@pytest.mark.parametrize(
+    ("path", "language_id", "notation"),
+    [
+        ("a.zsh", "", "shell"),
+        (".bashrc", "shellscript", "shell"),
+        ("mix.exs", "elixir", "elixir"),
+        ("App.vue", "vue", "markup"),
+        ("show.html.erb", "", "markup"),
+        ("a.py", "html", TEXT),  # too large to be parsed
+        ("a.md", "markdown", TEXT),
+    ],
+)
+def test_what_ends_blocks_without_a_grammar(path, language_id, notation):
+    assert notation_of(path, language_id) == notation
 
 
 def test_a_text_that_was_parsed_goes_from_memory():

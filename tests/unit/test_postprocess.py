@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codespec.backends.fake import ByteTokenizer
-from codespec.engine.postprocess import Place, UnitStop, finish, fit, shape_at
+from codespec.engine.postprocess import Place, UnitStop, finish, fit, place_in, shape_at
 from codespec.engine.postprocess.scan import scan
-from codespec.index.languages import LANGUAGES
+from codespec.index.languages import LANGUAGES, NOTATIONS
 from codespec.index.trees import ParsedDocument, Trees
 from codespec_bench.places import FINISHED, places_in
 
@@ -20,8 +20,7 @@ TOKENIZER = ByteTokenizer()
 
 def complete(prefix, generated, suffix="", path="", multiline=True, healed=b"", ended="stop"):
     """What is inserted when the model generates this text, byte by byte."""
-    parsed = Trees().update(path, "", (prefix + suffix).encode())
-    place = Place(prefix, suffix, parsed.language if parsed else "", parsed)
+    place = place_in(Trees(), prefix, suffix, path)
     shape = shape_at(place, multiline=multiline)
     stop = UnitStop(TOKENIZER, shape, place, len(healed))
     emitted = []
@@ -85,6 +84,7 @@ def test_the_same_end_token_by_token_as_at_once():
 
 WORDS = ["a", ".x", "else", "finally", "where", "\n", "\n", "\n    ", "\n\n", "\n.y()", " ", "é"]
 BLOCKS = ["\nend", "\n}", " else {", " do", "do |x|", "\ncase 1:", "\ndefault:", "\nelse", "[A]"]
+BLOCKS += [" then", "\ndo", "\nfi", "\nesac", "<<A", "\nA\n", " ->", "fn x", "\n|> a", "b)"]
 SIGNS = ["f(", "(1,", ")", "[", "]", "{", "}", '"', "/*", "*/", "//", "#", ":", ";", ",", "+", "."]
 
 
@@ -93,7 +93,9 @@ SIGNS = ["f(", "(1,", ")", "[", "]", "{", "}", '"', "/*", "*/", "//", "#", ":", 
     st.sampled_from(
         ["", "x = ", "x = 1", "if x", "f(1, ", "  if x {", "switch x {", "  f(", "  def f"]
     ),
-    st.sampled_from(["python", "javascript", "c", "ruby", "lua", "csharp", "go", ""]),
+    st.sampled_from(
+        ["python", "javascript", "c", "ruby", "lua", "csharp", "go", "shell", "elixir", ""]
+    ),
     st.integers(1, 9),
 )
 @example("\n\nif (a) {\n}\n", "x = 1;", "c", 1)
@@ -180,7 +182,12 @@ def test_closers_close_what_is_open(text, language):
 CODE = st.text(alphabet="abx = ()[]{}:;\n\t\"'#/\u202e", max_size=60)
 
 
-@given(CODE, CODE, CODE, st.sampled_from(["a.py", "a.js", "a.c", "a.rs", "a.txt"]))
+@given(
+    CODE,
+    CODE,
+    CODE,
+    st.sampled_from([f"a.{s}" for s in ("py", "js", "c", "rs", "sh", "ex", "txt")]),
+)
 @example(prefix=chr(34), suffix="", generated=":", path="a.c")
 def test_any_text_is_finished_to_something_that_fits(prefix, suffix, generated, path):
     """Never an exception, never more lines than were generated but closing ones, nothing
@@ -268,7 +275,7 @@ def test_a_long_parse_is_left_off_on_its_way(monkeypatch):
     assert trying.finished() == whole
 
 
-@pytest.mark.parametrize("language", [*LANGUAGES, ""])
+@pytest.mark.parametrize("language", [*LANGUAGES, *NOTATIONS, ""])
 def test_a_text_that_ends_within_an_escape_is_scanned_once(language):
     """A pattern that fails there looks again from each quote before it, for minutes."""
     text = '"' + '\\"' * 100_000 + "\\"

@@ -9,9 +9,19 @@ finish   all of it, in order
 """
 
 from codespec.engine.postprocess.finish import Finished, finish
-from codespec.engine.postprocess.place import Place
+from codespec.engine.postprocess.place import Place, place_in
 from codespec.engine.postprocess.shape import Shape, shape_at
 from codespec.engine.postprocess.stop import UnitStop
 from codespec.engine.postprocess.trials import Late, never
 
-__all__ = ["Finished", "Late", "Place", "Shape", "UnitStop", "finish", "never", "shape_at"]
+__all__ = [
+    "Finished",
+    "Late",
+    "Place",
+    "Shape",
+    "UnitStop",
+    "finish",
+    "never",
+    "place_in",
+    "shape_at",
+]

@@ -1,4 +1,5 @@
-"""Whether brackets balance with a suggestion in its place: the judge where there is no grammar.
+"""Whether brackets, and words that open and close blocks, balance with a suggestion in its place:
+the judge where there is no grammar.
 
 The cursor's line is asked first. A text that closes more than its line opens may close what is open
 above, which the whole document tells.
@@ -6,16 +7,16 @@ above, which the whole document tells.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import cache
+from itertools import takewhile
 
-from codespec.engine.postprocess.place import Place, indentation
-from codespec.engine.postprocess.scan import scan
+from codespec.engine.postprocess import words
+from codespec.engine.postprocess.place import MAX_LINES, Place, indentation
+from codespec.engine.postprocess.scan import is_label, scan
 
 _MAX_UNMATCHED = 200
 """Brackets above or below: with more, it is not the document that tells."""
-_LABEL = re.compile(r"\s*[^\s()\[\]{}|]+(?:[ \t]*\|[ \t]*[^\s()\[\]{}|]+)*")
 
 
 def balances(place: Place) -> Callable[[str], bool]:
@@ -25,7 +26,7 @@ def balances(place: Place) -> Callable[[str], bool]:
     def imbalance(text: str) -> int:
         line = place.line_prefix + text + place.rest
         found = scan(line, place.language)
-        extra = [at for at in found.extra if is_closed or not _is_label(line, at)]
+        extra = [at for at in found.extra if is_closed or not is_label(line, at, place.language)]
         return len(found.open) + len(extra)
 
     @cache
@@ -64,10 +65,45 @@ def balances(place: Place) -> Callable[[str], bool]:
     return fits
 
 
-def _is_label(text: str, at: int) -> bool:
-    """Whether a bracket ends the first words of its line: `2)` in a list, `start)` or `-h | help)`
-    in a shell's case, which open nothing."""
-    return text[at] == ")" and _LABEL.fullmatch(text, text.rfind("\n", 0, at) + 1, at) is not None
+def words_balance(place: Place) -> Callable[[str], bool]:
+    """Whether no more blocks of words are left open, or closed that are not open, than without the
+    suggestion: between the lines that are indented less, or in all of a short document. Asked as
+    `balances`."""
+
+    def counts(text: str) -> tuple[int, int]:
+        opened, n_closing = words.left_open(text, place.language, brackets=False)
+        return len(opened), n_closing
+
+    @cache
+    def around(*, all_of_it: bool) -> tuple[tuple[int, int], tuple[int, int]]:
+        above, below = place.above, place.below
+        if not all_of_it:
+            above = list(takewhile(is_inside, reversed(above)))[::-1]
+            below = list(takewhile(is_inside, below))
+        return counts("\n".join(above)), counts("\n".join(below))
+
+    @cache
+    def imbalance(text: str, *, all_of_it: bool) -> int:
+        (n_open, n_extra), below = around(all_of_it=all_of_it)
+        line = scan(place.line_prefix + text + place.rest, place.language).code
+        for n_opened, n_closing in (counts(line), below):
+            n_extra += max(0, n_closing - n_open)
+            n_open = max(0, n_open - n_closing) + n_opened
+        return n_open + n_extra
+
+    def is_inside(line: str) -> bool:
+        return not line.strip() or indentation(line) >= indent
+
+    indent = indentation(f"{place.line_prefix}x")
+    is_short = max(len(place.above), len(place.below)) < MAX_LINES
+
+    def fits(variant: str) -> bool:
+        return any(
+            imbalance(variant, all_of_it=known) <= imbalance("", all_of_it=known)
+            for known in (False, True)[: 1 + is_short]
+        )
+
+    return fits
 
 
 def _unmatched(text: str, place: Place) -> str:

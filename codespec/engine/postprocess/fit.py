@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from codespec.engine.postprocess import tags, words
-from codespec.engine.postprocess.balance import balances
+from codespec.engine.postprocess.balance import balances, words_balance
 from codespec.engine.postprocess.below import wanted_openers
 from codespec.engine.postprocess.grammar import follows_grammar
 from codespec.engine.postprocess.place import Place, lead_of
@@ -88,6 +88,8 @@ def _reading(place: Place, at: Place, trials: Trials | None = None) -> Callable[
 def _judges(place: Place, trials: Trials | None) -> list[Callable[[str], bool]]:
     if trials is None:
         judges = [balances(place)]
+        if place.language in words.LANGUAGES:
+            judges.append(words_balance(place))
     else:
         judges = [follows_grammar(place, trials)]
         if place.language == "python":

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from codespec.index.trees import ParsedDocument
+from codespec.index.languages import notation_of
+from codespec.index.trees import ParsedDocument, Trees
 
 _WORD = re.compile(r"\w")
 _DECORATES = re.compile(r"\s*(?:@|#\[|\[[A-Z][\w.]*[\](,]|<[A-Za-z](?!.*/>\s*\Z)[^<\n]*\Z)")
@@ -50,6 +51,14 @@ class Place:
     def line_below(self) -> str:
         """The first line after the cursor's that is not blank."""
         return next((line for line in self.below if line.strip()), "")
+
+
+def place_in(trees: Trees, prefix: str, suffix: str, path: str, language_id: str = "") -> Place:
+    """language_id: as of LSP, where the path does not tell the language."""
+    before = prefix.encode()
+    parsed = trees.update(path, language_id, before + suffix.encode(), len(before))
+    language = parsed.language if parsed is not None else notation_of(path, language_id)
+    return Place(prefix, suffix, language, parsed)
 
 
 def indentation(line: str) -> int:

@@ -19,7 +19,7 @@ from codespec.engine.postprocess import tags, words
 from codespec.engine.postprocess.place import Place
 from codespec.engine.postprocess.scan import CLOSER_OF, OPENER_OF, scan
 from codespec.engine.postprocess.trials import Trials
-from codespec.index.languages import LANGUAGES
+from codespec.index.languages import TEXT
 from codespec.index.trees import n_errors
 
 _CLOSES = re.compile(r"[ \t]*[)\]}>\"'`]+[ \t]*")
@@ -66,7 +66,7 @@ def in_comment(place: Place) -> bool:
     if start < 0 or place.prefix.find("*/", start) >= 0:
         return False
     before = place.prefix[place.prefix.rfind("\n", 0, start) + 1 : start]
-    may_be = place.language not in LANGUAGES or scan("/*", place.language).inside == "comment"
+    may_be = place.language in ("", TEXT) or scan("/*", place.language).inside == "comment"
     return not before.strip() and may_be
 
 

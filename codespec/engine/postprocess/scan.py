@@ -26,6 +26,15 @@ _SINGLE_OVER_LINES = r"'(?:\\(?:(?s:.)|\Z)|[^'\\])*(?:'|\Z)"
 _LUA_COMMENT = r"--\[\[(?s:.*?)(?:\]\]|\Z)|--[^\n]*"
 _LUA_BRACKETS = r"\[\[(?s:.*?)(?:\]\]|\Z)"
 
+# Also begins in `${#x}`, `$#`, `a#b`; and what stands between lines with the same word.
+_SHELL_COMMENT = r"(?:(?<=[\s;&|)`])(?<!\(\( )|(?<![\s\S]))\#[^\n]*"
+_HERE_BEGINS = re.compile(r"(?<!<)<<-?[ \t]*['\"\\]?(?P<here>[A-Za-z_]\w*)['\"]?")
+_HERE = (
+    rf"{_HERE_BEGINS.pattern}(?=[ \t;&|>\n]|\Z)"
+    r"(?s:.*?)(?:\n[ \t]*(?P=here)(?=\n|\Z)|\Z)"
+)
+_ESCAPED = r"\\(?s:.)"
+
 _C = (_SLASHES, _DOUBLE, _CHARACTER)
 JAVASCRIPT = (_SLASHES, _DOUBLE, _SINGLE, _BACKTICK)
 _TOKENS = {
@@ -42,8 +51,14 @@ _TOKENS = {
     "php": (r"\#(?!\[)[^\n]*", _SLASHES, _DOUBLE_OVER_LINES, _SINGLE_OVER_LINES),
     "ruby": (r"\#(?!\{)[^\n]*", _DOUBLE, _SINGLE, _BACKTICK),
     "swift": (_SLASHES, _RAW_TRIPLE, _DOUBLE),
+    "elixir": (_HASH, _TRIPLE, _DOUBLE_OVER_LINES, _SINGLE, r"(?<!\w)\?\\?[^\s\w]"),
+    "shell": (_ESCAPED, _SHELL_COMMENT, _HERE, _DOUBLE_OVER_LINES, r"'[^']*(?:'|\Z)"),
     "lua": (_LUA_COMMENT, _LUA_BRACKETS, _DOUBLE, _SINGLE),
 }
+_LABEL = re.compile(r"\s*[^\s()\[\]{}|]+(?:[ \t]*\|[ \t]*[^\s()\[\]{}|]+)*")
+_CASE = r"(?:\"[^\"\n]*\"|[^\s()|\"])+"
+_SHELL_LABEL = re.compile(rf"\s*{_CASE}(?:[ \t]*\|[ \t]*{_CASE})*[ \t]*")
+_MAX_LABEL = 200
 # How a token begins and ends, and what a text ends within that does not end it.
 _LONG = (("/*", "*/", "comment"), ("--[[", "]]", "comment"), ("[[", "]]", "]]"))
 CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
@@ -87,19 +102,42 @@ def scan(text: str, language: str) -> Scan:
         elif token in OPENER_OF:
             if stack and stack[-1][0] == OPENER_OF[token]:
                 stack.pop()
-            else:
+            elif language != "shell" or not is_label(text, m.start(), language):
                 extra.append(m.start())
             code.append(token)
         else:
-            code.append('""' if token[0] in "\"'`[" else "")
+            code.append(_in_code(token))
             if at == len(text):
                 inside = _unfinished(token)
     code.append(text[at:])
     return Scan(tuple(stack), tuple(extra), inside, "".join(code))
 
 
+def is_label(text: str, at: int, language: str) -> bool:
+    """Whether a bracket ends the first words of its line: `2)` in a list, `start)` or `-h | help)`
+    in a shell's case, which open nothing."""
+    start = text.rfind("\n", 0, at) + 1
+    label = _SHELL_LABEL if language == "shell" else _LABEL
+    is_short = text[at] == ")" and at - start <= _MAX_LABEL
+    return is_short and label.fullmatch(text, start, at) is not None
+
+
+def _in_code(token: str) -> str:
+    """What stands in the code for a comment, a string or a character."""
+    if token.startswith("<<"):
+        return token.partition("\n")[0]
+    return '""' if token[0] in "\"'`[" else ""
+
+
 def _unfinished(token: str) -> str:
     """What the last token of a text leaves open."""
+    if token.startswith("<<"):
+        first, _, others = token.partition("\n")
+        begun = _HERE_BEGINS.match(first)
+        last = others.rpartition("\n")[2].strip()
+        return "" if begun is not None and begun["here"] == last else "comment"
+    if token[0] in "\\?":
+        return ""
     for opener, closer, what in _LONG:
         if token.startswith(opener):
             is_closed = len(token) >= len(opener) + len(closer) and token.endswith(closer)

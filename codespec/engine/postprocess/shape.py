@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from codespec.engine.postprocess import tags, words
 from codespec.engine.postprocess.place import Place, indentation
 from codespec.engine.postprocess.readings import in_comment, opens_comment
-from codespec.engine.postprocess.scan import CLOSER_OF, scan
+from codespec.engine.postprocess.scan import CLOSER_OF, is_label, scan
 from codespec.index.languages import LANGUAGES
 
 Kind: TypeAlias = Literal["inline", "line", "statement", "block"]
@@ -21,7 +21,11 @@ _SWITCH = re.compile(r"\b(?:switch|select)\b[^\n]*\Z")
 PYTHON_BRANCHES = ("else", "elif ", "except", "finally")
 _CASES = ("case ", "default:", "default ", "@unknown default")
 _CASE = re.compile(r"\s*(?:case\b|default\s*:|(?:public|protected|private)\s*:\Z)")
-_DOCUMENTATION = {"python": ("#", '"""', 'r"""'), "ruby": ("#",), "lua": ("--",)}
+_DOCUMENTATION = {
+    **dict.fromkeys(("ruby", "elixir", "shell"), ("#",)),
+    "python": ("#", '"""', 'r"""'),
+    "lua": ("--",),
+}
 # What an editor may have put after the cursor by itself.
 _ONLY_CLOSING = re.compile(r"[\s)\]}>\"'`;:,.]*")
 
@@ -115,7 +119,8 @@ def _block(place: Place, why: str, head: str, indent: int, floor: int) -> Shape:
     closes = opener != ":" and not _is_closed(place, indent, opener)
     if place.language == "python":
         return Shape("block", why, floor, closes, PYTHON_BRANCHES, indent)
-    return Shape("block", why, floor, closes, _branches(head, opener, closes))
+    branches = _branches(head, opener, place.language) if closes or opener == "{" else ()
+    return Shape("block", why, floor, closes, branches)
 
 
 def _head(text: str, language: str) -> str:
@@ -146,13 +151,13 @@ def _is_documentation(line: str, language: str) -> bool:
 
 
 def _opener(code: str, language: str) -> str:
-    """What opens a block at the end of a line, "end" where a word does, for a tag the one that
-    closes its element, or ""."""
+    """What opens a block at the end of a line, for a word the one that closes it, for a tag the
+    one that closes its element, or ""."""
     last = code.rstrip()[-1:]
     if last in CLOSER_OF:
         return last
-    if words.opens(code, language):
-        return "end"
+    if word := words.opened(code, language):
+        return word
     if tag := tags.opened(code, language):
         return tag
     return ":" if opens_indented(code, language) else ""
@@ -160,15 +165,19 @@ def _opener(code: str, language: str) -> str:
 
 def opens_indented(code: str, language: str) -> bool:
     """Whether a line of code is a head that lines which are indented more belong to: in Python, of
-    the cases of a switch, and where there is no grammar, as in YAML."""
+    the cases of a switch, and where nothing is known of a language, as in YAML."""
     line = code.rstrip().rpartition("\n")[2]
+    if language == "shell":
+        return is_label(line, len(line) - 1, language) if line else False
+    if language == "elixir":
+        return line.endswith("->") and not words.opened(line, language)
     is_indented = language == "python" or language not in LANGUAGES
     return line.endswith(":") and (is_indented or _CASE.match(line) is not None)
 
 
-def _branches(code: str, opener: str, closes: bool) -> tuple[str, ...]:
-    if opener == "end":
-        return words.BRANCHES if closes else ()
+def _branches(code: str, opener: str, language: str) -> tuple[str, ...]:
+    if opener.isalpha():
+        return words.branches(language)
     return _CASES if opener == "{" and _SWITCH.search(code) else ()
 
 
@@ -176,8 +185,8 @@ def _is_closed(place: Place, indent: int, opener: str) -> bool:
     """Whether the next line that is not deeper closes the block."""
     for line in place.below:
         if line.strip() and indentation(line) <= indent:
-            if opener == "end":
-                closes = words.goes_on(line)
+            if opener.isalpha():
+                closes = words.goes_on(line, place.language)
             elif opener.startswith("</"):
                 closes = line.strip().startswith("</")
             else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
 from codespec.engine.postprocess import tags, words
 from codespec.engine.postprocess.place import Place, indentation, tells
@@ -20,6 +21,15 @@ _GOES_ON = re.compile(r"(?:[-+*/%&|^=<>!?.\\]|=>|->|\b(?:and|or|not|in|is))$")
 _ENDS = re.compile(r"(?:\+\+|--|/|[A-Za-z_\d)\]}/\"]>)$")
 _MORE = ("else", "catch", "finally")
 _CONTINUES = re.compile(rf"\.(?!\.\.)|->|\?|&&|\|\||:(?!:)|(?:{'|'.join(_MORE)})\b")
+# Where branches belong to blocks of words, and other signs begin a statement, or end one.
+_CONTINUES_IN = {"elixir": re.compile(r"\|>|\.|when\b"), "shell": re.compile(r"\|\|?|&&")}
+# A head over lines; of these languages none has another meaning for what is not its own.
+_HEAD_ENDS_NOT = re.compile(r"(?:[,\\|&=]|\b(?:and|or|not|in|when))$")
+_HEAD_GOES_ON = re.compile(r"[ \t]*(?:when\b|\|\||&&)")
+_GOES_ON_IN = {
+    "elixir": re.compile(r"(?:[-+*/%&|^=<>.,\\]|->|\b(?:and|or|not|in|when))$"),
+    "shell": re.compile(r"(?:\\|\||&&)$"),
+}
 # On a line of its own, the beginning of the body of what stands above.
 _BRACE = re.compile(r"\{[ \t]*(?:\n|\Z)")
 # What is no statement, but belongs to the one below; without the brackets that it ends with.
@@ -38,11 +48,11 @@ _CLOSES_TYPE_LINES = re.compile(r"^[ \t]*>", re.MULTILINE)
 # The middle of a condition, not a label.
 _OR_ELSE = re.compile(r"^(?![ \t]*case\b)[^\n]*\?[^\n]*:\Z", re.MULTILINE)
 _WITH_TYPES = ("typescript", "tsx", "java", "csharp", "rust", "cpp", "swift")
+_CODE = {*LANGUAGES, *words.LANGUAGES}
 _C_LIKE = ("c", "cpp", "csharp")
 # What comes before the first words of the next line, or of the one after a blank one.
 _NEXT_LINE = re.compile(r"(?:[ \t]*\n){1,2}(?=[ \t]*\S)")
 _CLOSING = re.compile(r"[ \t]*[)\]}]+")
-_CLOSING_WORD = re.compile(r"[ \t]*(?:end\b|[)\]}]+)")
 _CLOSING_TAG = re.compile(r"[ \t]*(?:</[\w.:-]*>|[)\]}]+)")
 _MAY_BE_TAG = re.compile(r"[ \t]*<(?:/[\w.:-]*)?\Z")
 
@@ -61,8 +71,9 @@ class UnitStop:
         self._has_body = shape.body or shape.kind == "block"
         self._line_prefix = place.line_prefix
         self._language = place.language
-        is_word, is_tag = (place.language in m.LANGUAGES for m in (words, tags))
-        self._closing = _CLOSING_WORD if is_word else _CLOSING_TAG if is_tag else _CLOSING
+        is_tag = place.language in tags.LANGUAGES
+        self._closing = _CLOSING_TAG if is_tag else _closing(place.language)
+        self._continuing = _CONTINUES_IN.get(place.language)
         self._has_brace = _BRACE.match(place.line_below.lstrip()) is not None
         following = place.line_below.rstrip()
         self._following = following if tells(following) else ""
@@ -162,7 +173,7 @@ class UnitStop:
                 end = newline + 1 + len(line)
                 if end == len(text) and self._may_go_on(line, going_on):
                     return None
-                if not line.strip().startswith(going_on):
+                if not f"{line.strip()} ".startswith(going_on):
                     rest = self._after_closing(text, newline, line)
                     if rest is None:
                         return len(text[:newline].rstrip())
@@ -180,6 +191,8 @@ class UnitStop:
         if self._language in _C_LIKE and _MAY_BE_OUTDENTED.match(line) is not None:
             return True
         if self._closing is _CLOSING_TAG and _MAY_BE_TAG.match(line) is not None:
+            return True
+        if self._shape.closes and words.may_end(line.strip(), self._language):
             return True
         return any(word.startswith(line.strip()) for word in branches)
 
@@ -203,7 +216,7 @@ class UnitStop:
         found = scan(code, self._language)
         return (
             bool(found.open)
-            or words.opens(found.code, self._language)
+            or words.opened(found.code, self._language) != ""
             or (self._language == "python" and found.code.rstrip().endswith(":"))
         )
 
@@ -229,7 +242,7 @@ class UnitStop:
                 if is_if and "else".startswith(after[:4]):
                     if len(after) < 5:
                         return None  # `else` may come
-                elif code.endswith((";", "{", ":", ",")) or self._is_ended(head):
+                elif self._ends_line(code) or self._is_ended(head):
                     return newline
                 if after:
                     lead = text[newline : len(text) - len(after)].rpartition("\n")[2]
@@ -243,31 +256,47 @@ class UnitStop:
     def _continues(self, head: str, code: str, below: str) -> bool:
         """Whether the lines `below` belong to the statement `head`, whose code is `code`."""
         after = below.lstrip()
-        if _BRACE.match(after):
+        if _BRACE.match(after) and self._language != "elixir":
             return not (self._has_brace or code.endswith("}"))
-        if _CONTINUES.match(after) or any(word.startswith(after) for word in _MORE):
+        if self._continuing is not None:
+            if self._continuing.match(after) or after in ("|", "&"):
+                return True
+        elif _CONTINUES.match(after) or any(word.startswith(after) for word in _MORE):
             return True
         if self._language == "rust" and after.startswith("where"[: len(after)]):
             return True
         # Further in: the rest of an expression, or a body without braces.
-        is_code = code and self._has_body and self._language in LANGUAGES
+        is_code = code and self._has_body and self._language in _CODE
         deeper = indentation(below) - indentation(head.lstrip("\n"))
         if deeper == 0 and is_code and self._is_block_of_words(head):
-            return words.may_go_on(after) or words.goes_on(after)
+            return words.may_go_on(after, self._language) or words.goes_on(after, self._language)
         return bool(is_code) and deeper > 0
 
+    def _ends_line(self, code: str) -> bool:
+        """Whether a statement's last sign says that it is over."""
+        return self._continuing is None and code.endswith((";", "{", ":", ","))
+
     def _is_block_of_words(self, head: str) -> bool:
-        first = head.lstrip("\n").split("\n", 1)[0]
-        return words.opens(scan(first, self._language).code, self._language)
+        """Whether its first lines, up to where they balance, open a block."""
+        lines = head.lstrip("\n").split("\n") if self._language in words.LANGUAGES else []
+        for n in range(1, len(lines) + 1):
+            found = scan("\n".join(lines[:n]), self._language)
+            code = found.code.rstrip()
+            if words.opened(code, self._language, begins=True):
+                return True
+            is_head = found.open or found.inside or _HEAD_ENDS_NOT.search(code)
+            if not is_head and not _HEAD_GOES_ON.match("".join(lines[n : n + 1])):
+                return False
+        return False
 
     def _is_ended(self, head: str) -> bool:
-        """Whether the last line ends a block that a word in the first one opens."""
+        """Whether the last line ends a block that a word in the first ones opens."""
         first, _, last = head.lstrip("\n").partition("\n")
         last = last.rpartition("\n")[2]
         return (
-            words.ends(last)
+            words.ends(last, self._language)
             and indentation(last) == indentation(first)
-            and self._is_block_of_words(first)
+            and self._is_block_of_words(head)
         )
 
     def _ends_with_opener(self, head: str, code: str) -> bool:
@@ -285,6 +314,9 @@ class UnitStop:
         if found.inside and scan(f"{head}\n", self._language).inside:
             return True  # a comment that does not end with its line
         code = found.code.rstrip()
+        if going_on := _GOES_ON_IN.get(self._language):
+            is_head = opens_indented(code, self._language)
+            return not is_head and going_on.search(code) is not None
         if _belongs_below(code, self._language) and self._language in LANGUAGES:
             return True
         if self._language == "ruby" and code.endswith(","):
@@ -300,6 +332,12 @@ class UnitStop:
             if conditionals.count("if") > conditionals.count("endif"):
                 return True
         return bool(_GOES_ON.search(code)) and not _ENDS.search(code)
+
+
+@cache
+def _closing(language: str) -> re.Pattern[str]:
+    ends = words.ends_of(language)
+    return re.compile(rf"[ \t]*(?:(?:{'|'.join(ends)})\b|[)\]}}]+)") if ends else _CLOSING
 
 
 def _is_in_types(code: str) -> bool:
