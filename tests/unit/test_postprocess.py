@@ -179,6 +179,37 @@ def test_closers_close_what_is_open(text, language):
     assert not again.inside
 
 
+FAMILY, RED_HEART, ENGLAND = (
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+    "\u2764\ufe0f",
+    "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        *((s, s) for s in (FAMILY, RED_HEART, ENGLAND, "1\ufe0f\u20e3", "\U0001f44d\U0001f3fd")),
+        *((s, s) for s in ("\u0645\u06cc\u200c\u062e", "\u0915\u094d\u200d\u0937", "e\u0301")),
+        ("a\u200db\ufe0fc", "abc"),
+        (f"{RED_HEART}\ufe0f\u200d", RED_HEART),
+        ("\U0001f44d\u200d\u202e", "\U0001f44d"),
+        ("\u2066\u0645\u202e", "\u0645"),
+        ("\U0001f3f4\U000e0068\U000e0069\U000e007f", "\U0001f3f4"),  # a text that nobody sees
+    ],
+    ids=ascii,
+)
+def test_what_belongs_to_a_character_that_is_seen_is_kept(said, shown):
+    for before in ("", "x"):
+        assert complete(f'x = "{before}', f'{said}"', path="a.py") == f'{shown}"'
+
+
+def test_a_character_may_begin_before_the_cursor():
+    assert complete('x = "\u2764', '\ufe0f"', path="a.py") == '\ufe0f"'
+    assert complete('x = "\U0001f468\u200d', '\U0001f469"', path="a.py") == '\U0001f469"'
+    assert complete('x = "a\u202e', '\ufe0f\u202e"', path="a.py") == '"'
+
+
 CODE = st.text(alphabet="abx = ()[]{}:;\n\t\"'#/\u202e", max_size=60)
 
 

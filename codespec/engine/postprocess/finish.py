@@ -45,7 +45,7 @@ def finish(
         text = text[:end]
     elif ended != "stop":
         note(_finished_lines(text, ended), "an unfinished line")
-    note(trim.without_invisible(text), "invisible or bidirectional characters")
+    note(trim.without_invisible(text, place.line_prefix), "invisible or bidirectional characters")
     note(trim.with_indentation_of(text, place), "indentation of another style")
     is_whole = end is not None or ended == "stop"
     note(trim.without_loops(text, place.line_prefix, finished=is_whole), "repetition")

@@ -70,6 +70,9 @@ def shape_at(place: Place, *, multiline: bool = True) -> Shape:
     # A string that ends with its line is a part of the statement, and so is code in one.
     in_text = _in_text(place)
     is_code = here.inside in ("", "'", '"') or _IN_TEMPLATE.search(line) is not None
+    if not in_text and here.inside == "comment" and _opener(here.code, language):
+        # It ends with its line, and then the block follows.
+        is_code = not scan(f"{line}\n", language).inside
     if in_text or not is_code:
         over_lines = in_text or bool(scan(f"{line}\n", language).inside)
         return Shape("line", "the cursor is in a string or comment", over_lines=over_lines)

@@ -74,6 +74,8 @@ class UnitStop:
         is_tag = place.language in tags.LANGUAGES
         self._closing = _CLOSING_TAG if is_tag else _closing(place.language)
         self._continuing = _CONTINUES_IN.get(place.language)
+        # The rest of a comment is no code.
+        self._in_comment = scan(place.line_prefix, place.language).inside == "comment"
         self._has_brace = _BRACE.match(place.line_below.lstrip()) is not None
         following = place.line_below.rstrip()
         self._following = following if tells(following) else ""
@@ -114,6 +116,9 @@ class UnitStop:
 
     def _end_of_unit(self, text: str) -> int | None:
         kind = self._shape.kind
+        if kind == "block" and self._in_comment:
+            n_comment = text.find("\n")
+            text = " " * n_comment + text[n_comment:]
         first = text[: text.find("\n")]
         is_closed = scan(first, self._language).extra or tags.closes(first, self._language)
         if kind == "block" and not is_closed:

@@ -12,11 +12,29 @@ from codespec.engine.postprocess.scan import scan
 
 # Controls that reorder text (Boucher and Anderson 2023, "Trojan Source"), characters without width,
 # and control characters: what the user sees must be what is inserted.
-_INVISIBLE = re.compile(
+_INVISIBLE = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+# Some of them are seen where they belong: how an emoji looks, what joins several to one, digits on
+# keys, flags of countries in a country (of which three are in use), and what joins or parts letters
+# in scripts from Arabic to Sinhala.
+_EMOJI = (
+    "[\xa9\xae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u25fe\u2600-\u27bf"
+    "\u2934\u2935\u2b05-\u2b55\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
+)
+_ONE = f"{_EMOJI}[\ufe0e\ufe0f]?[\U0001f3fb-\U0001f3ff]?"
+_FLAG = "\U0001f3f4(?:{})\U000e007f".format(
+    "|".join("".join(chr(0xE0000 + ord(c)) for c in name) for name in ("gbeng", "gbsct", "gbwls"))
+)
+_LETTER = "[\u0620-\u08ff\u0900-\u0dff\ufb50-\ufdff\ufe70-\ufefc]"
+_SEEN = (
+    f"{_FLAG}|{_ONE}(?:\u200d{_ONE})*|[0-9#*]\ufe0f\u20e3|(?<={_LETTER})[\u200c\u200d](?={_LETTER})"
+)
+_SEEN_OR_NOT = re.compile(f"(?P<seen>{_SEEN})|{_INVISIBLE}")
+_MAX_BEFORE = 32
+"""Characters before the cursor that may be parts of one with the first ones after it."""
 _IN_LINE_LOOP = re.compile(r"(?P<unit>[^\n]{1,40}?)(?P=unit){4,}(?P<tail>[^\n]{0,40})\Z")
 _OPENERS = frozenset("([{")
 # Lines that end a string or comment, which nothing ends twice.
@@ -25,8 +43,14 @@ MAX_CYCLE = 8
 """Lines of a loop that is recognised as one."""
 
 
-def without_invisible(text: str) -> str:
-    return _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+def without_invisible(text: str, line_prefix: str = "") -> str:
+    before = line_prefix[-_MAX_BEFORE:]
+    whole = before + text.replace("\r\n", "\n").replace("\r", "\n")
+
+    def kept(m: re.Match[str]) -> str:
+        return m.group() if m.start() < len(before) else m["seen"] or ""
+
+    return _SEEN_OR_NOT.sub(kept, whole)[len(before) :]
 
 
 def without_loops(text: str, line_prefix: str, *, finished: bool) -> str:
@@ -37,15 +61,25 @@ def without_loops(text: str, line_prefix: str, *, finished: bool) -> str:
     whole = [line_prefix + lines[0], *lines[1:]]
     for i in range(len(lines)):
         for period in range(1, MAX_CYCLE + 1):
-            cycle = whole[i : i + period]
-            n_times = 3 if period == 1 else 2
-            is_loop = whole[i : i + n_times * period] == n_times * cycle
-            if has_words(cycle[0]) and (is_loop or _nests(whole[i:], period)):
+            is_loop = _comes_again(whole[i:], period)
+            if is_loop or (has_words(whole[i]) and _nests(whole[i:], period)):
                 return "\n".join(lines[: i + period]).rstrip()
     loop = None if finished else _IN_LINE_LOOP.search(text)
     if loop and has_words(loop["unit"]) and loop["unit"].startswith(loop["tail"]):
         return text[: loop.start() + len(loop["unit"])]
     return text
+
+
+def _comes_again(lines: list[str], period: int) -> bool:
+    """Whether the first `period` lines, up to blank ones at their end, come twice, a single one
+    three times."""
+    cycle = lines[:period]
+    if period == 1:
+        return has_words(cycle[0]) and lines[:3] == 3 * cycle
+    while cycle and not cycle[-1].strip():
+        cycle.pop()
+    begins = len(cycle) >= 2 and lines[0].strip()[:1] not in ("", ")", "]", "}")
+    return begins and lines[period : period + len(cycle)] == cycle and any(map(has_words, cycle))
 
 
 def _nests(lines: list[str], period: int) -> bool:
