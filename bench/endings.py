@@ -7,9 +7,9 @@ and the true text is given for what a model says, with the rest of the file afte
 ought to be just what was cut out. "closed" is what stands between brackets, with the rest of the
 line not yet typed: the editor has closed them. "words" are the last of a line, up to the signs that
 it ends with, "whole" are lines, both in files without a grammar, too; there, statements are blocks,
-told by their indentation and the line that closes them. "finished" is nothing, at the
-end of a statement, and "below" the statement after that, the last of its block. No model is run, so
-the figures are the same each time.
+told by their indentation and the line that closes them. "finished" is nothing, at the end of a
+statement, and "below" the statement after that, the last of its block. No model is run, so the
+figures are the same each time.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from tests.golden.golden import Case, check, read
 EXTENSIONS = {
     "python": "py", "javascript": "js", "typescript": "ts", "go": "go", "rust": "rs", "c": "c",
     "cpp": "cpp", "java": "java", "csharp": "cs", "php": "php", "ruby": "rb",
-    "swift": "swift", "lua": "lua", "tsx": "tsx", "shell": "sh", "elixir": "ex", "other": "conf",
+    "swift": "swift", "lua": "lua", "tsx": "tsx", "shell": "sh", "elixir": "ex",
+    "markup": "vue", "other": "conf",
 }  # fmt: skip
 FILES = sorted(Path(__file__).with_name("suggestions").glob("*.txt"))
 CASES = [case for file in FILES for case in read(file)]

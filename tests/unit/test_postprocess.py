@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codespec.backends.fake import ByteTokenizer
-from codespec.engine.postprocess import Place, UnitStop, finish, fit, place_in, shape_at
+from codespec.engine.postprocess import Place, Shape, UnitStop, finish, fit, place_in, shape_at
+from codespec.engine.postprocess.markup import section
 from codespec.engine.postprocess.scan import scan
 from codespec.index.languages import LANGUAGES, NOTATIONS
 from codespec.index.trees import ParsedDocument, Trees
@@ -85,6 +86,18 @@ def test_the_same_end_token_by_token_as_at_once():
 WORDS = ["a", ".x", "else", "finally", "where", "\n", "\n", "\n    ", "\n\n", "\n.y()", " ", "é"]
 BLOCKS = ["\nend", "\n}", " else {", " do", "do |x|", "\ncase 1:", "\ndefault:", "\nelse", "[A]"]
 BLOCKS += [" then", "\ndo", "\nfi", "\nesac", "<<A", "\nA\n", " ->", "fn x", "\n|> a", "b)"]
+BLOCKS += [
+    "<a>",
+    "<b\n",
+    "</a>",
+    "<br>",
+    "{#if a}",
+    "\n{/if}",
+    "<% end %>",
+    "\n{% endif %}",
+    "<!--",
+    "-->",
+]
 SIGNS = ["f(", "(1,", ")", "[", "]", "{", "}", '"', "/*", "*/", "//", "#", ":", ";", ",", "+", "."]
 
 
@@ -94,7 +107,19 @@ SIGNS = ["f(", "(1,", ")", "[", "]", "{", "}", '"', "/*", "*/", "//", "#", ":", 
         ["", "x = ", "x = 1", "if x", "f(1, ", "  if x {", "switch x {", "  f(", "  def f"]
     ),
     st.sampled_from(
-        ["python", "javascript", "c", "ruby", "lua", "csharp", "go", "shell", "elixir", ""]
+        [
+            "python",
+            "javascript",
+            "c",
+            "ruby",
+            "lua",
+            "csharp",
+            "go",
+            "shell",
+            "elixir",
+            "markup",
+            "",
+        ]
     ),
     st.integers(1, 9),
 )
@@ -217,7 +242,7 @@ CODE = st.text(alphabet="abx = ()[]{}:;\n\t\"'#/\u202e", max_size=60)
     CODE,
     CODE,
     CODE,
-    st.sampled_from([f"a.{s}" for s in ("py", "js", "c", "rs", "sh", "ex", "txt")]),
+    st.sampled_from([f"a.{s}" for s in ("py", "js", "c", "rs", "sh", "ex", "vue", "txt")]),
 )
 @example(prefix=chr(34), suffix="", generated=":", path="a.c")
 def test_any_text_is_finished_to_something_that_fits(prefix, suffix, generated, path):
@@ -304,6 +329,43 @@ def test_a_long_parse_is_left_off_on_its_way(monkeypatch):
     assert "no time" in finish(trying._text, None, "stop", shape, trying._place, late).trimmed[-1]
     assert trying.n_parses < n_parses
     assert trying.finished() == whole
+
+
+HOSTILE = ["<a>", "</b>", "{#a", "{{#", "<div ", "{% if ", "<% if ", "<!--", '<a b="', "<script>"]
+HOSTILE += ["a)", "<<A\n", "case a in\n", "\\", "'", "if a\n", "fn ", "do\n", "</script"]
+
+
+@pytest.mark.parametrize("language", [*NOTATIONS, "ruby", "lua"])
+@pytest.mark.parametrize("again", HOSTILE, ids=ascii)
+def test_a_hundred_kilobytes_of_anything_are_read_once(language, again):
+    """What takes time that grows with the square of it would take minutes."""
+    text = again * (100_000 // len(again))
+    line = Place(text, "\n" + text, language)
+    stop = UnitStop(TOKENIZER, Shape("statement", "", body=True), line)
+    stop.end(f"{again}\n{again}")
+    assert len(fit.fit(again, line)) <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "suffix", "extension"),
+    [
+        ("<template/>\n<script>\na", "\n</script>", ".js"),
+        ("<script setup lang='ts' generics=\"T extends A<B>\">\na", "\n</script>", ".ts"),
+        ("<script type=module>\na", "</script>", ".js"),
+        ('<script type="application/json">\na', "</script>", ""),
+        ("<style scoped>\na", "</style>", ""),
+        ("<script>a</script>\na", "<script></script>", None),
+        ("<script>\na", "\n<p>", None),  # its end is to be written
+        ("<script>\na", "\n<p>\n<script></script>", None),
+        ("<scripts>a", "</scripts>", None),
+    ],
+)
+def test_the_script_that_the_cursor_is_in(prefix, suffix, extension):
+    found = section(prefix, suffix)
+    assert (found and found[2]) == extension
+    if found is not None:
+        assert prefix[found[0] :].strip() == "a"
+        assert not suffix[: found[1]].strip()
 
 
 @pytest.mark.parametrize("language", [*LANGUAGES, *NOTATIONS, ""])

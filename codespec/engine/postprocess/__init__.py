@@ -8,8 +8,9 @@ fit      balances brackets, keeps a document that parses parsing: by its tree (g
 finish   all of it, in order
 """
 
+from codespec.engine.postprocess.document import place_in
 from codespec.engine.postprocess.finish import Finished, finish
-from codespec.engine.postprocess.place import Place, place_in
+from codespec.engine.postprocess.place import Place
 from codespec.engine.postprocess.shape import Shape, shape_at
 from codespec.engine.postprocess.stop import UnitStop
 from codespec.engine.postprocess.trials import Late, never

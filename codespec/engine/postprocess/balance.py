@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from itertools import takewhile
 
-from codespec.engine.postprocess import words
+from codespec.engine.postprocess import markup, words
 from codespec.engine.postprocess.place import MAX_LINES, Place, indentation
 from codespec.engine.postprocess.scan import is_label, scan
 
@@ -65,37 +65,33 @@ def balances(place: Place) -> Callable[[str], bool]:
     return fits
 
 
-def words_balance(place: Place) -> Callable[[str], bool]:
-    """Whether no more blocks of words are left open, or closed that are not open, than without the
-    suggestion: between the lines that are indented less, or in all of a short document. Asked as
-    `balances`."""
-
-    def counts(text: str) -> tuple[int, int]:
-        opened, n_closing = words.left_open(text, place.language, brackets=False)
-        return len(opened), n_closing
-
-    @cache
-    def around(*, all_of_it: bool) -> tuple[tuple[int, int], tuple[int, int]]:
-        above, below = place.above, place.below
-        if not all_of_it:
-            above = list(takewhile(is_inside, reversed(above)))[::-1]
-            below = list(takewhile(is_inside, below))
-        return counts("\n".join(above)), counts("\n".join(below))
-
-    @cache
-    def imbalance(text: str, *, all_of_it: bool) -> int:
-        (n_open, n_extra), below = around(all_of_it=all_of_it)
-        line = scan(place.line_prefix + text + place.rest, place.language).code
-        for n_opened, n_closing in (counts(line), below):
-            n_extra += max(0, n_closing - n_open)
-            n_open = max(0, n_open - n_closing) + n_opened
-        return n_open + n_extra
+def blocks_balance(place: Place) -> Callable[[str], bool]:
+    """Whether no more blocks of words, or elements, are left open, or closed that are not open,
+    than without the suggestion: between the lines that are indented less, or in all of a short
+    document. Asked as `balances`."""
+    indent = indentation(f"{place.line_prefix}x")
+    is_short = max(len(place.above), len(place.below)) < MAX_LINES
 
     def is_inside(line: str) -> bool:
         return not line.strip() or indentation(line) >= indent
 
-    indent = indentation(f"{place.line_prefix}x")
-    is_short = max(len(place.above), len(place.below)) < MAX_LINES
+    @cache
+    def around(*, all_of_it: bool) -> tuple[str, str]:
+        above, below = place.above, place.below
+        if not all_of_it:
+            above = list(takewhile(is_inside, reversed(above)))[::-1]
+            below = list(takewhile(is_inside, below))
+        return "".join(f"{s}\n" for s in above), "".join(f"\n{s}" for s in below)
+
+    @cache
+    def imbalance(text: str, *, all_of_it: bool) -> int:
+        above, below = around(all_of_it=all_of_it)
+        line = place.line_prefix + text + place.rest
+        if place.language == "markup":
+            return markup.n_unmatched(above + line + below)
+        code = scan(line, place.language).code
+        opened, n_closing = words.left_open(above + code + below, place.language, brackets=False)
+        return len(opened) + n_closing
 
     def fits(variant: str) -> bool:
         return any(

@@ -13,15 +13,16 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from codespec.engine.postprocess import tags, words
-from codespec.engine.postprocess.balance import balances, words_balance
+from codespec.engine.postprocess.balance import balances, blocks_balance
 from codespec.engine.postprocess.below import wanted_openers
 from codespec.engine.postprocess.grammar import follows_grammar
 from codespec.engine.postprocess.place import Place, lead_of
 from codespec.engine.postprocess.python import is_python
 from codespec.engine.postprocess.readings import readings
-from codespec.engine.postprocess.scan import CLOSER_OF, scan
+from codespec.engine.postprocess.scan import CLOSER_OF, IN_TAG, scan
 from codespec.engine.postprocess.trials import Late, TooLateError, Trials, never
 from codespec.engine.postprocess.trim import places_of, without_suffix
+from codespec.index.languages import NOTATIONS
 
 MAX_VARIANTS = 24
 _WITH_SEMICOLONS = ("c", "cpp", "java", "rust", "csharp", "php")
@@ -88,8 +89,8 @@ def _reading(place: Place, at: Place, trials: Trials | None = None) -> Callable[
 def _judges(place: Place, trials: Trials | None) -> list[Callable[[str], bool]]:
     if trials is None:
         judges = [balances(place)]
-        if place.language in words.LANGUAGES:
-            judges.append(words_balance(place))
+        if place.language in NOTATIONS:
+            judges.append(blocks_balance(place))
     else:
         judges = [follows_grammar(place, trials)]
         if place.language == "python":
@@ -190,7 +191,7 @@ def _with_last_tags(text: str, place: Place) -> Iterator[str]:
     for closer, at, _ in reversed(opened if any(tag.is_element for tag in opened) else ()):
         start = whole.rfind("\n", 0, at) + 1
         lead = lead_of(whole[start : at + 1])
-        is_own = "\n" in whole[at:] and start != begun and closer != tags.IN_TAG
+        is_own = "\n" in whole[at:] and start != begun and closer != IN_TAG
         ended += f"\n{lead}{closer}" if is_own else closer
         begun = start
         yield ended

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from codespec.index.languages import notation_of
-from codespec.index.trees import ParsedDocument, Trees
+from codespec.index.trees import ParsedDocument
 
 _WORD = re.compile(r"\w")
+_LAST_TAG = re.compile(r"\s*</[\w.:-]*>?\s*\Z")
 _DECORATES = re.compile(r"\s*(?:@|#\[|\[[A-Z][\w.]*[\](,]|<[A-Za-z](?!.*/>\s*\Z)[^<\n]*\Z)")
 
 
@@ -53,14 +53,6 @@ class Place:
         return next((line for line in self.below if line.strip()), "")
 
 
-def place_in(trees: Trees, prefix: str, suffix: str, path: str, language_id: str = "") -> Place:
-    """language_id: as of LSP, where the path does not tell the language."""
-    before = prefix.encode()
-    parsed = trees.update(path, language_id, before + suffix.encode(), len(before))
-    language = parsed.language if parsed is not None else notation_of(path, language_id)
-    return Place(prefix, suffix, language, parsed)
-
-
 def indentation(line: str) -> int:
     """Width of the leading white space, tabs to multiples of four."""
     expanded = line.expandtabs(4)
@@ -78,7 +70,7 @@ def has_words(text: str) -> bool:
 
 def tells(line: str) -> bool:
     """Whether a line is particular enough that it will not stand twice."""
-    return len(_WORD.findall(line)) >= 4 and not decorates(line)
+    return len(_WORD.findall(line)) >= 4 and not decorates(line) and not _LAST_TAG.match(line)
 
 
 def decorates(line: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 _HASH = r"\#[^\n]*"
 _SLASHES = r"//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)"
@@ -53,6 +54,7 @@ _TOKENS = {
     "swift": (_SLASHES, _RAW_TRIPLE, _DOUBLE),
     "elixir": (_HASH, _TRIPLE, _DOUBLE_OVER_LINES, _SINGLE, r"(?<!\w)\?\\?[^\s\w]"),
     "shell": (_ESCAPED, _SHELL_COMMENT, _HERE, _DOUBLE_OVER_LINES, r"'[^']*(?:'|\Z)"),
+    "markup": (r"<!--(?s:.*?)(?:-->|\Z)", _DOUBLE),
     "lua": (_LUA_COMMENT, _LUA_BRACKETS, _DOUBLE, _SINGLE),
 }
 _LABEL = re.compile(r"\s*[^\s()\[\]{}|]+(?:[ \t]*\|[ \t]*[^\s()\[\]{}|]+)*")
@@ -60,9 +62,35 @@ _CASE = r"(?:\"[^\"\n]*\"|[^\s()|\"])+"
 _SHELL_LABEL = re.compile(rf"\s*{_CASE}(?:[ \t]*\|[ \t]*{_CASE})*[ \t]*")
 _MAX_LABEL = 200
 # How a token begins and ends, and what a text ends within that does not end it.
-_LONG = (("/*", "*/", "comment"), ("--[[", "]]", "comment"), ("[[", "]]", "]]"))
+_LONG = (
+    ("/*", "*/", "comment"),
+    ("--[[", "]]", "comment"),
+    ("[[", "]]", "]]"),
+    ("<!--", "-->", "comment"),
+)
 CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
+IN_TAG = " />"
+"""What may close an element whose first tag is not complete."""
 OPENER_OF = {v: k for k, v in CLOSER_OF.items()}
+
+
+class Open(NamedTuple):
+    """An element or a bracket that is left open: what closes it, and where what opens it begins and
+    ends."""
+
+    closer: str
+    start: int
+    end: int
+
+    @property
+    def is_element(self) -> bool:
+        """Or a template's block."""
+        return self.closer not in OPENER_OF
+
+    @property
+    def is_whole(self) -> bool:
+        """An element whose first tag is complete."""
+        return self.is_element and self.closer != IN_TAG
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from codespec.engine.postprocess import tags, words
+from codespec.engine.postprocess import markup, tags, words
 from codespec.engine.postprocess.place import Place, indentation
 from codespec.engine.postprocess.readings import in_comment, opens_comment
 from codespec.engine.postprocess.scan import CLOSER_OF, is_label, scan
@@ -130,7 +130,10 @@ def _head(text: str, language: str) -> str:
     """The last statement's end, from the line that it begins in, as far as brackets tell."""
     lines = text.rstrip().rsplit("\n", _MAX_HEAD_LINES)[-_MAX_HEAD_LINES:]
     last = head = _last_line_of_code(lines, language)
-    while lines and (scan(head, language).extra or tags.ends_tag(head, language)):
+    is_markup = language == "markup"
+    while lines and (
+        (not is_markup and scan(head, language).extra) or tags.ends_tag(head, language)
+    ):
         head = f"{lines.pop()}\n{head}"
     return last if tags.ends_tag(head, language) else head
 
@@ -174,13 +177,15 @@ def opens_indented(code: str, language: str) -> bool:
         return is_label(line, len(line) - 1, language) if line else False
     if language == "elixir":
         return line.endswith("->") and not words.opened(line, language)
-    is_indented = language == "python" or language not in LANGUAGES
+    is_indented = language == "python" or language not in (*LANGUAGES, "markup")
     return line.endswith(":") and (is_indented or _CASE.match(line) is not None)
 
 
 def _branches(code: str, opener: str, language: str) -> tuple[str, ...]:
     if opener.isalpha():
         return words.branches(language)
+    if language == "markup":
+        return markup.BRANCHES
     return _CASES if opener == "{" and _SWITCH.search(code) else ()
 
 
@@ -190,10 +195,10 @@ def _is_closed(place: Place, indent: int, opener: str) -> bool:
         if line.strip() and indentation(line) <= indent:
             if opener.isalpha():
                 closes = words.goes_on(line, place.language)
-            elif opener.startswith("</"):
-                closes = line.strip().startswith("</")
-            else:
+            elif opener in CLOSER_OF:
                 closes = line.strip().startswith(CLOSER_OF[opener])
+            else:
+                closes = tags.closes(line, place.language, opener)
             return indentation(line) == indent and closes
     return False
 

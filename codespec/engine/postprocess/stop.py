@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from codespec.engine.postprocess import tags, words
+from codespec.engine.postprocess import markup, tags, words
 from codespec.engine.postprocess.place import Place, indentation, tells
 from codespec.engine.postprocess.scan import CLOSER_OF, scan
 from codespec.engine.postprocess.shape import PYTHON_BRANCHES, Shape, opens_indented
@@ -23,12 +23,14 @@ _MORE = ("else", "catch", "finally")
 _CONTINUES = re.compile(rf"\.(?!\.\.)|->|\?|&&|\|\||:(?!:)|(?:{'|'.join(_MORE)})\b")
 # Where branches belong to blocks of words, and other signs begin a statement, or end one.
 _CONTINUES_IN = {"elixir": re.compile(r"\|>|\.|when\b"), "shell": re.compile(r"\|\|?|&&")}
+_CONTINUES_IN["markup"] = re.compile(r"(?!)")
 # A head over lines; of these languages none has another meaning for what is not its own.
 _HEAD_ENDS_NOT = re.compile(r"(?:[,\\|&=]|\b(?:and|or|not|in|when))$")
 _HEAD_GOES_ON = re.compile(r"[ \t]*(?:when\b|\|\||&&)")
 _GOES_ON_IN = {
     "elixir": re.compile(r"(?:[-+*/%&|^=<>.,\\]|->|\b(?:and|or|not|in|when))$"),
     "shell": re.compile(r"(?:\\|\||&&)$"),
+    "markup": re.compile(r"(?!)"),
 }
 # On a line of its own, the beginning of the body of what stands above.
 _BRACE = re.compile(r"\{[ \t]*(?:\n|\Z)")
@@ -195,6 +197,8 @@ class UnitStop:
         block."""
         if self._language in _C_LIKE and _MAY_BE_OUTDENTED.match(line) is not None:
             return True
+        if self._language == "markup" and markup.may_close(line):
+            return True
         if self._closing is _CLOSING_TAG and _MAY_BE_TAG.match(line) is not None:
             return True
         if self._shape.closes and words.may_end(line.strip(), self._language):
@@ -211,7 +215,8 @@ class UnitStop:
 
     def _after_closing(self, text: str, newline: int, line: str) -> str | None:
         """What a line says after it closed the block; None where it does not."""
-        closing = self._closing.match(line)
+        is_markup = self._language == "markup"
+        closing = (is_markup and markup.closing(line)) or self._closing.match(line)
         # What was missing may stand in the text; then this line closes what is around it.
         extra = scan(text[self._opened : newline], self._language).extra
         return line[closing.end() :] if closing and self._shape.closes and not extra else None
@@ -233,7 +238,7 @@ class UnitStop:
             if text[:newline].rpartition("\n")[2].strip():
                 # What continues a statement is whole: it becomes no other word.
                 self._reached = text[: newline + 1]
-            if head.strip() and not self._goes_on(head):
+            if head.strip() and (not self._goes_on(head) or self._is_left(head, text[newline:])):
                 code = scan(head, self._language).code.rstrip()
                 is_python = self._language == "python"
                 if self._has_body and opens_indented(code, self._language):
@@ -277,6 +282,13 @@ class UnitStop:
             return words.may_go_on(after, self._language) or words.goes_on(after, self._language)
         return bool(is_code) and deeper > 0
 
+    def _is_left(self, head: str, below: str) -> bool:
+        """Whether mark-up goes on further out: what is open there may have no last tag."""
+        lead = len(below) - len(below.lstrip())
+        line = below[below.rfind("\n", 0, lead + 1) + 1 :]
+        is_markup = self._language == "markup" and line.strip() != ""
+        return is_markup and indentation(line) < indentation(head.lstrip("\n"))
+
     def _ends_line(self, code: str) -> bool:
         """Whether a statement's last sign says that it is over."""
         return self._continuing is None and code.endswith((";", "{", ":", ","))
@@ -312,6 +324,9 @@ class UnitStop:
         found = scan(head, self._language)
         in_tags = tags.open_in(head, self._language)
         is_open = bool(found.open if in_tags is None else in_tags)
+        if self._language == "markup" and found.open and not is_open:
+            # An attribute's value, or code in it; not what is said in brackets.
+            is_open = head.lstrip("\n").split("\n", 1)[0].rstrip().endswith(tuple(CLOSER_OF))
         if is_open and not self._has_body and self._ends_with_opener(head, found.code):
             return False  # what it opens is filled already
         if is_open or (in_tags is None and found.inside not in ("", "comment")):

@@ -1,16 +1,14 @@
-"""Elements that tags open and close, as in JSX, told by a few lines of text alone."""
+"""Elements that tags open and close, in JSX and in mark-up, told by a few lines of text alone."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
-from codespec.engine.postprocess.scan import CLOSER_OF, JAVASCRIPT, OPENER_OF
+from codespec.engine.postprocess import markup
+from codespec.engine.postprocess.scan import CLOSER_OF, IN_TAG, JAVASCRIPT, OPENER_OF, Open
 
-LANGUAGES = ("javascript", "tsx")
-IN_TAG = " />"
-"""What may close an element whose first tag is not complete."""
+LANGUAGES = ("javascript", "tsx", "markup")
 # Types are no tags: `<T,>`, `<T extends X>`, `<T>(`.
 _TAG = r"<(?:(?![A-Z]\w*>\()[A-Za-z][\w.:-]*(?:<[^<>\n]*>)?(?=[\s/>]|\Z)(?!\s+extends\b)|(?=>))"
 _TAG_IN_CODE = rf"(?<![\w)\]$]){_TAG}"  # a comparison or a type has a name in front of it
@@ -22,22 +20,11 @@ _IN_TEXT = re.compile(rf"{_LAST_TAG}|{_TAG}|\{{")
 _ENDS_TAG = re.compile(r"(?:^[ \t]*|[\"'}])>[ \t]*\Z", re.MULTILINE)
 
 
-class Open(NamedTuple):
-    """An element or a bracket that is left open: what closes it, and where what opens it begins and
-    ends."""
-
-    closer: str
-    start: int
-    end: int
-
-    @property
-    def is_element(self) -> bool:
-        return self.closer == IN_TAG or self.closer.startswith("</")
-
-
 def open_in(text: str, language: str) -> tuple[Open, ...] | None:
     """What is left open, outermost first, of text that starts in code or with a tag; None where it
     has no tags."""
+    if language == "markup":
+        return markup.read(text)[0]
     return _open_in(text) if language in LANGUAGES and _ANY.search(text) else None
 
 
@@ -46,11 +33,14 @@ def opened(code: str, language: str) -> str:
     none."""
     last = (open_in(code, language) or (None,))[-1]
     is_last = last is not None and last.end == len(code.rstrip())
-    return last.closer if last is not None and is_last and last.closer.startswith("</") else ""
+    return last.closer if last is not None and is_last and last.is_whole else ""
 
 
-def closes(line: str, language: str) -> bool:
-    """Whether a line begins by closing the element around it."""
+def closes(line: str, language: str, closer: str = "") -> bool:
+    """Whether a line begins by closing the element around it. closer: by which tag."""
+    if language == "markup":
+        is_own = line.strip().lower().startswith(closer.rstrip(">").lower())
+        return markup.closing(line) is not None and (is_own or not closer.startswith("</"))
     return language in LANGUAGES and line.lstrip().startswith("</")
 
 

@@ -36,6 +36,8 @@ _BEGINS = {
     }
 }
 LANGUAGES = tuple(_OPENS)
+_MAX_LINE = 1_000
+"""A longer line is data: patterns look from each word to its end."""
 
 
 class _Words(NamedTuple):
@@ -71,6 +73,8 @@ def opened(code: str, language: str, *, begins: bool = False) -> str:
     """The word that closes the block which a line of code, as `scan` gives it, opens; "" where it
     opens none. begins: also where its head goes on in the next line."""
     line = code.rstrip().rpartition("\n")[2].strip()
+    if len(line) > _MAX_LINE:
+        return ""
     found = _opening(language, begins=False)
     if begins:
         found += _opening(language, begins=True)
