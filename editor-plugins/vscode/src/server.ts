@@ -175,13 +175,17 @@ export class Server {
     try {
       await client?.dispose();
     } catch (error) {
-      this.log.warn(`stopping: ${String(error)}`);
       child?.kill('SIGKILL'); // it was asked nicely
+      this.log.warn(`stopping: ${String(error)}`); // fails where the window is gone
     }
   }
 
   private async running(isRunning: boolean): Promise<void> {
-    await vscode.commands.executeCommand('setContext', 'codespec.running', isRunning);
+    try {
+      await vscode.commands.executeCommand('setContext', 'codespec.running', isRunning);
+    } catch {
+      // The window is gone.
+    }
   }
 
   private makeClient(child: ChildProcessWithoutNullStreams): LanguageClient {

@@ -110,6 +110,21 @@ echo $$ > {tmp_path}/pid; exec {sys.executable} -c '{hangs}'
     wait_until_gone(int((tmp_path / "pid").read_text()))
 
 
+@pytest.mark.parametrize("keys", ["Codespec restart", "qall!"])
+def test_a_server_that_is_stopped_ends_all_the_same(editor: Editor, keys: str) -> None:
+    editor.type(OPEN)
+    editor.wait_for_ghost()
+    pid = editor.server_pid
+    os.kill(pid, signal.SIGSTOP)
+    editor.type(f"<Esc>:{keys}<CR>")
+    if keys == "qall!":
+        editor.wait_for_end()
+    else:
+        editor.type("A")
+        editor.wait_for_ghost()
+    wait_until_gone(pid)
+
+
 def test_a_server_that_never_lives_is_given_up(newest: Neovim, desk: Desk, start: Start) -> None:
     program = desk.path / "dies"
     program.write_text("#!/bin/sh\nexit 3\n")

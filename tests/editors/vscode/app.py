@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from urllib.parse import quote
 
+import psutil
 from playwright.sync_api import Browser, Page, Playwright
 from playwright.sync_api import Error as PlaywrightError
 
@@ -163,6 +164,11 @@ class Code:
         return subprocess.run(
             [PROGRAM, *arguments], env=self.env, check=True, capture_output=True, text=True
         ).stdout
+
+    def server_pids(self) -> set[int]:
+        """Of the language servers of all windows."""
+        children = psutil.Process(self._process.pid).children(recursive=True)
+        return {child.pid for child in children if child.cmdline()[-1:] == ["lsp"]}
 
     def daemon(self, n_editors: int) -> dict[str, int]:
         """The daemon's status once so many editors are connected: one that connects anew leaves

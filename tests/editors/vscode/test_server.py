@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
 
 from ..recorded import answers, listening, told
 from .app import Code, Window, until
@@ -153,3 +154,23 @@ def test_settings_that_are_none_are_said_or_left_out(window: Window, code: Code)
             window.wait_for_status("codespec: ready")
     finally:
         code.set_program(good)
+
+
+@pytest.mark.parametrize("how", ["close", "reload"])
+def test_a_server_that_hangs_does_not_outlive_its_window(
+    window: Window, code: Code, browser: Browser, workspace: Path, how: str
+) -> None:
+    file = workspace / "hangs.py"
+    file.write_text(CODE)
+    before = code.server_pids()
+    other = Window(code, browser, file)
+    try:
+        other.wait_for_status("codespec: ready")
+        (pid,) = code.server_pids() - before
+        os.kill(pid, signal.SIGSTOP)
+        if how == "reload":
+            other.page.reload()
+            other.wait_for_status("codespec: ready")
+    finally:
+        other.close()
+    until(lambda: not is_alive(pid), "its end")

@@ -2,14 +2,13 @@
 ---workspaces, started again when it ends unexpectedly.
 local compat = require('codespec.compat')
 local config = require('codespec.config')
+local ending = require('codespec.ending')
 local sync = require('codespec.sync')
 
 local M = {}
 
 -- As many ends within as many milliseconds are not answered with another start.
 local MAX_ENDS, ENDS_WITHIN_MS = 4, 180000
--- A server that was asked to end has so long.
-local STOP_MS = 2000
 local ADVICE = 'see `:checkhealth codespec`, then `:Codespec restart`'
 
 ---@class codespec.ServerStatus The parameters of the server's `didChangeStatus`.
@@ -34,7 +33,7 @@ local ends = {} ---@type integer[]
 local stopping = false
 local last_exit = ''
 ---The server's, of the last start: Neovim tells nobody.
----@type { pid: integer?, ended: boolean }
+---@type codespec.Process?
 local process
 
 ---@return vim.lsp.Client? client nil before the server is ready to be asked
@@ -260,6 +259,13 @@ function M.detach(buf)
   buffers[buf] = nil
 end
 
+---Neovim, which asks the server to end, ends or starts another one.
+function M.leave()
+  if process then
+    ending.make_sure(process)
+  end
+end
+
 ---End the server and start it again with all its buffers.
 function M.restart()
   ends, M.failure, stopping = {}, nil, true
@@ -267,12 +273,7 @@ function M.restart()
   M.id, M.status = nil, nil -- its end is no news any more
   if client then
     compat.stop(client)
-    local old = process
-    vim.defer_fn(function() -- one that hangs hears nothing
-      if old.pid and not old.ended then
-        vim.uv.kill(old.pid, 'sigkill')
-      end
-    end, STOP_MS)
+    M.leave()
   end
   M.attach_all()
   changed()

@@ -126,6 +126,7 @@ function M.start(again)
     focus()
   end)
   on({ 'CursorMoved', 'CursorMovedI' }, moved)
+  on('VimLeavePre', client.leave)
   client.on_change = server_changed
   inline.on_thinking = status.announce
   if own() then
