@@ -23,5 +23,7 @@ async def run() -> None:
 
 
 if __name__ == "__main__":
-    assert FileLock(address_of(load_settings()).lock).acquire()
+    lock = FileLock(address_of(load_settings()).lock)
+    assert lock.acquire()
+    lock.sign()
     asyncio.run(run())

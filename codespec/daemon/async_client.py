@@ -19,6 +19,7 @@ from codespec import __version__
 from codespec.config import Settings
 from codespec.daemon import payload, wire
 from codespec.daemon.address import Address, Transport, address_of, read_port_file
+from codespec.daemon.lock import is_free, unresponsive
 from codespec.daemon.logs import outline
 from codespec.daemon.spawn import Starter
 from codespec.errors import CodespecError, DaemonError
@@ -29,6 +30,9 @@ log = logging.getLogger(__name__)
 # Of the client's deadline, for the way back.
 _MARGIN_MS = 5.0
 _HELLO_S = 10.0
+# A daemon that said nothing for so long, or is late, is asked whether it is there, and has as long
+# to say something.
+_SILENCE_S = 10.0
 # A daemon that could not be started is not tried at every keystroke.
 _RETRY_S = 5.0
 # Nobody waits for it; by then it is of no use.
@@ -56,6 +60,9 @@ class AsyncClient:
         self._writer: asyncio.StreamWriter | None = None
         self._connected: asyncio.Task[None] | None = None
         self._reader: asyncio.Task[None] | None = None
+        self._address: Address | None = None
+        self._doubting: asyncio.Task[None] | None = None
+        self._heard = asyncio.Event()
         self._retry_at_s = 0.0
         self._why_not: CodespecError | None = None
         self._stopped = False
@@ -122,7 +129,7 @@ class AsyncClient:
                     stream=on_progress is not None,
                 )
             )
-            await asyncio.wait({reply}, timeout=due_s - loop.time())
+            await self._wait(reply, due_s)
             answered = reply.done()
             return _completion(request, reply.result()) if answered else _late(request)
         finally:
@@ -153,7 +160,7 @@ class AsyncClient:
     async def close(self) -> None:
         """Leaves the daemon running."""
         self._closed = True
-        tasks = [t for t in (self._connected, self._reader) if t is not None]
+        tasks = [t for t in (self._connected, self._reader, self._doubting) if t is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -163,11 +170,36 @@ class AsyncClient:
         if self._writer is not None and not self._writer.is_closing():
             self._writer.write(wire.frame(message))
 
+    async def _wait(
+        self, reply: asyncio.Future[wire.Completed | wire.Failed], due_s: float
+    ) -> None:
+        """Until it is there, or its time is over."""
+        loop = asyncio.get_running_loop()
+        while not reply.done() and (left_s := due_s - loop.time()) > 0:
+            await asyncio.wait({reply}, timeout=min(left_s, _SILENCE_S))
+            if not reply.done() and (self._doubting is None or self._doubting.done()):
+                self._doubting = loop.create_task(self._doubt())
+
+    async def _doubt(self) -> None:
+        """Leave a daemon that hangs: it answers each request by its deadline, and this at once."""
+        writer, address = self._writer, self._address
+        if writer is None or address is None:
+            return
+        self._heard.clear()
+        self._send(wire.Status(id=next(self._ids)))
+        try:
+            await asyncio.wait_for(self._heard.wait(), _SILENCE_S)
+        except asyncio.TimeoutError:
+            if writer is self._writer:
+                self._failed(unresponsive(address.lock))
+                writer.transport.abort()
+
     async def _connect(self) -> None:
         loop = asyncio.get_running_loop()
-        self._tell_state(wire.StateChanged(state="starting"))
+        if self._why_not is None:  # else that is said until it is over
+            self._tell_state(wire.StateChanged(state="starting"))
         try:
-            address = address_of(self._settings, self._transport)
+            address = self._address = address_of(self._settings, self._transport)
             streams = await _open(address)
             if streams is None:
                 with Starter(address, self._settings) as starter:
@@ -175,18 +207,22 @@ class AsyncClient:
                         # In a thread: it may spawn a process.
                         await asyncio.sleep(await asyncio.to_thread(starter.step))
         except CodespecError as e:
-            log.warning("no daemon: %s", e)
-            self._why_not = e
-            self._retry_at_s = loop.time() + _RETRY_S
-            self._tell_state(wire.StateChanged(state="failed", reason=e.message, hint=e.hint))
+            self._failed(e)
             return
         self._why_not, self._stopped = None, False
         reader, self._writer = streams
         self._reader = loop.create_task(self._read(reader))
 
+    def _failed(self, why: CodespecError) -> None:
+        log.warning("no daemon: %s", why)
+        self._why_not = why
+        self._retry_at_s = asyncio.get_running_loop().time() + _RETRY_S
+        self._tell_state(wire.StateChanged(state="failed", reason=why.message, hint=why.hint))
+
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
             while (message := await wire.read(reader, wire.daemon_decoder)) is not None:
+                self._heard.set()
                 self._take(message)
         except wire.WireError as e:
             log.warning("%s", e.message)
@@ -222,7 +258,8 @@ class AsyncClient:
             self._writer = None
         for reply in self._pending.values():
             if not reply.done():
-                reply.set_result(wire.Failed(id=0, message="the daemon ended"))
+                why = self._why_not or DaemonError("the daemon ended")
+                reply.set_result(wire.failure(0, why))
 
 
 def _tell(listener: Callable[[_T], None], news: _T) -> None:
@@ -248,7 +285,8 @@ def _late(request: CompletionRequest) -> Completion:
 
 
 async def _open(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-    """A greeted connection; None where nobody listens. Raises: DaemonError when refused."""
+    """A greeted connection; None where nobody listens. Raises: DaemonError for a daemon that
+    refuses or hangs."""
     key = ""
     try:
         if sys.platform != "win32" and address.transport == "unix":
@@ -272,8 +310,12 @@ async def _open(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamW
             raise wire.error_of(welcome)
         if isinstance(welcome, wire.Welcome):
             return reader, writer
-    except (ConnectionError, asyncio.TimeoutError):
+    except ConnectionError:
         pass
+    except asyncio.TimeoutError:
+        if not is_free(address.lock):
+            writer.close()
+            raise unresponsive(address.lock) from None
     except BaseException:
         writer.close()
         raise

@@ -15,11 +15,14 @@ from codespec import __version__
 from codespec.config import Settings
 from codespec.daemon import payload, wire
 from codespec.daemon.address import Address, Transport, address_of, read_port_file
+from codespec.daemon.lock import is_free, unresponsive
 from codespec.daemon.spawn import Starter
 from codespec.errors import DaemonError
 from codespec.requests import Completion, CompletionRequest, OnProgress, Progress
 
 _HELLO_S = 10.0
+# A daemon that said nothing for so long is asked whether it is there.
+_SILENCE_S = 10.0
 _FRAME_S = 10.0
 _GRACE_S = 2.0
 _POLL_S = 0.01
@@ -28,11 +31,12 @@ _POLL_S = 0.01
 class Connection:
     """A greeted connection. One thread only."""
 
-    def __init__(self, address: Address, hello_s: float = _HELLO_S) -> None:
+    def __init__(self, address: Address, hello_s: float | None = None) -> None:
         """`hello_s`: how long to wait for a daemon that listens but does not greet.
 
-        Raises: OSError where nobody listens, DaemonError for a daemon that refuses.
+        Raises: OSError where nobody listens, DaemonError for a daemon that refuses or hangs.
         """
+        self._address = address
         self._ids = count(1)
         self._selector = selectors.DefaultSelector()
         if sys.platform != "win32" and address.transport == "unix":
@@ -51,7 +55,9 @@ class Connection:
             self._socket.connect(target)
             self._selector.register(self._socket, selectors.EVENT_READ)
             self.send(wire.Hello(version=__version__, key=key))
-            welcome = self.receive(hello_s)
+            welcome = self.receive(_HELLO_S if hello_s is None else hello_s)
+            if welcome is None and not is_free(address.lock):
+                raise unresponsive(address.lock)
             if not isinstance(welcome, wire.Welcome):
                 raise ConnectionResetError("no welcome")
         except BaseException:
@@ -72,7 +78,11 @@ class Connection:
         return next(self._ids)
 
     def send(self, message: wire.Message) -> None:
-        self._socket.sendall(wire.frame(message))
+        """Raises: ConnectionError when the daemon is gone, or does not read."""
+        try:
+            self._socket.sendall(wire.frame(message))
+        except TimeoutError:
+            raise ConnectionAbortedError("the daemon does not read") from None
 
     def receive(self, timeout_s: float) -> wire.FromDaemon | None:
         """The next message; None when none begins within the time.
@@ -100,11 +110,11 @@ class Connection:
             reply = self.receive(left_s)
             if isinstance(reply, wire.StatusReport) and reply.id == message.id:
                 return reply
-        raise DaemonError("the daemon does not answer", "Run: codespec daemon restart")
+        raise unresponsive(self._address.lock)
 
 
-def try_connect(address: Address, hello_s: float = _HELLO_S) -> Connection | None:
-    """None where no daemon listens. Raises: DaemonError for one that refuses."""
+def try_connect(address: Address, hello_s: float | None = None) -> Connection | None:
+    """None where no daemon listens. Raises: DaemonError for one that refuses or hangs."""
     try:
         return Connection(address, hello_s)
     except OSError:
@@ -146,7 +156,8 @@ class DaemonEngine:
         """An empty completion with a reason when the worker or the daemon dies meanwhile; the
         next call starts them again.
 
-        Raises: ModelError for a model that cannot be loaded, DaemonError, ConfigError.
+        Raises: ModelError for a model that cannot be loaded, DaemonError (also for a daemon that
+            hangs), ConfigError.
         """
         body = payload.pack(request)
         for _ in range(2):  # a daemon that ended since the last call is only noticed by sending
@@ -179,13 +190,22 @@ class DaemonEngine:
         cancelled: Callable[[], bool],
         on_progress: OnProgress | None,
     ) -> Completion:
-        cancel_sent = False
-        # The daemon keeps deadlines; this is for a daemon that hangs itself.
-        give_up_s = time.monotonic() + request.deadline_ms / 1e3 + _GRACE_S
+        cancel_sent = asked = False
+        # The daemon keeps deadlines, and answers at once whether it is there. What follows is for
+        # one that hangs itself.
+        heard_s = time.monotonic()
+        give_up_s = heard_s + request.deadline_ms / 1e3 + _GRACE_S
         while True:
-            if request.deadline_ms > 0 and time.monotonic() > give_up_s:
-                raise ConnectionAbortedError("the daemon does not answer")
             reply = connection.receive(_POLL_S)
+            now = time.monotonic()
+            if reply is not None:
+                heard_s, asked = now, False
+            elif (request.deadline_ms > 0 and now > give_up_s) or now > heard_s + 2 * _SILENCE_S:
+                self.close()
+                raise unresponsive(self._address.lock)
+            elif now > heard_s + _SILENCE_S and not asked:
+                connection.send(wire.Status(id=connection.new_id()))
+                asked = True
             if isinstance(reply, wire.Completed) and reply.id == request_id:
                 completion = payload.unpack_completion(reply.completion)
                 return dataclasses.replace(

@@ -21,7 +21,7 @@ from codespec.daemon.address import (
     resolved,
 )
 from codespec.daemon.client import Connection, connect_or_start, try_connect
-from codespec.daemon.lock import holder, is_free
+from codespec.daemon.lock import holder, is_free, unresponsive
 from codespec.daemon.logs import last_lines
 from codespec.errors import CodespecError, DaemonError
 from codespec.models.registry import check_file, draft_path, target_path
@@ -53,10 +53,7 @@ def status(settings: Settings, *, transport: Transport | None = None) -> wire.St
     if connection is None:
         if is_free(address.lock):
             return None
-        raise DaemonError(
-            f"the daemon (process {holder(address.lock)}) does not answer",
-            "Run: codespec daemon restart",
-        )
+        raise unresponsive(address.lock)
     with connection:
         return _status(connection)
 

@@ -72,6 +72,13 @@ def is_free(path: Path) -> bool:
     return free
 
 
+def unresponsive(path: Path) -> DaemonError:
+    """Of a daemon that holds the lock and says nothing."""
+    pid = holder(path)
+    who = "the daemon" if pid is None else f"the daemon (process {pid})"
+    return DaemonError(f"{who} does not answer", "Run: codespec daemon restart")
+
+
 def holder(path: Path) -> int | None:
     """Process id of who holds the lock and signed it; None where it is free."""
     if is_free(path):

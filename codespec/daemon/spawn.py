@@ -11,7 +11,7 @@ import msgspec
 
 from codespec.config import Settings
 from codespec.daemon.address import Address, resolved
-from codespec.daemon.lock import FileLock, is_free
+from codespec.daemon.lock import FileLock, is_free, unresponsive
 from codespec.daemon.logs import last_lines
 from codespec.errors import DaemonError
 from codespec.processes import module_command
@@ -58,6 +58,8 @@ class Starter:
         elif now - self._spawned_s > _TAKEOFF_S and is_free(self._address.lock):
             raise self._error("the daemon ended while starting")
         if now - self._begun_s > _TIMEOUT_S:
+            if not is_free(self._address.lock):
+                raise unresponsive(self._address.lock)
             raise self._error(f"the daemon did not start within {_TIMEOUT_S:g} s")
         return _POLL_S
 

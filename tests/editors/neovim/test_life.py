@@ -73,6 +73,20 @@ def test_the_worker_is_killed_in_the_middle(neovim: Neovim, own_desk: Desk, star
     assert editor.wait_for_ghost().ghost == text
 
 
+def test_a_worker_that_hangs_is_replaced(newest: Neovim, own_desk: Desk, start: Start) -> None:
+    deadlines = "settings={completion={deadline_auto_ms=5000, deadline_invoked_ms=5000}}"
+    editor = start(newest, own_desk, deadlines)
+    editor.open(own_desk.file("a.py", CODE))
+    editor.wait_for_status("ready")
+    pid = worker_pid(own_desk)
+    os.kill(pid, signal.SIGSTOP)
+    editor.type(OPEN)
+    editor.wait_for(lambda: worker_pid(own_desk) not in (0, pid), "no new worker")
+    editor.wait_for_status("ready")
+    editor.type("<Esc>u" + OPEN)
+    editor.wait_for_ghost()
+
+
 def test_the_server_comes_back_by_itself_and_by_command(editor: Editor) -> None:
     editor.type(OPEN)
     text = editor.wait_for_ghost().ghost
