@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from codespec.config import CompletionSettings, Settings
 from codespec.context.build import STEP
+from codespec.engine import local
 from codespec.engine.local import LocalEngine
+from codespec.engine.postprocess import Place, shape_at
 from codespec.requests import CompletionRequest
 
 LONG = "".join(f"value_{n} = compute({n}, value_{n - 1})\n" for n in range(1, 400))
@@ -37,5 +41,23 @@ def test_the_window_is_cut_once_passes_are_measured():
         assert engine.complete(fitting).trace.n_left_out == 0
         # Others are shown what they were.
         assert engine.context(request).prompt.tolist() == cut.prompt.tolist()
+    finally:
+        engine.close()
+
+
+def test_nobody_looks_for_shapes_in_megabytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes seconds, in which no other request gets its turn."""
+    seen: list[int] = []
+
+    def noted(place: Place, *, multiline: bool = True) -> object:
+        seen.append(len(place.prefix))
+        return shape_at(place, multiline=multiline)
+
+    monkeypatch.setattr(local, "shape_at", noted)
+    engine = LocalEngine(Settings())
+    try:
+        request = CompletionRequest("(" * 1_000_000, max_tokens=1, verbatim=True)
+        assert engine.complete(request).trace.n_tokens == 1
+        assert seen == [0]
     finally:
         engine.close()
