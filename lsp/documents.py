@@ -6,19 +6,21 @@ size of the document.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .positions import Encoding, split_lines, to_character, to_index, without_end
+from .changes import MANY, Change, edited
+from .positions import (
+    Encoding,
+    Place,
+    split_lines,
+    to_character,
+    to_index,
+    well_formed,
+    without_end,
+)
 
 _INDENTED_OR_CLOSING = ("", *" \t\r\n\f)]}")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Line from 0, column in the editor's units."""
-
-    line: int
-    character: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,30 @@ class Document:
         """Text of the lines from `first` to before `last`, with \\n line ends."""
         return _newlines("".join(self._lines[first:last]))
 
+    def apply(self, changes: Sequence[Change], encoding: Encoding) -> None:
+        """One after another."""
+        if len(changes) < MANY:
+            shrank = bool(changes)
+            for change in changes:
+                shrank = self._apply(change, encoding) and shrank
+        else:
+            shrank = not any(change.text for change in changes)
+            text, place = edited(self.text, changes, encoding)
+            self.replace_all(text)
+            self.edited, self._edited_line = place, place.line
+        self.shrank = shrank
+
+    def _apply(self, change: Change, encoding: Encoding) -> bool:
+        """Returns: whether it only took text away."""
+        if change.start is not None and change.end is not None:
+            self.replace(change.start, change.end, change.text, encoding)
+            return not change.text and change.start != change.end
+        n_before = self._n_chars
+        self.replace_all(change.text)
+        return len(change.text) < n_before
+
     def replace_all(self, text: str) -> None:
-        text = _well_formed(text)
+        text = well_formed(text)
         self._lines = split_lines(text)
         self._n_chars = len(text)
         self._edited_line: int | None = None  # unknown
@@ -99,7 +123,7 @@ class Document:
         last, j = self._locate(end, encoding)
         if (last, j) < (first, i):
             last, j = first, i
-        text = _well_formed(text)
+        text = well_formed(text)
         changed = self._lines[first][:i] + text + self._lines[last][j:]
         self._n_chars += len(changed) - sum(map(len, self._lines[first : last + 1]))
         inserted = split_lines(text)
@@ -136,7 +160,7 @@ class Document:
             first, i = self._locate(selection.start, encoding)
             last, j = self._locate(selection.end, encoding)
             if first == last == line and i <= index <= j:
-                start, end, selected = i, j, _well_formed(selection.text)
+                start, end, selected = i, j, well_formed(selection.text)
         first = self._first_within(line, max_prefix - start)
         last = self._last_within(line + 1, max_suffix - (len(here) - end))
         around = self._lines_around(first, line, last)
@@ -214,13 +238,3 @@ def _may_define(line: str) -> bool:
 
 def _newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-
-
-def _well_formed(text: str) -> str:
-    """Lone surrogates, which JSON can spell and UTF-8 cannot, become U+FFFD: in every encoding
-    of positions that is as wide as what it stands for."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text

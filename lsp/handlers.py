@@ -15,7 +15,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from .configuration import section_of
-from .documents import Place
+from .positions import Place
 from .protocol import OUT_OF_STEP, path_of, place_of
 from .server import Server
 

@@ -1,6 +1,6 @@
 """Columns of a line: Python counts characters, editors count UTF-8, UTF-16 or UTF-32 units.
 
-Text is free of lone surrogates here; `documents` replaces them. Lines end at \\n, \\r\\n and \\r
+Text is free of lone surrogates here, see `well_formed`. Lines end at \\n, \\r\\n and \\r
 and nothing else (not at form feeds or U+2028, where `str.splitlines` splits, too).
 Source: Language Server Protocol 3.18, "Position" and "Text Documents".
 """
@@ -8,11 +8,20 @@ Source: Language Server Protocol 3.18, "Position" and "Text Documents".
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Encoding: TypeAlias = Literal["utf-8", "utf-16", "utf-32"]
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Line from 0, column in the editor's units."""
+
+    line: int
+    character: int
 
 
 def to_index(line: str, character: int, encoding: Encoding) -> int:
@@ -49,3 +58,13 @@ def split_lines(text: str) -> list[str]:
 def without_end(line: str) -> str:
     """The line without its line end."""
     return line.rstrip("\r\n")
+
+
+def well_formed(text: str) -> str:
+    """Lone surrogates, which JSON can spell and UTF-8 cannot, become U+FFFD: in every encoding
+    of positions that is as wide as what it stands for."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text

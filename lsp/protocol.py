@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 import os
 import re
 import stat
 import sys
 from collections.abc import Callable, Sequence
+from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -20,20 +22,30 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from lsprotocol import types
 from pygls.exceptions import (
     JsonRpcException,
+    JsonRpcInvalidParams,
     JsonRpcInvalidRequest,
     JsonRpcServerNotInitialized,
 )
 from pygls.io_ import StdinAsyncReader
-from pygls.protocol import LanguageServerProtocol, lsp_method
+from pygls.protocol import (
+    JsonRPCNotification,
+    LanguageServerProtocol,
+    default_converter,
+    lsp_method,
+)
 from pygls.uris import to_fs_path
 
-from .documents import Document, Place
+from .changes import Change, Changed, read_changed
+from .documents import Document
 from .notebooks import Notebooks
-from .positions import Encoding
+from .positions import Encoding, Place
 
 if TYPE_CHECKING:
+    from cattrs import Converter
     from pygls.io_ import AsyncReader
     from pygls.workspace import Workspace
+
+log = logging.getLogger(__name__)
 
 OUT_OF_STEP = "a change of this document was not understood: close it and open it again"
 
@@ -47,22 +59,32 @@ class Protocol(LanguageServerProtocol):
     closed until it sends all of their text."""
     notebooks: Notebooks
     on_open: Callable[[Document], None]
-    on_change: Callable[[Document, Sequence[types.TextDocumentContentChangeEvent]], None]
+    on_change: Callable[[Document, Sequence[Change]], None]
     on_close: Callable[[str], None]
 
     def structure_message(self, data: dict[str, Any]) -> Any:
         # pygls leaves a request whose parameters are wrong without an answer, and takes one of a
         # method that it does not know for wrong where it has none.
-        if "jsonrpc" in data and self.get_message_type(str(data.get("method"))) is None:
+        if "jsonrpc" not in data:
+            return data
+        method = data.get("method")
+        is_known = isinstance(method, str) and self.get_message_type(method) is not None
+        if not is_known:
             data.setdefault("params", None)
         try:
+            if method == types.TEXT_DOCUMENT_DID_CHANGE:  # which may be many: 40 us each to cattrs
+                return JsonRPCNotification(method, self.VERSION, _changed_of(data))
             return super().structure_message(data)
         except JsonRpcException as e:
-            if "id" in data and "method" in data:
-                error = self._why_untimely(data["method"]) or e
+            # Not the cause: it may quote source text.
+            log.error("not understood: %s", method if is_known else "a message of the editor")
+            if "id" in data and method is not None:
+                error = self._why_untimely(method) or e
                 self._send_response(data["id"], error=error.to_response_error())
-            elif data.get("method") == types.TEXT_DOCUMENT_DID_CHANGE:
+            elif method == types.TEXT_DOCUMENT_DID_CHANGE:
                 self._lose(data.get("params"))
+            elif method == types.TEXT_DOCUMENT_DID_OPEN:
+                self._lose(data.get("params"), is_new=True)
             raise
 
     def handle_message(self, message: Any) -> None:
@@ -108,10 +130,9 @@ class Protocol(LanguageServerProtocol):
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, params: types.DidChangeTextDocumentParams
+        self, params: Changed
     ) -> None:
-        changed = params.text_document
-        self._change(changed.uri, changed.version, params.content_changes)
+        self._change(params)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -146,7 +167,8 @@ class Protocol(LanguageServerProtocol):
             for closed in cells.structure.did_close or ():
                 self._close(closed.uri)
         for content in cells.text_content or ():
-            self._change(content.document.uri, content.document.version, content.changes)
+            changes = [_change_of(event) for event in content.changes]
+            self._change(Changed(content.document.uri, content.document.version, changes))
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
     def lsp_notebook_document__did_close(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -156,12 +178,15 @@ class Protocol(LanguageServerProtocol):
         for cell in params.cell_text_documents:
             self._close(cell.uri)
 
-    def _lose(self, params: Any) -> None:
-        """Of a change that was not understood. Whatever follows it would be wrong."""
+    def _lose(self, params: Any, is_new: bool = False) -> None:
+        """Of a document whose text was not understood. Whatever follows would be wrong."""
         try:
-            document = self.documents.pop(params["textDocument"]["uri"], None)
-        except (KeyError, TypeError):
+            uri, language = (params["textDocument"].get(key) for key in ("uri", "languageId"))
+            document = self.documents.pop(uri, None)
+        except (KeyError, TypeError, AttributeError):
             return
+        if is_new and isinstance(uri, str):
+            document = Document(uri, language if isinstance(language, str) else "", 0, "")
         if document is not None:
             self.out_of_step[document.uri] = document
             self.on_close(document.uri)
@@ -169,8 +194,12 @@ class Protocol(LanguageServerProtocol):
     def _open(self, opened: types.TextDocumentItem) -> None:
         path_of.cache_clear()
         self.out_of_step.pop(opened.uri, None)
+        language = cast("object", opened.language_id)  # of which lsprotocol checks nothing
         self.documents[opened.uri] = Document(
-            opened.uri, opened.language_id, opened.version, opened.text
+            opened.uri,
+            language if isinstance(language, str) else "",
+            opened.version,
+            opened.text,
         )
 
     def _close(self, uri: str) -> None:
@@ -178,16 +207,15 @@ class Protocol(LanguageServerProtocol):
         self.documents.pop(uri, None)
         self.on_close(uri)
 
-    def _change(
-        self, uri: str, version: int, changes: Sequence[types.TextDocumentContentChangeEvent]
-    ) -> None:
-        if uri in self.out_of_step and any(map(_is_whole, changes)):
+    def _change(self, changed: Changed) -> None:
+        uri, changes = changed.uri, changed.changes
+        if uri in self.out_of_step and any(change.start is None for change in changes):
             self.documents[uri] = self.out_of_step.pop(uri)
             self.on_open(self.documents[uri])
         document = self.documents.get(uri)
         if document is not None:
-            apply_changes(document, changes, encoding_of(self.workspace))
-            document.version = version
+            document.apply(changes, encoding_of(self.workspace))
+            document.version = changed.version
             self.on_change(document, changes)
 
 
@@ -212,31 +240,39 @@ def path_of(uri: str) -> str:
         return ""
 
 
-def apply_changes(
-    document: Document,
-    changes: Sequence[types.TextDocumentContentChangeEvent],
-    encoding: Encoding,
-) -> None:
-    shrank = bool(changes)
-    for change in changes:
-        if isinstance(change, types.TextDocumentContentChangePartial):
-            start, end = place_of(change.range.start), place_of(change.range.end)
-            document.replace(start, end, change.text, encoding)
-            shrank = shrank and not change.text and start != end
-        else:
-            shrank = shrank and len(change.text) < len(document.text)
-            document.replace_all(change.text)
-    document.shrank = shrank
-
-
-def _is_whole(change: types.TextDocumentContentChangeEvent) -> bool:
-    return isinstance(change, types.TextDocumentContentChangeWholeDocument)
-
-
 def encoding_of(workspace: Workspace) -> Encoding:
     """Units of columns, negotiated at `initialize`."""
     kind = workspace.position_encoding or types.PositionEncodingKind.Utf16
     return types.PositionEncodingKind(kind).value
+
+
+def _changed_of(data: dict[str, Any]) -> Changed:
+    try:
+        return read_changed(data["params"])
+    except (KeyError, TypeError, ValueError) as e:
+        raise JsonRpcInvalidParams from e
+
+
+def make_converter() -> Converter:
+    """Texts are texts and numbers are numbers: cattrs takes the text of null for "None"."""
+    converter = default_converter()
+    for kind in (str, int):
+        converter.register_structure_hook(kind, _as_it_is)
+    return converter
+
+
+def _as_it_is(value: Any, kind: type[Any]) -> Any:
+    if issubclass(kind, Enum):  # those of the protocol are texts and numbers, too
+        return kind(value)
+    if type(value) is not kind:
+        raise TypeError(kind.__name__)
+    return value
+
+
+def _change_of(event: types.TextDocumentContentChangeEvent) -> Change:
+    if isinstance(event, types.TextDocumentContentChangePartial):
+        return Change(event.text, place_of(event.range.start), place_of(event.range.end))
+    return Change(event.text)
 
 
 def place_of(position: types.Position) -> Place:

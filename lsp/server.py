@@ -25,7 +25,15 @@ from codespec import __version__
 from .configuration import SECTION, Configuration
 from .notebooks import Notebooks
 from .progress import Work
-from .protocol import OUT_OF_STEP, Protocol, encoding_of, path_of, private_stdout, stdin_reader
+from .protocol import (
+    OUT_OF_STEP,
+    Protocol,
+    encoding_of,
+    make_converter,
+    path_of,
+    private_stdout,
+    stdin_reader,
+)
 
 if TYPE_CHECKING:
     from codespec.config import IndexSettings, ModelSettings, Settings
@@ -33,9 +41,10 @@ if TYPE_CHECKING:
     from codespec.requests import Completion
 
     from .answers import Ask
-    from .documents import Document, Place, Selection
+    from .changes import Change
+    from .documents import Document, Selection
     from .indexer import Indexer
-    from .positions import Encoding
+    from .positions import Encoding, Place
     from .session import Session
     from .status import Status
 
@@ -52,6 +61,7 @@ class Server(LanguageServer):
             __version__,
             notebook_document_sync=types.NotebookDocumentSyncOptions([cells]),
             protocol_cls=Protocol,
+            converter_factory=make_converter,
         )
         self._protocol = cast("Protocol", self.protocol)
         self._protocol.documents = {}
@@ -79,7 +89,10 @@ class Server(LanguageServer):
         self, error: Exception, source: type[PyglsError] | type[JsonRpcException]
     ) -> None:
         # pygls sends a message to the editor, which recurses endlessly once stdout is closed.
-        log.error("pygls: %s from %s", type(error).__name__, source.__name__)
+        from codespec.daemon.logs import outline
+
+        if not isinstance(error, JsonRpcException):  # those are told by who raises them
+            log.error("a message of the editor failed: %s", outline(error))
 
     @property
     def documents(self) -> dict[str, Document]:
@@ -289,9 +302,7 @@ class Server(LanguageServer):
             self.show_pause()
         self.looked_at(document, document.edited, "utf-32")
 
-    def _document_changed(
-        self, document: Document, changes: Sequence[types.TextDocumentContentChangeEvent]
-    ) -> None:
+    def _document_changed(self, document: Document, changes: Sequence[Change]) -> None:
         if self.session is None:
             return
         if len(changes) == 1 and len(changes[0].text.strip()) == 1:
@@ -366,8 +377,9 @@ def serve_stdio() -> None:
     handler.setFormatter(logging.Formatter("codespec: %(message)s"))
     handler.addFilter(Private())
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
-    # It warns about cancel requests that came a moment too late, which is no news.
-    logging.getLogger("pygls").setLevel(logging.ERROR)
+    # It warns about cancel requests that came a moment too late, which is no news, and what fails
+    # is told by `report_server_error`.
+    logging.getLogger("pygls").setLevel(logging.CRITICAL)
 
     async def serve() -> None:
         from .handlers import make_server

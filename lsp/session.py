@@ -28,8 +28,9 @@ from codespec.types import SamplingParams, Trace
 
 from .ahead import Ahead
 from .answers import Answer, Ask
-from .documents import Place, Snapshot
+from .documents import Snapshot
 from .offers import Offers
+from .positions import Place
 from .status import words_of
 from .suggestions import Piece, Suggestion, Suggestions, rest_of
 

@@ -8,9 +8,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from codespec_lsp.documents import Document, Place
+from codespec_lsp import changes
+from codespec_lsp.changes import Change
+from codespec_lsp.documents import Document
 from codespec_lsp.positions import (
     Encoding,
+    Place,
     split_lines,
     to_character,
     to_index,
@@ -26,6 +29,7 @@ lines = st.text(line_characters, max_size=12)
 texts = st.text(line_characters | st.sampled_from("\r\n"), max_size=40)
 encodings = st.sampled_from(ENCODINGS)
 places = st.builds(Place, st.integers(0, 8), st.integers(0, 20))
+all_changes = st.builds(Change, texts, places, places) | st.builds(Change, texts)
 
 
 def units(text: str, encoding: Encoding) -> int:
@@ -84,6 +88,23 @@ def test_edits_give_the_text_that_splicing_gives(
         # Not only the same text: the same lines, on which the next edit depends.
         snapshot = document.snapshot(Place(10**6, 0), encoding, 10**6, 10**6)
         assert snapshot.place.line == len(split_lines(text)) - 1
+
+
+@example("a\r", [Change("\n", Place(1, 0), Place(1, 0))], "utf-8")  # two pieces become one end
+@example("ab\rc", [Change("", Place(1, 0), Place(1, 1)), Change("\n")], "utf-16")
+@given(texts, st.lists(all_changes, max_size=8), encodings)
+def test_many_edits_at_once_are_as_one_by_one(
+    text: str, edits: list[Change], encoding: Encoding
+) -> None:
+    document = Document("file:///a", "python", 1, text)
+    document.apply(edits, encoding)
+    for size in (1, 2, 5, 4096):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(changes, "_MIN_CHUNK", size)
+            found, place = changes.edited(text, edits, encoding)
+        assert found == document.text
+        if edits and edits[-1].start is not None and "\r" not in found:
+            assert place == document.edited
 
 
 @given(texts, places, encodings)

@@ -8,7 +8,8 @@ from dataclasses import replace
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from codespec_lsp.documents import Document, Place, Snapshot
+from codespec_lsp.documents import Document, Snapshot
+from codespec_lsp.positions import Place
 from codespec_lsp.suggestions import MAX_SUGGESTIONS, Piece, Suggestion, Suggestions, rest_of
 
 PAIRS = {"(": ")", "[": "]", "{": "}"}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from codespec_lsp.documents import Document, Place
+from codespec_lsp.documents import Document
+from codespec_lsp.positions import Place
 from tests.editors.recorded import listening, told
 
 from .conftest import Desk, Start
