@@ -164,7 +164,10 @@ class Document:
         first = self._first_within(line, max_prefix - start)
         last = self._last_within(line + 1, max_suffix - (len(here) - end))
         around = self._lines_around(first, line, last)
-        before, after = here[max(0, start - max_prefix) : start], here[end : end + max_suffix]
+        # Of an enormous line, too, what is taken begins at the same place while the user types.
+        step = max(1, max_prefix // 8)
+        begin = -(-max(0, start - max_prefix) // step) * step
+        before, after = here[begin:start], here[end : end + max_suffix]
         return Snapshot(
             uri=self.uri,
             language_id=self.language_id,

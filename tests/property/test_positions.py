@@ -154,6 +154,17 @@ def test_where_a_cut_text_begins_does_not_move_with_every_key() -> None:
     assert len(starts) <= 2
 
 
+def test_where_a_cut_line_begins_does_not_move_with_every_key() -> None:
+    document = Document("file:///a", "javascript", 1, "x = [1]; " * 10_000)
+    starts = set[int]()
+    for n in range(50_000, 50_100):
+        cut = document.snapshot(Place(0, n), "utf-16", 4000, 1000)
+        assert 3000 < len(cut.prefix) <= 4000
+        starts.add(n - len(cut.prefix))
+        document.replace(Place(0, n), Place(0, n), "y", "utf-16")
+    assert len(starts) <= 2
+
+
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_lone_surrogates_become_replacement_characters_of_the_same_width(
     encoding: Encoding,

@@ -33,6 +33,15 @@ def complete(prefix, generated, suffix="", path="", multiline=True, healed=b"", 
     return finish(text, stop.end(text), ended, shape, place).text
 
 
+@pytest.mark.parametrize(("before", "after"), [(20_000, 0), (0, 20_000), (20_000, 20_000)])
+def test_little_of_an_enormous_line_is_looked_at(before, after):
+    code = "f(1); " * 4_000
+    place = place_in(Trees(), f"a\n{code[:before]}", f"{code[:after]}\nb", "a.js")
+    assert place.parsed is None
+    assert len(place.prefix) <= 16_000 >= len(place.suffix)
+    assert complete("a\nf(" + code[:before], "g(1)", f"){code[:after]}\nb", "a.js") == "g(1)"
+
+
 @pytest.mark.parametrize("goes_on", [False, True], ids=["ends", "goes on"])
 @pytest.mark.parametrize("kind", ["line", "inline", "block", "below", FINISHED])
 def test_a_model_that_says_what_stood_there_is_left_alone(kind, goes_on):

@@ -7,9 +7,16 @@ from codespec.engine.postprocess.place import Place
 from codespec.index.languages import TEXT, notation_of
 from codespec.index.trees import Trees
 
+MAX_LINE = 16_000
+"""Characters of the cursor's line before or after it. A longer one was made by a program: as much
+of the document is looked at, and for brackets only."""
+
 
 def place_in(trees: Trees, prefix: str, suffix: str, path: str, language_id: str = "") -> Place:
     """language_id: as of LSP, where the path does not tell the language."""
+    given = Place(prefix, suffix)
+    if max(len(given.line_prefix), len(given.rest)) > MAX_LINE:
+        return Place(prefix[-MAX_LINE:], suffix[:MAX_LINE], TEXT)
     language = notation_of(path, language_id)
     section = markup.section(prefix, suffix) if language == "markup" else None
     if section is not None:
