@@ -93,7 +93,7 @@ def test_what_is_wrong_is_said_by_its_code(client: LspClient) -> None:
         assert error_of(client, request) == INVALID
     send(client, {"method": "no/such"})
     assert client.close() == 0
-    assert b"Unable to deserialize message" in client.stderr
+    assert b"not understood: textDocument/inlineCompletion" in client.stderr
     assert b"%s" not in client.stderr
 
 

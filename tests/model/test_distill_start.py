@@ -68,8 +68,14 @@ def test_of_other_tokens_each_is_its_pieces(other: Path) -> None:
     ours, others = own_file.info.fim, target.info.fim
     assert ours is not None
     assert others is not None
-    for name in ("prefix", "suffix", "middle", "repository", "file"):
-        assert torch.equal(made[getattr(others, name)], old[getattr(ours, name)]), name
+    assert ours.files is not None
+    assert others.files is not None
+    for theirs_of, ours_of, names in (
+        (others, ours, ("prefix", "suffix", "middle")),
+        (others.files, ours.files, ("repository", "file")),
+    ):
+        for name in names:
+            assert torch.equal(made[getattr(theirs_of, name)], old[getattr(ours_of, name)]), name
     end = tokenizer.SPECIAL.index(tokenizer.END)
     assert torch.equal(made[end], old[end])
     own_file.close()

@@ -60,14 +60,6 @@ def test_a_live_document_has_the_tokens_of_its_text(tokenizer: LlamaTokenizer) -
         assert np.array_equal(document.right, tokenizer.encode(suffix))
 
 
-@pytest.mark.parametrize("n", [1, 100, 5000])
-def test_bytes_that_are_no_text_are_tokens_too(tokenizer: LlamaTokenizer, n: int) -> None:
-    """More of them than bytes."""
-    found = tokenizer.encode(b"x = '" + b"\xff" * n + b"'")
-    assert len(found) > n
-    assert np.array_equal(found, tokenizer.encode("x = '" + "\ufffd" * n + "'"))
-
-
 def test_threads_that_share_a_tokenizer_get_their_own_tokens(tokenizer: LlamaTokenizer) -> None:
     """The library is called without the interpreter's lock; the indexer calls it from as many
     threads as it has parsers."""

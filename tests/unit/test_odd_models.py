@@ -92,7 +92,10 @@ def test_a_model_that_writes_nothing_is_refused(
     usual.close()
 
 
-def test_of_an_exception_that_nobody_catches_the_reason_is_told_alone(tmp_path: Path) -> None:
+@pytest.fixture
+def lacking(tmp_path: Path) -> Path:
+    """A model whose vocabulary lacks letters."""
+
     def lacks_letters(writer: gguf.GGUFWriter) -> None:
         writer.add_tokenizer_model("llama")
         writer.add_token_list([f"word{i}" for i in range(training.N_VOCAB)])
@@ -101,10 +104,36 @@ def test_of_an_exception_that_nobody_catches_the_reason_is_told_alone(tmp_path: 
 
     path = tmp_path / "odd.gguf"
     export.write_model(path, Llama(training.TINY).eval(), "f32", "odd", lacks_letters)
-    command = [sys.executable, "-m", "codespec", "doctor", "--json", str(tmp_path)]
-    environ = os.environ | {"CODESPEC_MODEL_TARGET": str(path)}
-    environ.pop("GGML_NO_BACKTRACE", None)
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120)
+    return path
+
+
+def run(*command: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    kept = {k: v for k, v in os.environ.items() if k != "GGML_NO_BACKTRACE"}
+    return subprocess.run(
+        [sys.executable, *command],
+        env=kept | environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_tokenizer_that_fails_is_said_to(lacking: Path) -> None:
+    done = run("-m", "codespec", "doctor", str(lacking.parent), CODESPEC_MODEL_TARGET=str(lacking))
+    assert done.returncode == 1
+    assert "the model's tokenizer fails" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_of_an_exception_that_nobody_catches_the_reason_is_told_alone(lacking: Path) -> None:
+    script = (
+        "from pathlib import Path\n"
+        "from codespec.backends.llama.loader import lib, load_model\n"
+        f"model = load_model(Path({str(lacking)!r}), vocab_only=True)\n"
+        "lib.llama_tokenize(model.vocab, b'x', 1, (lib.llama_token * 9)(), 9, False, False)\n"
+    )
+    done = run("-c", script)
     assert "unordered_map::at" in done.stderr
     assert done.stderr.count("\n") < 4
 

@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Sequence
 
 from codespec.backends.llama.loader import LoadedModel, encoder, lib
+from codespec.errors import ModelError
 from codespec.types import Tokens
 
 _MARK = b"\x01"  # merges with nothing
@@ -31,7 +32,14 @@ class LlamaTokenizer:
         return self._model.info.tokenizer_hash
 
     def encode(self, text: str | bytes) -> Tokens:
-        return self.encoder(text.encode() if isinstance(text, str) else text)
+        """Raises: ModelError for a vocabulary that lacks a byte, say."""
+        raw = text.encode() if isinstance(text, str) else text
+        try:
+            return self.encoder(raw)
+        except (IndexError, RuntimeError, ValueError) as e:  # C++ exceptions
+            raise ModelError(
+                f"the model's tokenizer fails: {e}", "Choose another model: codespec models"
+            ) from e
 
     @property
     def pieces(self) -> list[bytes]:

@@ -19,7 +19,7 @@ from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.train import export
 from codespec.train.distill.vocabulary import DraftVocabulary
 from codespec.train.model import Llama
-from codespec.types import ModelInfo, Tokenizer
+from codespec.types import FileMarkers, ModelInfo, Tokenizer
 
 
 class Start:
@@ -83,8 +83,11 @@ def _same_markers(own: ModelInfo, target: ModelInfo) -> dict[int, int]:
     if target.bos is not None:
         same[target.bos] = end
     if own.fim is not None and target.fim is not None:
-        for name in ("prefix", "suffix", "middle", "repository", "file"):
+        for name in ("prefix", "suffix", "middle"):
             same[getattr(target.fim, name)] = getattr(own.fim, name)
+        for name in ("repository", "file"):
+            theirs, ours = (fim.files or FileMarkers() for fim in (target.fim, own.fim))
+            same[getattr(theirs, name)] = getattr(ours, name)
     same.pop(-1, None)
     return same
 
