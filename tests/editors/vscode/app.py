@@ -165,10 +165,15 @@ class Code:
             [PROGRAM, *arguments], env=self.env, check=True, capture_output=True, text=True
         ).stdout
 
-    def server_pids(self) -> set[int]:
-        """Of the language servers of all windows."""
-        children = psutil.Process(self._process.pid).children(recursive=True)
-        return {child.pid for child in children if child.cmdline()[-1:] == ["lsp"]}
+    def servers(self) -> dict[int, int]:
+        """The language servers of all windows, by the processes that started them: of each window
+        its own."""
+        found: dict[int, int] = {}
+        for child in psutil.Process(self._process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if child.cmdline()[-1:] == ["lsp"]:
+                    found[child.ppid()] = child.pid
+        return found
 
     def daemon(self, n_editors: int) -> dict[str, int]:
         """The daemon's status once so many editors are connected: one that connects anew leaves

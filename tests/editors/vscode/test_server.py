@@ -162,11 +162,12 @@ def test_a_server_that_hangs_does_not_outlive_its_window(
 ) -> None:
     file = workspace / "hangs.py"
     file.write_text(CODE)
-    before = code.server_pids()
+    until(code.servers, "the first window's server")
+    before = code.servers()
     other = Window(code, browser, file)
     try:
         other.wait_for_status("codespec: ready")
-        (pid,) = code.server_pids() - before
+        (pid,) = (pid for host, pid in code.servers().items() if host not in before)
         os.kill(pid, signal.SIGSTOP)
         if how == "reload":
             other.page.reload()
