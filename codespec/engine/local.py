@@ -294,12 +294,11 @@ class LocalEngine:
         started = self._clock()
         # A grammar says what the text is.
         is_verbatim = request.verbatim or bool(request.sampling.grammar)
-        place = Place(request.prefix, request.suffix, TEXT)
-        if not is_verbatim:  # what follows is about shapes
+        # What follows is about shapes; to look for one takes seconds in a line of megabytes.
+        place = Place("", "", TEXT)
+        if not is_verbatim:
             place = place_in(self._trees, request.prefix, request.suffix, name, request.language_id)
-        # Nor does a shape end it; to look for one takes seconds in a line of megabytes.
-        where = Place("", "", TEXT) if is_verbatim else place
-        shape = shape_at(where, multiline=request.multiline)
+        shape = shape_at(place, multiline=request.multiline)
         trace.shape, trace.shape_why = shape.kind, shape.why
         trace.syntax_ms = (self._clock() - started) * 1e3
         stop = UnitStop(self.tokenizer, shape, place, len(context.healed))

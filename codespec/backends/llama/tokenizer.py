@@ -12,6 +12,11 @@ from codespec.types import Tokens
 _MARK = b"\x01"  # merges with nothing
 
 
+def _room() -> ctypes.Array[ctypes.c_char]:
+    """For the bytes of a token."""
+    return ctypes.create_string_buffer(1024)
+
+
 class LlamaTokenizer:
     """`Tokenizer` over a loaded vocabulary. Thread-safe. Cost: about 3 MB of source a second."""
 
@@ -24,7 +29,7 @@ class LlamaTokenizer:
         """For native code, while the tokenizer lives."""
         # SentencePiece models put a blank before each text: before this, which is dropped with it.
         tokens = self.encode("x").tolist()
-        if tokens and self._piece(tokens[0]).startswith(b" "):
+        if tokens and self._piece(tokens[0], _room()).startswith(b" "):
             self.encoder = encoder(self._vocab, _MARK, len(self.encode(_MARK)))
 
     @property
@@ -45,12 +50,12 @@ class LlamaTokenizer:
     def pieces(self) -> list[bytes]:
         """The bytes of every token, by id."""
         if self._pieces is None:
-            self._pieces = [self._piece(token) for token in range(self.n_vocab)]
+            room = _room()
+            self._pieces = [self._piece(token, room) for token in range(self.n_vocab)]
         return self._pieces
 
-    def _piece(self, token: int) -> bytes:
+    def _piece(self, token: int, room: ctypes.Array[ctypes.c_char]) -> bytes:
         # special=False: control tokens have no text in a document.
-        room = ctypes.create_string_buffer(1024)
         n = lib.llama_token_to_piece(self._vocab, token, room, len(room), 0, False)
         return room.raw[:n] if n > 0 else b""
 
