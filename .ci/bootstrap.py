@@ -60,7 +60,8 @@ def main() -> None:
         pip("install", *BUILD_TOOLS)
         wheel = llama_wheel()
         say("installing packages")
-        pip("install", str(wheel))
+        # Another build of the same version would be left out. What it needs comes with codespec.
+        pip("install", "--force-reinstall", "--no-deps", str(wheel))
     say("building codespec")
     extras = "[dev,report,train]" if dev else ""
     pip("install", "--no-build-isolation", "--editable", f"{ROOT}{extras}")
@@ -155,6 +156,11 @@ def llama_flags() -> list[str]:
         flags += ["-DGGML_CUDA=ON", "-DCMAKE_CUDA_ARCHITECTURES=native"]
     elif backend() == "cpu":
         flags += ["-DGGML_CUDA=OFF"]
+    if "amx_tile" in cpu().split():
+        # llama.cpp's products with AMX tell the processor about their tiles in a way that compilers
+        # leave most of out; the process dies of the first of them.
+        without = " ".join(f"-mno-amx-{kind}" for kind in ("tile", "int8", "bf16"))
+        flags += [f"-DCMAKE_C_FLAGS={without}", f"-DCMAKE_CXX_FLAGS={without}"]
     return flags
 
 

@@ -440,6 +440,24 @@ def test_all_files_of_a_model_that_is_split_count(tmp_path: Path) -> None:
     assert kernels.share_in(first) == kernels.Share(needs_order=True, is_all=False)
 
 
+@pytest.mark.parametrize("has_amx", [False, True])
+def test_llama_cpp_never_multiplies_with_amx(
+    has_amx: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load, asked = lib.llama_model_load_from_file, list[bool]()
+
+    def noted(path: bytes, params: Any) -> Any:
+        asked.append(params.use_extra_bufts)
+        return load(path, params)
+
+    monkeypatch.setattr(kernels, "has_amx", lambda: has_amx)
+    monkeypatch.setattr(lib, "llama_model_load_from_file", noted)
+    with kernels.left_out():
+        model = load_model(bundled(BUNDLED_TARGET), n_gpu_layers=0)
+    model.close()
+    assert asked == [not has_amx]
+
+
 def report(script: str, **environment: str) -> str:
     script += "\nfrom codespec.backends.llama import kernels\nprint(kernels.NAME, kernels.WHY_NOT)"
     done = subprocess.run(

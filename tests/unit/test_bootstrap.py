@@ -144,3 +144,14 @@ def test_the_cache_folder_may_have_a_space_in_its_name(
     bootstrap.build_wheel("1.0", ["-DX=OFF"], out, log)
     hook = out / "lean.cmake"
     assert shlex.split(log.read_text()) == ["-DX=OFF", f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={hook}"]
+
+
+def test_llama_cpp_is_built_without_amx_where_the_processor_has_it(
+    bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bootstrap, "cpu", lambda: "amx_tile avx2")
+    for language in ("C", "CXX"):
+        flag = f"-DCMAKE_{language}_FLAGS=-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
+        assert flag in bootstrap.llama_flags()
+    monkeypatch.setattr(bootstrap, "cpu", lambda: "avx2")
+    assert "amx" not in " ".join(bootstrap.llama_flags())

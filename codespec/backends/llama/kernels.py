@@ -183,8 +183,7 @@ def share_in(path: Path) -> Share:
     faster.
     """
     theirs = _theirs()
-    # With AMX llama.cpp has another order, much faster in prompts.
-    if not _is_in_use or theirs.ggml_cpu_has_amx_int8():
+    if not _is_in_use:
         return NOTHING
     kinds: set[int] = set()
     for part in files_of(path):
@@ -215,6 +214,16 @@ def _kinds_in(theirs: Any, path: Path) -> set[int] | None:
     has_experts = any(size[2] > 1 for size in sizes)
     function(theirs, "gguf_free", None, at)(file)
     return None if has_experts else kinds
+
+
+def has_amx() -> bool:
+    """Whether llama.cpp was built to multiply with AMX, for which it copies all kinds of weights.
+
+    Compilers leave out most of what it tells the processor about its tiles (GCC 12 does), and the
+    process dies of the first product, by an illegal instruction:
+    https://github.com/ggml-org/llama.cpp/pull/26954
+    """
+    return bool(_theirs().ggml_cpu_has_amx_int8())
 
 
 class _Override(ctypes.Structure):

@@ -286,7 +286,7 @@ def load_model(
     if backend == "cpu" and weights and not vocab_only:
         check_fits(path, size_of(path))
         share = kernels.share_in(path)
-        params.use_extra_bufts = not share.needs_order
+        params.use_extra_bufts = not (share.needs_order or kernels.has_amx())
         overrides = kernels.overrides(size_of(path)) if share.is_all else None
         if overrides is not None:
             params.tensor_buft_overrides = ctypes.cast(overrides, ctypes.c_void_p)
