@@ -45,11 +45,15 @@ std::atomic<Attend> next_attend{nullptr};
 std::atomic<const Kernels*> in_use{nullptr};
 std::atomic<std::int64_t> n_products{0}, n_attentions{0};
 
-// Not all compilers know the name of this one. That the system keeps the registers is what comes
+// Not all compilers know the names of these two. That the system keeps the registers is what comes
 // with AVX2.
 bool has_avx_vnni() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1U << 4)) != 0;
+}
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & (1U << 29)) != 0;
 }
 
 // What this processor has, the best first; the rest null.
@@ -60,8 +64,7 @@ std::array<const Kernels*, 3> find() {
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")) {
     out[n++] = &kAvx512Vnni;
   }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-      __builtin_cpu_supports("f16c")) {
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c()) {
 #if defined(CODESPEC_AVX_VNNI)
     if (has_avx_vnni()) out[n++] = &kAvxVnni;
 #endif
