@@ -167,6 +167,9 @@ def _children(node: Node, first: int, last: int) -> Iterator[Node]:
 def _is_tame(text: bytes) -> bool:
     if len(text) > MAX_BYTES or text.count(b"elif") > _MAX_BRANCHES:
         return False
+    brackets = max(sum(map(text.count, b"([{")), sum(map(text.count, b")]}")))
+    if brackets <= MAX_BRACKETS and len(text) <= MAX_STATEMENT_BYTES:
+        return True  # as most are, told without numpy
     raw = np.frombuffer(text, np.uint8)
     depths = np.cumsum(_DEPTH[raw])
     if len(raw) and int(depths.max() - min(0, int(depths.min()))) > MAX_BRACKETS:
