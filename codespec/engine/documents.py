@@ -144,15 +144,14 @@ class OpenDocuments:
 
     def neighbours(self, context: Context) -> list[tuple[Source, SuffixAutomaton]]:
         """What else the workspace's user has in hand: recent edits, and other documents as they
-        were when last asked about. Nothing of a file that is excluded by now, that holds a secret,
-        or that somebody else changed meanwhile."""
+        were when last asked about. Nothing of a file that is excluded or gone by now, that holds a
+        secret, or that somebody else changed meanwhile."""
         found: list[tuple[Source, SuffixAutomaton]] = []
         looks, self._looks = self._looks, Looks()
         edits = self._edits.get(context.workspace)
         if edits is not None:
             for path in edits.paths:
-                why = self._rules.why_excluded(path, context.workspace, looks=looks)
-                if why or self._is_secret(path):
+                if not self.may_show(path, context.workspace, looks):
                     edits.forget(path)
             found.append((Source.EDITS, edits.automaton))
         for path in self._shared(context.path, context.workspace, looks):
@@ -228,8 +227,9 @@ def _likeness(a: str, b: str) -> float:
 
 
 def _is_saved(known: _Open) -> bool:
-    # A file that changed since was saved, most likely by this editor.
-    return known.file != _file_state(known.path) or _holds(known.path, known.document.text)
+    now = _file_state(known.path)
+    # A file that changed since was saved, most likely by this editor; not one that is gone.
+    return now is not None and (now != known.file or _holds(known.path, known.document.text))
 
 
 def _holds(path: str, text: str) -> bool:

@@ -230,6 +230,26 @@ def test_a_closed_buffer_counts_only_as_far_as_it_was_saved(home: Path, saved: b
     assert engine.drafts("b.py", "again") == {Source.BUFFERS: " = 1\n"}
 
 
+@pytest.mark.parametrize("closed", ["before", "after"])
+def test_a_file_that_is_gone_leaves_no_edits(home: Path, closed: str) -> None:
+    """Nor does the next one of that name bring them back."""
+    engine = Engine(home)
+    file, path = home / "a.py", str(home / "a.py")
+    file.write_text("lost_name = edited(value)\n")
+    for text in ("lost_name = edited(value)\n", "last = 1\n"):
+        engine.see("a.py", text)
+    engine.see("b.py", "")
+    if closed == "before":
+        file.write_text("last = 1\n")
+        engine.documents.close(path)
+    file.unlink()
+    if closed == "after":
+        assert engine.drafts("b.py", "lost_name =") == {Source.EDITS: " edited(valu"}
+        assert engine.documents.close(path)
+        file.write_text("last = 1\n")
+    assert engine.drafts("b.py", "lost_name =") == {}
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_excluded_documents_lend_nothing(home: Path, when: str) -> None:
     engine = Engine(home)
@@ -270,6 +290,7 @@ def test_only_so_many_documents_are_kept(home: Path) -> None:
 def test_what_made_room_for_others_is_forgotten_when_it_is_closed(home: Path) -> None:
     """Whether it was saved is not known any more."""
     engine = Engine(home)
+    (home / "a.py").write_text(BODY)
     engine.see("a.py", BODY)
     engine.see("a.py", BODY.replace("old_name", "new_name"))
     for n in range(MAX_DOCUMENTS):

@@ -193,6 +193,15 @@ def test_what_is_shown_goes_with_insert_mode(editor: Editor, keys: str) -> None:
     assert editor.suggested == ""
 
 
+def test_what_is_shown_goes_when_the_file_is_read_again(editor: Editor, desk: Desk) -> None:
+    editor.type(OPEN)
+    editor.wait_for_ghost()
+    desk.file("a.py", CODE.replace("pass", "return other(path).read()"))
+    editor.type("<Cmd>edit!<CR>")
+    editor.wait_for(lambda: "other" in editor.text)
+    editor.wait(lambda frame: not frame.ghost)
+
+
 def test_the_format_of_a_file_is_changed(newest: Neovim, desk: Desk, start: Start) -> None:
     """The server goes on ending lines as the file did."""
     editor = start(newest, desk)

@@ -139,6 +139,15 @@ function M.start(again)
       vim.schedule(focus)
     end)
     on({ 'InsertLeave', 'BufLeave', 'WinLeave' }, inline.leave)
+    on('BufReadPost', function(event)
+      -- The text is another one, of which no other event tells in Insert mode.
+      vim.schedule(function()
+        if event.buf == vim.api.nvim_get_current_buf() then
+          inline.leave()
+          inline.refresh()
+        end
+      end)
+    end)
     on({ 'CursorMoved', 'ModeChanged' }, inline.look)
   end
   if again then
