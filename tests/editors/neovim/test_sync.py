@@ -69,3 +69,10 @@ def test_returns_within_lines(editor: Editor, desk: Desk, tmp_path: Path) -> Non
     editor.open(path)
     feed(editor, "Gix<C-v><C-m>y<Esc>gg0xggOnew<Esc>")
     check(editor, tmp_path, "new\n b\nc\r\nx yd\n")
+
+
+def test_text_behind_a_return(editor: Editor, desk: Desk, tmp_path: Path) -> None:
+    """As in files whose line ends are mixed. The return no longer ends its line."""
+    editor.open(desk.file("b.txt", "a\nb\r\nc\n"))
+    feed(editor, "2GA!<Esc>ix<Esc>")
+    check(editor, tmp_path, "a\nb x!\nc\n")

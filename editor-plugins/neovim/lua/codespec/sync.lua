@@ -1,6 +1,7 @@
 ---Keeping the server's lines those of the buffer. Where a buffer is emptied or filled, Neovim's
 ---changes (0.10 to 0.12) take a line end too many, or leave one: then all of the text is sent. And a
----return within a line, which to the protocol ends it, is sent as a blank.
+---return within a line, which to the protocol ends it, is sent as a blank, with all of the text where
+---it may have been the line's last.
 local api = vim.api
 local M = {}
 
@@ -44,14 +45,17 @@ function M.keeper(buffer_of)
     elseif method == 'textDocument/didClose' then
       known[uri] = nil
     elseif method == 'textDocument/didChange' and document then
-      local buf, changes = document.buf, {}
+      local buf, changes, is_behind = document.buf, {}, false
       for i, change in ipairs(params.contentChanges) do
         local text, range = without_returns(buf, change.text), change.range
         local _, n_new = text:gsub('\r\n?', '\n'):gsub('\n', '')
         document.n_lines = document.n_lines + n_new - range['end'].line + range.start.line
         changes[i] = vim.tbl_extend('force', change, { text = text })
+        -- Behind a return that was the line's last, which the server took for a part of its end.
+        local line = api.nvim_buf_get_lines(buf, range.start.line, range.start.line + 1, false)[1]
+        is_behind = is_behind or (line or ''):find('\r.') ~= nil
       end
-      if document.n_lines ~= n_lines(buf) then
+      if is_behind or document.n_lines ~= n_lines(buf) then
         document.n_lines = n_lines(buf)
         changes = { { text = without_returns(buf, text_of(buf)) } }
       end
