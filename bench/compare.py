@@ -15,6 +15,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
+from .origins import told_apart
 from .results import Row, figures, identity
 
 N_RESAMPLES = 2000
@@ -49,7 +50,7 @@ class Difference:
 
 def compare(a: Sequence[Row], b: Sequence[Row]) -> list[Difference]:
     """All figures that both sides have."""
-    ours, theirs = _grouped(a), _grouped(b)
+    ours, theirs = map(_grouped, told_apart(a, b))
     out: list[Difference] = []
     for key, runs in ours.items():
         for figure, values in runs.items():

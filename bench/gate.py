@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from codespec.errors import InputError
 
+from .origins import told_apart
 from .results import Row, identity
 
 BETTER_IS_MORE = {"mat": True, "accepted": True, "bytes_per_token": False}
@@ -50,15 +51,17 @@ def gated(rows: Sequence[Row], named: bool | None = None) -> list[Row]:
             raise InputError(f"{k}: {value!r} is no number", "Give what a benchmark wrote.")
     if named is None:
         named = len(repositories(held)) > 1
-    left_out = () if named else ("repository",)
+    left_out = () if named else ("repository", "origin")
+    kept = *figures, "origin"
     return [
-        {k: row[k] for k in (*dict(identity(row)), *figures) if k in row and k not in left_out}
+        {k: row[k] for k in (*dict(identity(row)), *kept) if k in row and k not in left_out}
         for row in held
     ]
 
 
 def repositories(rows: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(row["repository"] for row in rows if "repository" in row))
+    (apart,) = told_apart(rows)
+    return list(dict.fromkeys(row["repository"] for row in apart if "repository" in row))
 
 
 def regressions(
@@ -76,7 +79,8 @@ def regressions(
             f"the results are of several repositories ({', '.join(several)}), the baseline of one",
             "Give results of that one, or keep these as the baseline with --update.",
         )
-    now = {identity(row): row for row in gated(results, named)}
+    held, found_now = told_apart(held, gated(results, named))
+    now = {identity(row): row for row in found_now}
     out: list[Regression] = []
     for row in held:
         key = identity(row)

@@ -214,6 +214,17 @@ def environment() -> dict[str, str]:
     return {**kept, "LC_ALL": "C"}
 
 
+def ask_git(root: Path, *args: str) -> str:
+    """Plumbing only, names of files are no patterns, and "" where it fails: no repository, no such
+    version."""
+    command = ["git", "-C", str(root), "--literal-pathspecs", *args]
+    try:
+        done = subprocess.run(command, capture_output=True, check=True, env=environment())
+        return done.stdout.decode("utf-8", "replace")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
 def _said(error: subprocess.CalledProcessError) -> str:
     """What git says went wrong."""
     lines = (error.stderr or b"").decode("utf-8", "replace").strip().splitlines()

@@ -12,6 +12,7 @@ from codespec.errors import InputError
 
 from . import plots
 from .latency import WORDS as LATENCIES
+from .origins import told_apart
 from .results import Row, figures, identity
 
 Plots: TypeAlias = Iterable[tuple[str, str]]
@@ -46,6 +47,7 @@ def page(rows: Sequence[Row]) -> str:
 
     Raises: InputError where a figure to be drawn is none.
     """
+    (rows,) = told_apart(rows)
     stamps = {str(row["machine"]): row["machine"] for row in rows if "machine" in row}
     parts = ["<h1>codespec: benchmark report</h1>", *_machines(list(stamps.values()))]
     if len(stamps) > 1:

@@ -3,14 +3,13 @@ opened and edited, as far as the repository's history tells."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
 from codespec.requests import CompletionRequest
 
-from .history import environment, hunks_of
+from .history import ask_git, hunks_of
 from .places import Place
 
 MAX_FILES, MAX_HUNKS = 3, 6
@@ -32,10 +31,10 @@ def _steps(root: Path, relative: str) -> tuple[tuple[str, str, str], ...]:
     """(path, text before the cursor, text after it)"""
     extension = Path(relative).suffix
     asked = ("rev-list", "--no-merges", f"-{MAX_COMMITS}", "HEAD", "--", relative)
-    for commit in _git(root, *asked).split():
+    for commit in ask_git(root, *asked).split():
         # Of a folder inside of a repository, what lies in that folder, as it is named there.
         asked = ("diff-tree", "-r", "-z", "--no-commit-id", "--name-only", "--relative", commit)
-        listed = _git(root, *asked).split("\0")
+        listed = ask_git(root, *asked).split("\0")
         others = [p for p in listed if p and p != relative and p.endswith(extension)]
         steps = [step for path in others[:MAX_FILES] for step in _edits(root, commit, path)]
         if steps:
@@ -46,20 +45,9 @@ def _steps(root: Path, relative: str) -> tuple[tuple[str, str, str], ...]:
 def _edits(root: Path, commit: str, path: str) -> Iterator[tuple[str, str, str]]:
     if not (root / path).is_file():
         return
-    old, new = (_git(root, "show", f"{at}:./{path}") for at in (f"{commit}^", commit))
-    diff = _git(root, "diff-tree", "-p", "-U0", f"{commit}^", commit, "--", path)
+    old, new = (ask_git(root, "show", f"{at}:./{path}") for at in (f"{commit}^", commit))
+    diff = ask_git(root, "diff-tree", "-p", "-U0", f"{commit}^", commit, "--", path)
     hunks = list(hunks_of(path, old, new, diff))[:MAX_HUNKS]
     for hunk in hunks:
         yield path, hunk.prefix, hunk.removed + hunk.suffix
         yield path, hunk.prefix + hunk.text, hunk.suffix
-
-
-def _git(root: Path, *args: str) -> str:
-    """Plumbing only, names of files are no patterns, and "" where it fails: no repository, no such
-    version."""
-    command = ["git", "-C", str(root), "--literal-pathspecs", *args]
-    try:
-        done = subprocess.run(command, capture_output=True, check=True, env=environment())
-        return done.stdout.decode("utf-8", "replace")
-    except (OSError, subprocess.CalledProcessError):
-        return ""

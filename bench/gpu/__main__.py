@@ -304,7 +304,10 @@ def main(
         raise click.ClickException(str(e)) from e
     wanted = [(SMALL, "q8_0"), (SMALL, "f16")] if self_test else _usual()
     repositories = {path.stem: path for path in sorted(bundle.glob("*.bundle"))} if bundle else {}
-    repositories |= {path.resolve().name: path.resolve() for path in repos}
+    for path in dict.fromkeys(path.resolve() for path in repos):
+        if path.name in repositories:  # steps, folders and rows go by the name
+            raise click.ClickException(f"{path.name}: two repositories of that name; rename one")
+        repositories[path.name] = path
     if self_test and not repositories and (root := checkout()):
         repositories = {root.name: root}
     if not repositories:

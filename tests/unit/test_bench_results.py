@@ -6,13 +6,15 @@ import json
 import math
 import resource
 import signal
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from bench import compare, gate, results
+from bench import compare, gate, origins, results
+from bench import report as html_report
 from bench.peers import report
 from codespec.cli import main
 from codespec.cli.bench.results import deliver
@@ -264,3 +266,63 @@ def test_what_answers_keeps_is_no_result(tmp_path: Path, line: str) -> None:
     (tmp_path / "r.jsonl").write_text(line)
     with pytest.raises(InputError, match="line 1: no result of a benchmark"):
         results.read(tmp_path / "r.jsonl")
+
+
+def _commit(folder: Path, text: str) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "a.py").write_text(text)
+    git = ("git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b")
+    for command in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", text)):
+        subprocess.run([*git, *command], check=True)
+    return folder
+
+
+@pytest.fixture
+def namesakes(tmp_path: Path) -> list[results.Row]:
+    """Rows of two repositories of one name."""
+    file = tmp_path / "rows"
+    for parent, mat in (("a", 2.0), ("b", 4.0)):
+        folder = _commit(tmp_path / parent / "proj", parent)
+        deliver("replay", [{"config": "codespec", "mat": mat}], True, file, print, [folder])
+    return results.read(file)
+
+
+def test_repositories_of_one_name_are_not_runs_of_one(namesakes: list[results.Row]) -> None:
+    names = {d.of: (d.n_a, d.a, d.b) for d in compare.compare(namesakes, namesakes)}
+    assert sorted(names.values()) == [(1, 2.0, 2.0), (1, 4.0, 4.0)]
+    (one,) = compare.compare(namesakes[:1], namesakes)
+    assert (one.a, one.b) == (2.0, 2.0), "each beside its own"
+    page = html_report.page(namesakes)
+    assert all(f"<td>proj ({row['origin'][0]}) codespec</td>" in page for row in namesakes)
+    base = gate.gated(namesakes)
+    assert not gate.regressions(base, namesakes[::-1], 0.01)
+    (worse,) = gate.regressions(base, [{**namesakes[0], "mat": 1.0}, namesakes[1]], 0.01)
+    assert (worse.before, worse.now) == (2.0, 1.0)
+    assert {r.now for r in gate.regressions(base, namesakes[1:], 0.01)} == {None}
+    with pytest.raises(InputError, match="several repositories"):
+        gate.regressions(gate.gated(namesakes[:1]), namesakes, 0.01)
+
+
+def test_a_clone_is_the_same_repository_whatever_its_path(tmp_path: Path) -> None:
+    one = _commit(tmp_path / "one" / "proj", "1")
+    clone = tmp_path / "two" / "proj"
+    subprocess.run(["git", "clone", "-q", str(one), str(clone)], check=True)
+    (clone / "part").mkdir()
+    assert origins.origin(one) == origins.origin(clone) != origins.origin(clone / "part")
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    assert origins.origin(plain) != origins.origin(tmp_path)
+    assert str(tmp_path) not in origins.origin(plain)
+
+
+def test_alone_a_repository_has_its_name_and_files_of_two_are_said_to_be(
+    tmp_path: Path, namesakes: list[results.Row]
+) -> None:
+    a, b = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    old = [{k: v for k, v in row.items() if k != "origin"} for row in namesakes]
+    for file, row in ((a, namesakes[0]), (b, namesakes[1])):
+        results.append(file, [row])
+    done = CliRunner().invoke(main, ["bench", "compare", str(a), str(b), "--json"])
+    assert "not of one repository (proj)" in done.stderr
+    assert json.loads(done.stdout)["of"] == "replay proj codespec"
+    assert compare.compare(old[:1], namesakes[:1])[0].ratio == 1.0, "rows of before say no origin"

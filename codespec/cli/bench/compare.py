@@ -23,7 +23,7 @@ def command(a: Path, b: Path, as_json: bool) -> None:
     Both are files that benchmarks wrote with --output. Run a benchmark several times with the same
     file to get 95 % intervals; a ratio in bold is one whose interval excludes equality.
     """
-    from codespec_bench import compare, results  # pyright: ignore[reportMissingImports]
+    from codespec_bench import compare, origins, results  # pyright: ignore[reportMissingImports]
 
     ours, theirs = results.read(a), results.read(b)
     differences = compare.compare(ours, theirs)
@@ -34,6 +34,9 @@ def command(a: Path, b: Path, as_json: bool) -> None:
     apart = compare.machines_apart(ours, theirs)
     if apart:
         click.echo(f"note: these are not of one machine ({'; '.join(apart)})", err=True)
+    differ = origins.differ(ours, theirs)
+    if differ:
+        click.echo(f"note: these are not of one repository ({', '.join(differ)})", err=True)
     if not as_json:
         compare.print_differences(differences)
         return

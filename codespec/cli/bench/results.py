@@ -41,15 +41,16 @@ def deliver(
 ) -> None:
     """Print a benchmark's rows for machines, or `show` them to people, and keep them, also where
     nobody reads what is printed any more. measured: folders of what was measured on, by whose
-    names rows of several in one file are told apart.
+    names, and histories where names are alike, rows of several in one file are told apart.
 
     Raises: InputError.
     """
-    from codespec_bench import results  # pyright: ignore[reportMissingImports]
+    from codespec_bench import origins, results  # pyright: ignore[reportMissingImports]
 
     if measured:
         repository = " ".join(folder.resolve().name for folder in measured)
-        rows = [{"repository": repository, **row} for row in rows]
+        of = [origins.origin(folder) for folder in measured]
+        rows = [{"repository": repository, "origin": of, **row} for row in rows]
     found: list[dict[str, Any]] = results.stamped(bench, rows)
     try:
         if as_json:
