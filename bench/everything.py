@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,8 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from codespec.processes import module_command
+from codespec.errors import InputError
+from codespec.processes import bound_command
 
 from . import results
 from .machine import stamp
@@ -28,6 +29,7 @@ from .peers.run import is_other
 from .results import Row
 
 INTERRUPTED = "interrupted"
+TIME_UP = "the time was up"
 _PATIENCE_S = 20.0
 
 
@@ -117,18 +119,18 @@ def _run(step: Step, output: Path, end_s: float) -> Outcome:
     started = time.monotonic()
     left_s = end_s - started
     if left_s <= 0:
-        return Outcome(step, [], why="the time was up")
+        return Outcome(step, [], why=TIME_UP)
     with tempfile.TemporaryDirectory(prefix="codespec-bench-") as folder:
         file = Path(folder, "results")
-        command = module_command("codespec", "bench", *step.arguments)
+        command = bound_command("codespec", "bench", *step.arguments)
         with subprocess.Popen(
             [*command, "--output", str(file)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        ) as child:  # fmt: skip
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        ) as child, _kept_open(child):  # fmt: skip
             try:
                 _, stderr = child.communicate(timeout=left_s)
             except subprocess.TimeoutExpired:
-                return Outcome(step, [], time.monotonic() - started, "the time was up")
+                return Outcome(step, [], time.monotonic() - started, TIME_UP)
             finally:
                 _end(child)
         seconds = time.monotonic() - started
@@ -139,6 +141,15 @@ def _run(step: Step, output: Path, end_s: float) -> Outcome:
         rows = [{**row, "arguments": list(step.arguments)} for row in results.read(file)]
     results.append(output, rows)
     return Outcome(step, rows, seconds)
+
+
+@contextlib.contextmanager
+def _kept_open(child: subprocess.Popen[str]) -> Generator[None, None, None]:
+    """Its input, which it ends with, and which `communicate` would close."""
+    pipe, child.stdin = child.stdin, None
+    assert pipe is not None
+    with pipe:
+        yield
 
 
 def _end(child: subprocess.Popen[str]) -> None:
@@ -166,6 +177,17 @@ def print_outcomes(outcomes: Sequence[Outcome], output: Path | None) -> None:
     if output is not None and output.exists():
         said = f"codespec bench report {shlex.quote(str(output))}"
         out.print(said, highlight=False, soft_wrap=True)
+
+
+def nothing(outcomes: Sequence[Outcome]) -> InputError:
+    """Where no step has a row."""
+    why = list(dict.fromkeys(outcome.why for outcome in outcomes))
+    failed = next((outcome for outcome in outcomes if outcome.why != TIME_UP), None)
+    if failed is None:
+        hint = "Give it more with --minutes."
+    else:
+        hint = f"One by itself: {shlex.join(['codespec', 'bench', *failed.step.arguments])}"
+    return InputError(f"nothing was measured: {'; '.join(why)}", hint)
 
 
 def headline(rows: Sequence[Row]) -> str:

@@ -6,24 +6,54 @@ import contextlib
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Generator
 
 NICENESS = 10
+_PATIENCE_S = 20.0
 ENDINGS = (signal.SIGTERM,) if sys.platform == "win32" else (signal.SIGTERM, signal.SIGHUP)
 """Signals that ask a process to end, beside the interrupt of a terminal."""
 
 # With -c as with -m, Python imports from the working folder first; here that is undone before
 # anything is imported. (-P would do, from Python 3.11 on.)
-_RUN = (
-    "import sys; sys.path[:] = [p for p in sys.path if p]; import runpy; "
-    "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
-)
+_HERE = "import sys; sys.path[:] = [p for p in sys.path if p]; "
+_BOUND = f"from {__name__} import end_with_input; end_with_input(); "
+_RUN = "import runpy; runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
 
 
 def module_command(module: str, *arguments: str) -> list[str]:
     """As `python -m module arguments`, but the working folder, which may be a repository, is no
     place to import from."""
-    return [sys.executable, "-c", _RUN, module, *arguments]
+    return [sys.executable, "-c", _HERE + _RUN, module, *arguments]
+
+
+def bound_command(module: str, *arguments: str) -> list[str]:
+    """The same for a child that does not outlive its parent, however that ends: its standard input
+    is to be a pipe whose other end the parent alone has, and never writes to."""
+    return [sys.executable, "-c", _HERE + _BOUND + _RUN, module, *arguments]
+
+
+def end_with_input() -> None:
+    """At the end of standard input this process is asked to end, as by SIGTERM, and later made to
+    if it does not. For the rest of the process there is no input, and its children do not get
+    hold of the pipe."""
+    pipe = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+
+    def wait() -> None:
+        while os.read(pipe, 1):
+            pass
+        if sys.platform == "win32":
+            os.kill(os.getpid(), signal.SIGTERM)
+        else:  # the main thread, as whatever that waits for is to be interrupted
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+        time.sleep(_PATIENCE_S)
+        os._exit(128 + signal.SIGTERM)
+
+    threading.Thread(target=wait, daemon=True, name="codespec-bound").start()
 
 
 def how_it_ended(status: int) -> str:

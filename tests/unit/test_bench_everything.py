@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 
 import click
+import psutil
 import pytest
 from click.testing import CliRunner
 
 from codespec.cli.bench import command as bench
+from codespec.errors import InputError
 from codespec_bench import everything, results
 from codespec_bench.everything import Step
+from tests.e2e.conftest import wait_until_gone
 
 CURVE = Step("curve", ("curve", "--context", "32", "--repeats", "1"), 1, "curve")
 SLOW = Step("slow", ("models", "--places", "500"), 1, "models")
@@ -52,6 +55,28 @@ def test_when_the_time_is_up_the_rest_is_left_out(tmp_path: Path) -> None:
     (outcome,) = everything.run([SLOW], tmp_path / "results", 0.02)
     assert outcome.why == "the time was up"
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_step_does_not_outlive_who_started_it(tmp_path: Path) -> None:
+    script = """if True:
+        from codespec_bench import everything
+        step = everything.Step("long", ("curve", "--repeats", "1000000"), 1, "curve")
+        everything.run([step], __import__("pathlib").Path(__import__("sys").argv[1]), 60)
+    """
+    command = [sys.executable, "-c", script, str(tmp_path / "results")]
+    with subprocess.Popen(command) as parent:
+        found: list[psutil.Process] = []
+        while not found and parent.poll() is None:
+            children = psutil.Process(parent.pid).children()
+            found = [p for p in children if "curve" in p.cmdline()]
+        parent.kill()
+    (step,) = found
+    try:
+        wait_until_gone(step.pid)
+    finally:
+        if step.is_running():
+            step.kill()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
@@ -140,3 +165,14 @@ def test_with_json_what_was_left_out_is_said_beside_it_and_all_of_it_is_a_failur
     done = CliRunner().invoke(bench, ["all", str(tmp_path), "--minutes", "0", "--json"])
     assert (done.exit_code, done.stdout) == (1, "")
     assert "peers: left out: the time was up" in done.stderr
+    assert isinstance(done.exception, InputError)
+    assert "nothing was measured: the time was up" in done.exception.message
+    assert "--minutes" in done.exception.hint
+
+
+def test_where_every_step_fails_the_error_says_why_and_what_to_try() -> None:
+    outcomes = [everything.Outcome(CURVE, [], why=everything.TIME_UP)]
+    outcomes += [everything.Outcome(BROKEN, [], why="no repository")] * 2
+    error = everything.nothing(outcomes)
+    assert error.message == "nothing was measured: the time was up; no repository"
+    assert "codespec bench replay /" in error.hint

@@ -79,4 +79,4 @@ def command(
     if any(outcome.why == everything.INTERRUPTED for outcome in outcomes):
         raise SystemExit(INTERRUPTED)
     if not any(outcome.rows for outcome in outcomes):
-        raise SystemExit(1)
+        raise everything.nothing(outcomes)
