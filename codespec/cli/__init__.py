@@ -35,8 +35,6 @@ _COMMANDS = {
 
 INTERRUPTED = 128 + signal.SIGINT
 """As shells say it of what SIGINT ended."""
-LINE_EVERY_S = 30.0
-"""Between lines that say how far it is, where no terminal shows a bar."""
 
 
 class LazyGroup(click.Group):

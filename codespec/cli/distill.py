@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -17,12 +16,10 @@ from typing import TYPE_CHECKING
 
 import click
 import msgspec
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
 from codespec.cli import (
     INTERRUPTED,
-    LINE_EVERY_S,
     FiniteRange,
     check_folder,
     model_settings,
@@ -35,6 +32,7 @@ from codespec.errors import ConfigError
 from codespec.models import drafts
 from codespec.models.drafts import DraftRecord
 from codespec.processes import ENDINGS, NICENESS, module_command
+from codespec.progress import BarOrLines
 
 if TYPE_CHECKING:
     from codespec.train.distill.job import Job, Report
@@ -177,21 +175,15 @@ def _run(job: Job, plan: Plan, as_json: bool) -> None:
     if sys.platform != "win32":
         os.nice(NICENESS)
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[detail]}")
-    console = Console(stderr=True)
-    is_seen = console.is_terminal
-    with Progress(
-        *columns, TimeElapsedColumn(), console=console, transient=True, disable=not is_seen
-    ) as bar:
+    with BarOrLines(*columns, TimeElapsedColumn()) as bar:
         task = bar.add_task("reading", total=1.0, detail="")
-        told: tuple[str, float] = "", 0.0
+        stage = ""
 
         def show(report: Report) -> None:
-            nonlocal told
+            nonlocal stage
             bar.update(task, description=report.stage, completed=report.share, detail=report.detail)
-            now = time.monotonic()
-            if not is_seen and (report.stage != told[0] or now - told[1] > LINE_EVERY_S):
-                told = report.stage, now
-                click.echo(_in_words(report), err=True)
+            bar.say(_in_words(report), now=report.stage != stage)
+            stage = report.stage
 
         heard: list[int] = []
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import time
 from os.path import exists, realpath
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,13 @@ from rich.markup import escape
 from rich.progress import (
     BarColumn,
     DownloadColumn,
-    Progress,
     TextColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
 from rich.table import Column, Table
 
-from codespec.cli import LINE_EVERY_S, print_json
+from codespec.cli import print_json
 from codespec.config import load_settings, origins
 from codespec.errors import InputError, ModelError
 from codespec.models import (
@@ -37,6 +35,7 @@ from codespec.models import (
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled, draft_path, target_path
 from codespec.models.split import parts, size_of
 from codespec.processes import ending_in_order
+from codespec.progress import BarOrLines
 
 _GO_BACK = {
     "target": "it is the model in use; go back: codespec models default bundled",
@@ -247,19 +246,14 @@ def _fetch(url: str, sha256: str | None, check: download.Check) -> download.Fetc
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    console = Console(stderr=True)
-    is_seen = console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=not is_seen) as bar:
-        name, told = download.file_name(url), time.monotonic()
+    with BarOrLines(*columns) as bar:
+        name = download.file_name(url)
         task = bar.add_task(name, total=None)
 
         def on_progress(done: int, total: int) -> None:
-            nonlocal told
             bar.update(task, completed=done, total=total or None)
-            if not is_seen and time.monotonic() - told > LINE_EVERY_S:
-                told = time.monotonic()
-                whole = f" of {total / 1e6:,.0f}" if total else ""
-                click.echo(f"{name}: {done / 1e6:,.0f}{whole} MB", err=True)
+            whole = f" of {total / 1e6:,.0f}" if total else ""
+            bar.say(f"{name}: {done / 1e6:,.0f}{whole} MB")
 
         try:
             with ending_in_order():

@@ -202,7 +202,12 @@ def pack_command(out: Path, folder: Path, python: str, wheels: bool) -> None:
     """
     with pipeline.progress_bar() as bar:
         task = bar.add_task("compressing the corpus", total=1.0)
-        size = bundle.pack(out, folder, python, wheels, lambda x: bar.update(task, completed=x))
+
+        def show(share: float) -> None:
+            bar.update(task, completed=share)
+            bar.say(f"compressing the corpus  {share:.0%}")
+
+        size = bundle.pack(out, folder, python, wheels, show)
     click.echo(f"{folder}: {size / 2**20:.1f} MiB")
 
 
@@ -318,10 +323,12 @@ def report(
     """Measures, prints a table and one line of JSON, and writes report.json."""
     with pipeline.progress_bar() as bar:
         task = bar.add_task("measuring", total=None)
-        models = [
-            pipeline.measure(f, data, n_files, n_lines, lambda: bar.update(task), device)
-            for f in files
-        ]
+
+        def show(done: str) -> None:
+            bar.update(task, description=done)
+            bar.say(done)
+
+        models = [pipeline.measure(f, data, n_files, n_lines, show, device) for f in files]
         result: dict[str, object] = {"models": models}
         result["torch_llama_cpp"] = {
             name: pipeline.measure_agreement(name, data, out)
@@ -330,7 +337,9 @@ def report(
         }
         pair = [out / f"{name}.gguf" for name in (TARGET.name, DRAFT.name)]
         if all(path.exists() for path in pair):
-            result["greedy_agreement"] = pipeline.measure_pair(pair[0], pair[1], data, n_files)
+            result["greedy_agreement"] = pipeline.measure_pair(
+                pair[0], pair[1], data, n_files, show
+            )
     table = Table("model", "parameters", "bits per byte", "line, PSM", "line, SPM")
     for row in models:
         psm, spm = row["psm"], row["spm"]

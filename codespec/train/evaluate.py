@@ -88,7 +88,13 @@ def bits_per_byte(
 
 
 @torch.no_grad()
-def greedy_agreement(target: Llama, draft: Llama, tokenizer: Tokenizer, texts: list[str]) -> float:
+def greedy_agreement(
+    target: Llama,
+    draft: Llama,
+    tokenizer: Tokenizer,
+    texts: list[str],
+    tick: Tick = lambda: None,
+) -> float:
     """Share of positions of running text where draft and target (of one tokenizer) put the same
     token first.
     """
@@ -97,6 +103,7 @@ def greedy_agreement(target: Llama, draft: Llama, tokenizer: Tokenizer, texts: l
         context = ids[None, :-1]
         same += int((target(context).argmax(-1) == draft(context).argmax(-1)).sum())
         total += context.size(1)
+        tick()
     return same / total
 
 

@@ -4,19 +4,20 @@ a run can go on.
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from tokenizers import Tokenizer
 
 from codespec.errors import InputError
+from codespec.progress import BarOrLines
 from codespec.train import bundle, corpus, evaluate, export, tokenizer
 from codespec.train.corpus import Corpus
 from codespec.train.model import Llama
@@ -25,20 +26,18 @@ from codespec.train.sources import Source
 from codespec.train.train import Budget, State, Trainer, load_model
 
 N_AGREEMENT_TOKENS = 512
-LINE_EVERY_S = 30.0  # a log line's interval where no terminal shows the bar
 
 console = Console(stderr=True)
 
 
-def progress_bar() -> Progress:
-    return Progress(
+def progress_bar() -> BarOrLines:
+    return BarOrLines(
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeElapsedColumn(),
-        console=console,
-        disable=not sys.stderr.isatty(),
+        transient=False,
     )
 
 
@@ -52,6 +51,7 @@ def build_corpus(sources: Iterable[Source], out: Path) -> Corpus:
 
             def report(line: str) -> None:
                 bar.update(task, advance=1, description=f"corpus  {line}")
+                bar.say(f"corpus  {line}")
 
             corpus.build(listed, folder, report)
     result = Corpus(folder)
@@ -118,16 +118,12 @@ def train_model(
     )
     with progress_bar() as bar:
         task = bar.add_task(recipe.name, total=1.0)
-        last_line = time.monotonic()
 
         def on_step(state: State, progress: float) -> None:
-            nonlocal last_line
             speed = state.tokens / max(state.seconds, 1e-9)
             line = f"{recipe.name}  step {state.step}  loss {state.loss:.3f}  {speed:,.0f} tokens/s"
             bar.update(task, completed=progress, description=line)
-            if bar.disable and time.monotonic() - last_line > LINE_EVERY_S:
-                last_line = time.monotonic()
-                console.print(f"{line}  {progress:.1%}", highlight=False)
+            bar.say(f"{line}  {progress:.1%}")
 
         return trainer.run(budget, on_step, stop_after_s)
 
@@ -147,12 +143,17 @@ def measure(
     data: Corpus,
     n_files: int,
     n_lines: int,
-    tick: Callable[[], None] = lambda: None,
+    progress: Callable[[str], None] = lambda done: None,
     device: str = "cpu",
 ) -> dict[str, object]:
     """Bits per byte on n_files held-out Python files, and n_lines line completions in either order,
-    of a GGUF file.
+    of a GGUF file. progress: told what was done, often.
     """
+
+    def tick(what: str, unit: str) -> evaluate.Tick:
+        done = itertools.count(1)
+        return lambda: progress(f"{path.name}  {what}: {next(done):,} {unit}")
+
     model, words = export.read_gguf(path)
     model.to(device)
     cases = evaluate.line_cases(evaluate.held_out_texts(data, sys.maxsize), n_lines)
@@ -163,17 +164,40 @@ def measure(
         "file_bytes": path.stat().st_size,
         "n_files": len(texts),
         "n_bytes": sum(len(text.encode()) for text in texts),
-        "bits_per_byte": evaluate.bits_per_byte(model, words, texts, tick),
-        "psm": asdict(evaluate.line_completion(model, words, cases, psm=True, tick=tick)),
-        "spm": asdict(evaluate.line_completion(model, words, cases, psm=False, tick=tick)),
+        "bits_per_byte": evaluate.bits_per_byte(
+            model, words, texts, tick("bits per byte", "chunks")
+        ),
+        **{
+            order: asdict(
+                evaluate.line_completion(
+                    model,
+                    words,
+                    cases,
+                    psm=order == "psm",
+                    tick=tick(f"lines, {order.upper()}", f"of {len(cases):,}"),
+                )
+            )
+            for order in ("psm", "spm")
+        },
     }
 
 
-def measure_pair(target: Path, draft: Path, data: Corpus, n_files: int) -> float:
+def measure_pair(
+    target: Path,
+    draft: Path,
+    data: Corpus,
+    n_files: int,
+    progress: Callable[[str], None] = lambda done: None,
+) -> float:
     """Share of held-out positions where both models' top tokens are equal."""
     model, words = export.read_gguf(target)
+    done = itertools.count(1)
     return evaluate.greedy_agreement(
-        model, export.read_gguf(draft)[0], words, evaluate.held_out_texts(data, n_files)
+        model,
+        export.read_gguf(draft)[0],
+        words,
+        evaluate.held_out_texts(data, n_files),
+        lambda: progress(f"agreement of the pair: {next(done):,} chunks"),
     )
 
 

@@ -136,7 +136,7 @@ def test_what_a_model_says_of_itself_does_not_reach_the_terminal_as_it_is(model:
 def test_where_no_terminal_shows_a_bar_lines_say_how_far_it_is(
     hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codespec.cli.models.LINE_EVERY_S", -1.0)
+    monkeypatch.setattr("codespec.progress.LINE_EVERY_S", -1.0)
     hub.content, hub.stated = bundled(BUNDLED_DRAFT).read_bytes(), None
     said = run("add", f"{hub.address}/data/some.gguf", "--json")
     assert json.loads(said.stdout)["name"] == "some"

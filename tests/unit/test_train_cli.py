@@ -9,8 +9,9 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
+from codespec import progress
 from codespec.errors import InputError
 from codespec.train import __main__ as cli
 from codespec.train import export, pipeline, recipe, sources, tokenizer
@@ -40,12 +41,16 @@ def miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: object) -> str:
+    return invoke(*arguments).stdout
+
+
+def invoke(*arguments: object) -> Result:
     result = CliRunner().invoke(
         cli.main, [str(a) for a in arguments], standalone_mode=False, catch_exceptions=False
     )
     if result.exception is not None:
         raise result.exception
-    return result.stdout
+    return result
 
 
 def test_all_makes_a_pair_and_does_nothing_again(miniature: Path) -> None:
@@ -71,7 +76,7 @@ def test_all_makes_a_pair_and_does_nothing_again(miniature: Path) -> None:
     assert (out / "codespec-base/final.pt").stat().st_mtime_ns == stamp
 
 
-def test_stages_one_by_one(miniature: Path) -> None:
+def test_stages_one_by_one(miniature: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = miniature / "run"
     split = json.loads(run("corpus", "--out", out, "--env", miniature / "env"))
     assert split["train"] > 0
@@ -82,8 +87,14 @@ def test_stages_one_by_one(miniature: Path) -> None:
     run("model", "codespec-base", "--large", "--out", out, "--tokens", 1)
     assert pipeline.load_model(out / "codespec-base/final.pt").config.n_embd == 96
     run("export", "codespec-draft", "--out", out, "--quantisation", "f16", "--fim-order", "psm")
-    result = json.loads(run("evaluate", "--out", out, out / "codespec-draft.gguf", *QUICK))
-    assert result["models"][0]["psm"]["n"] == 3
+    measure = ("evaluate", "--out", out, out / "codespec-draft.gguf", *QUICK)
+    done = invoke(*measure)
+    assert json.loads(done.stdout)["models"][0]["psm"]["n"] == 3
+    assert "codespec-draft.gguf  " not in done.stderr, "it was soon done"
+    monkeypatch.setattr(progress, "LINE_EVERY_S", -1.0)
+    told = invoke(*measure).stderr
+    assert "codespec-draft.gguf  bits per byte: 1 chunks\n" in told
+    assert "codespec-draft.gguf  lines, SPM: 3 of 3\n" in told
 
 
 def test_going_on_from_an_exported_model(miniature: Path) -> None:
