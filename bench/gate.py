@@ -38,8 +38,8 @@ class Regression:
 def gated(rows: Sequence[Row], named: bool | None = None) -> list[Row]:
     """What a baseline keeps of results: what was measured, and the figures of the gate.
 
-    named: whether by repository; None: where there are several to tell apart. Without, a clone may
-        have any name.
+    named: whether by repository and its origin; None: where there are several to tell apart.
+        Without, a clone may have any name.
 
     Raises: InputError where one of these is no number.
     """
