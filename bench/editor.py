@@ -284,13 +284,25 @@ def own_folders(*, with_cache: bool) -> Generator[Path]:
 def _end_those_in(runtime_folder: str) -> None:
     """What is left of an editor that was interrupted: a daemon on its way up is nobody's child yet,
     and holds no lock that would tell of it."""
-
-    def is_one(process: psutil.Process) -> bool:
-        with contextlib.suppress(psutil.Error):
-            return process.environ().get("CODESPEC_RUNTIME_DIR") == runtime_folder
-        return False
-
-    while left := [process for process in psutil.process_iter() if is_one(process)]:
+    silent: set[int] = set()  # gone by now, but may have started another after all were listed
+    while True:
+        left: list[psutil.Process] = []
+        n_silent = len(silent)
+        for pid in psutil.pids():
+            try:
+                process = psutil.Process(pid)
+                values = process.environ()
+            except psutil.AccessDenied:
+                continue  # somebody else's
+            except psutil.Error:
+                silent.add(pid)
+                continue
+            if values.get("CODESPEC_RUNTIME_DIR") == runtime_folder:
+                left.append(process)
+            elif not values:  # ended, not yet waited for
+                silent.add(pid)
+        if not left and len(silent) == n_silent:
+            return
         for process in left:
             with contextlib.suppress(psutil.Error):
                 process.kill()

@@ -141,7 +141,7 @@ def test_what_is_ended_leaves_nothing_behind(edited: Path, tmp_path: Path, numbe
 
     with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) as it:
         try:
-            while not any("codespec.daemon" in p.cmdline() for p in started()):
+            while not any("codespec.daemon" in _command(p) for p in started()):
                 assert it.poll() is None, it.communicate()
                 time.sleep(0.02)
             it.send_signal(signal.Signals[number])
@@ -151,6 +151,13 @@ def test_what_is_ended_leaves_nothing_behind(edited: Path, tmp_path: Path, numbe
         finally:
             for process in started():
                 process.kill()
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
 
 
 def _variable(process: psutil.Process, name: str) -> str:
