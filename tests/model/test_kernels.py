@@ -458,6 +458,11 @@ def test_llama_cpp_never_multiplies_with_amx(
     assert asked == [not has_amx]
 
 
+def test_a_library_that_does_not_say_has_no_amx(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "_theirs", object)
+    assert not kernels.has_amx()
+
+
 def report(script: str, **environment: str) -> str:
     script += "\nfrom codespec.backends.llama import kernels\nprint(kernels.NAME, kernels.WHY_NOT)"
     done = subprocess.run(

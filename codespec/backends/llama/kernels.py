@@ -223,7 +223,10 @@ def has_amx() -> bool:
     process dies of the first product, by an illegal instruction:
     https://github.com/ggml-org/llama.cpp/pull/26954
     """
-    return bool(_theirs().ggml_cpu_has_amx_int8())
+    # Where its parts are libraries of their own, it may not be found: so on Windows, where no
+    # compiler makes such products unasked.
+    asked = getattr(_theirs(), "ggml_cpu_has_amx_int8", None)
+    return asked is not None and bool(asked())
 
 
 class _Override(ctypes.Structure):
