@@ -113,7 +113,7 @@ def product(kind: Any, weights: Any, states: Any, n_threads: int = 1) -> Any:
 
 
 @pytest.mark.parametrize("n_rows", [16, 17, 31, 64, 100])
-@pytest.mark.parametrize("n_columns", [1, 2, 3, 7, 8, 16, 17, 33, 128, 129, 150])
+@pytest.mark.parametrize("n_columns", [1, 2, 3, 7, 8, 16, 17, 24, 33, 128, 129, 150])
 def test_products_are_right(kind: Any, n_rows: int, n_columns: int) -> None:
     rng = np.random.default_rng(n_rows * 1000 + n_columns)
     weights, states = weights_of(kind, rng, n_rows, 5), states_of(kind, rng, n_columns, 5)
@@ -127,12 +127,12 @@ def test_products_are_right(kind: Any, n_rows: int, n_columns: int) -> None:
 def test_a_column_is_the_same_to_the_bit_in_any_company(
     kind: Any, instructions: str, n_rows: int
 ) -> None:
-    if n_rows < 16 and instructions == "avx512-vnni":
+    if n_rows < 16 and instructions in ("amx-int8", "avx512-vnni"):
         pytest.skip("so few rows are left to llama.cpp")
     rng = np.random.default_rng(5)
     weights, states = weights_of(kind, rng, n_rows, 7), states_of(kind, rng, 200, 7)
     alone = np.concatenate([product(kind, weights, states[i : i + 1]) for i in range(len(states))])
-    for n_columns in (2, 5, 16, 17, 31, 64, 128, 200):
+    for n_columns in (2, 5, 16, 17, 24, 31, 64, 128, 200):
         assert (product(kind, weights, states[:n_columns], 2) == alone[:n_columns]).all()
 
 

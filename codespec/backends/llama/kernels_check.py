@@ -176,7 +176,7 @@ def orders_right(ours: Any, theirs: Any, buffer_type: int) -> bool:
 def multiplies_right(ours: Any, theirs: Any) -> bool:
     """Whether small products come out as by numpy and llama.cpp's own functions."""
     rng = np.random.default_rng(0)
-    n_rows, n_columns, n_blocks = 37, 19, 3
+    n_rows, n_columns, n_blocks = 37, 43, 3  # more columns than are verified: others multiply them
 
     def plain(blocks: Any) -> Any:
         numbers = blocks["numbers"].astype(np.float64) * blocks["scale"][..., None]
@@ -201,6 +201,8 @@ def multiplies_right(ours: Any, theirs: Any) -> bool:
     for state in states:
         numbers = rng.normal(size=n_blocks * 256).astype(np.float32)
         theirs.quantize_row_q8_K(_address(numbers), _address(state), ctypes.c_int64(numbers.size))
+    repeated = 14
+    many = np.tile(states, (repeated, 1))
     for kind, (name, n_bytes) in K_QUANTS.items():
         weights = rng.integers(0, 64, (n_rows, n_blocks * n_bytes), np.uint8)  # no scale is NaN
         expected = np.zeros((n_columns, n_rows), np.float32)
@@ -211,7 +213,8 @@ def multiplies_right(ours: Any, theirs: Any) -> bool:
                 *(_address(weights[j]), ctypes.c_size_t(0)),
                 *(_address(states[i]), ctypes.c_size_t(0), 1),
             )
-        if not is_near(_product(ours, weights, states, n_blocks, kind, TYPE_Q8_K), expected):
+        expected = np.tile(expected, (repeated, 1))
+        if not is_near(_product(ours, weights, many, n_blocks, kind, TYPE_Q8_K), expected):
             return False
     return True
 

@@ -6,6 +6,8 @@
 //
 // The order of the arguments is ggml's (ggml-cpu/llamafile/sgemm.h).
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -56,12 +58,27 @@ bool has_f16c() {
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & (1U << 29)) != 0;
 }
 
+#if defined(CODESPEC_AMX)
+// Whether the processor has tiles, and the system lets this process use them
+// (Documentation/arch/x86/xstate.rst of Linux).
+bool has_amx() {
+  constexpr unsigned kTiles = 1U << 24, kInt8 = 1U << 25;
+  constexpr int kRequest = 0x1023, kTileData = 18;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kTiles) != 0 && (d & kInt8) != 0 &&
+         syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+}
+#endif
+
 // What this processor has, the best first; the rest null.
-std::array<const Kernels*, 3> find() {
-  std::array<const Kernels*, 3> out{};
+std::array<const Kernels*, 4> find() {
+  std::array<const Kernels*, 4> out{};
   std::size_t n = 0;
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")) {
+#if defined(CODESPEC_AMX)
+    if (has_amx()) out[n++] = &kAmx;
+#endif
     out[n++] = &kAvx512Vnni;
   }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c()) {
@@ -73,7 +90,7 @@ std::array<const Kernels*, 3> find() {
   return out;
 }
 
-const std::array<const Kernels*, 3> found = find();
+const std::array<const Kernels*, 4> found = find();
 
 // Null where they multiply no such weights, or there are none.
 const Kind* kind_of(const Kernels* kernels, int type) {

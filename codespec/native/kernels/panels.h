@@ -36,21 +36,33 @@ class Panels {
  public:
   // n_rows must be kRows at least.
   static void multiply(const Product& p) {
-    const std::int64_t n_tiles = (p.n_rows + kRows - 1) / kRows;
-    const std::int64_t first = n_tiles * p.thread / p.n_threads;
-    const std::int64_t last = n_tiles * (p.thread + 1) / p.n_threads;
+    const auto [first, last] = share(p);
     if (first == last) return;
-    for (std::int64_t start = 0; start < p.n_columns; start += kStates) {
-      const std::int64_t left = p.n_columns - start, n = left < kStates ? left : kStates;
+    for_parts(p, [&](std::int64_t start, std::int64_t n) {
       if (n <= kColumns) {
         narrow(p, first, last, start, static_cast<int>(n));
       } else {
         wide(p, first, last, start, n);
       }
+    });
+  }
+
+ protected:
+  // The tiles that are this thread's.
+  static std::pair<std::int64_t, std::int64_t> share(const Product& p) {
+    const std::int64_t n_tiles = (p.n_rows + kRows - 1) / kRows;
+    return {n_tiles * p.thread / p.n_threads, n_tiles * (p.thread + 1) / p.n_threads};
+  }
+
+  // As many columns at once as one reading of the weights serves, evenly.
+  static void for_parts(const Product& p, const auto& multiply) {
+    const std::int64_t n_parts = (p.n_columns + kStates - 1) / kStates;
+    for (std::int64_t i = 0; i < n_parts; ++i) {
+      const std::int64_t start = p.n_columns * i / n_parts;
+      multiply(start, p.n_columns * (i + 1) / n_parts - start);
     }
   }
 
- private:
   // The last tile ends with the matrix and so may begin in the one before: `skip` rows are its.
   struct Place {
     std::int64_t row;
@@ -98,6 +110,15 @@ class Panels {
     }
   }
 
+  // Brings all of a tile into order.
+  static void load(const Product& p, std::int64_t i, Place at, Weights* out) {
+    const Tile tile = Panels::tile(p, i, at);
+    for (std::int64_t b = 0; b < p.n_blocks; ++b) {
+      ask_ahead(tile, b);
+      out[b] = tile.load(b);
+    }
+  }
+
   static void prepare(const Product& p, std::int64_t start, int n, State* out) {
     for (int j = 0; j < n; ++j) {
       const std::byte* column = p.states + (start + j) * p.states_stride;
@@ -107,6 +128,23 @@ class Panels {
     }
   }
 
+  template <int N>
+  [[gnu::always_inline]] static inline void store(const Product& p, Place at, std::int64_t start,
+                                                  const Sums* sums) {
+#pragma GCC unroll 17
+    for (int j = 0; j < N; ++j) {
+      Format::store(p.out + (start + j) * p.out_stride + at.row, sums[j], at.skip);
+    }
+  }
+
+  // One by one: GCC makes `{}` a loop over their memory.
+  template <int N>
+  [[gnu::always_inline]] static inline void clear(Sums* sums) {
+#pragma GCC unroll 17
+    for (int j = 0; j < N; ++j) sums[j] = Sums{};
+  }
+
+ private:
   // Few columns: weights go from memory through registers, once.
   static void narrow(const Product& p, std::int64_t first, std::int64_t last, std::int64_t start,
                      int n) {
@@ -132,11 +170,7 @@ class Panels {
     }
     for (std::int64_t i = first; i < last; ++i) {
       const Place at = place(p, i);
-      const Tile tile = Panels::tile(p, i, at);
-      for (std::int64_t b = 0; b < p.n_blocks; ++b) {
-        ask_ahead(tile, b);
-        weights[b] = tile.load(b);
-      }
+      load(p, i, at, weights);
       for (std::int64_t k = 0; k < n_panels; ++k) {
         const auto width = static_cast<std::size_t>(begin(k + 1) - begin(k));
         kPanel[width - 1](p, at, start + begin(k), weights, states + begin(k) * p.n_blocks);
@@ -174,20 +208,6 @@ class Panels {
                                    states + b * N, sums);
     }
     store<N>(p, at, start, sums);
-  }
-
-  // One by one: GCC makes `{}` a loop over their memory.
-  template <int N>
-  [[gnu::always_inline]] static inline void clear(Sums* sums) {
-#pragma GCC unroll 17
-    for (int j = 0; j < N; ++j) sums[j] = Sums{};
-  }
-
-  template <int N>
-  static void store(const Product& p, Place at, std::int64_t start, const Sums* sums) {
-    for (int j = 0; j < N; ++j) {
-      Format::store(p.out + (start + j) * p.out_stride + at.row, sums[j], at.skip);
-    }
   }
 
   template <int... N>

@@ -67,7 +67,7 @@ struct Kernels {
   void (*attend)(const Attention&);
 };
 
-extern const Kernels kAvx512Vnni, kAvxVnni, kAvx2;
+extern const Kernels kAmx, kAvx512Vnni, kAvxVnni, kAvx2;
 
 // At least so many bytes, aligned to a cache line, of the calling thread's own; the next call in
 // the thread may return the same.

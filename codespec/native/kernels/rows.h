@@ -17,6 +17,11 @@ void multiply_f16(const Product&);
 // avx512_attention.cpp
 void attend_avx512(const Attention&);
 
+// avx512_vnni.cpp
+void multiply_q8_0(const Product&);
+void order_q8_0(const std::byte* weights, std::int64_t n_rows, std::int64_t n_blocks,
+                std::byte* out);
+
 // avx512_vnni_k.cpp
 void multiply_q4_k(const Product&);
 void multiply_q5_k(const Product&);
