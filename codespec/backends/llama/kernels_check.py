@@ -12,7 +12,9 @@ import numpy as np
 
 TYPE_F32, TYPE_F16, TYPE_Q8_0, TYPE_Q6_K, TYPE_Q8_K = 0, 1, 8, 14, 15
 K_QUANTS = {12: ("q4_K", 144), 13: ("q5_K", 176), TYPE_Q6_K: ("q6_K", 210)}
-"""Their names, and the bytes of a block."""
+"""Their names, and the bytes of a block, of 256 numbers."""
+SMALL = {2: ("q4_0", 18), 6: ("q5_0", 22), 20: ("iq4_nl", 18)}
+"""The same, of 32 numbers of less than a byte."""
 _Q8_K_BYTES = 292
 _Q8_0 = np.dtype([("scale", np.float16), ("numbers", np.int8, 32)])
 
@@ -195,26 +197,26 @@ def multiplies_right(ours: Any, theirs: Any) -> bool:
     expected = others.astype(np.float64) @ halves.astype(np.float64).T
     if not is_near(_product(ours, halves, others, 41, TYPE_F16, TYPE_F16), expected):
         return False
-    n_rows, n_columns = 17, 3
-    states = np.zeros((n_columns, n_blocks * _Q8_K_BYTES), np.uint8)
     theirs.ggml_cpu_init()
+    states = np.zeros((3, n_blocks * _Q8_K_BYTES), np.uint8)
     for state in states:
         numbers = rng.normal(size=n_blocks * 256).astype(np.float32)
         theirs.quantize_row_q8_K(_address(numbers), _address(state), ctypes.c_int64(numbers.size))
-    repeated = 14
-    many = np.tile(states, (repeated, 1))
-    for kind, (name, n_bytes) in K_QUANTS.items():
-        weights = rng.integers(0, 64, (n_rows, n_blocks * n_bytes), np.uint8)  # no scale is NaN
-        expected = np.zeros((n_columns, n_rows), np.float32)
+    few = _blocks(rng, 3, n_blocks)
+    kinds = [(kind, *K_QUANTS[kind], states, "q8_K", TYPE_Q8_K, 256) for kind in K_QUANTS]
+    kinds += [(kind, *SMALL[kind], few, "q8_0", TYPE_Q8_0, 32) for kind in SMALL]
+    for kind, name, n_bytes, columns, theirs_of, state_kind, n_numbers in kinds:
+        weights = rng.integers(0, 64, (17, n_blocks * n_bytes), np.uint8)  # no scale is NaN
+        expected = np.zeros((len(columns), len(weights)), np.float32)
         for i, j in np.ndindex(expected.shape):
-            theirs[f"ggml_vec_dot_{name}_q8_K"](
-                n_blocks * 256,
+            theirs[f"ggml_vec_dot_{name}_{theirs_of}"](
+                n_blocks * n_numbers,
                 *(_address(expected[i, j:]), ctypes.c_size_t(0)),
                 *(_address(weights[j]), ctypes.c_size_t(0)),
-                *(_address(states[i]), ctypes.c_size_t(0), 1),
+                *(_address(columns[i]), ctypes.c_size_t(0), 1),
             )
-        expected = np.tile(expected, (repeated, 1))
-        if not is_near(_product(ours, weights, many, n_blocks, kind, TYPE_Q8_K), expected):
+        many, expected = np.repeat(columns, 14, 0), np.repeat(expected, 14, 0)
+        if not is_near(_product(ours, weights, many, n_blocks, kind, state_kind), expected):
             return False
     return True
 

@@ -14,7 +14,7 @@
 #include <cstdint>
 
 #include "avx512_k.h"
-#include "avx512_q8_0.h"
+#include "avx512_small.h"
 #include "panels.h"
 #include "rows.h"
 
@@ -185,17 +185,20 @@ class TilePanels : Panels<Format, kIsOrdered> {
 };
 
 // Signed, as both factors may be.
-struct Q8_0Tiles : Q8_0 {
-  static constexpr Kernels::Kernel kFew = multiply_q8_0;
+template <class Numbers, Kernels::Kernel kMultiplyFew>
+struct SmallTiles : Small<Numbers> {
+  static constexpr Kernels::Kernel kFew = kMultiplyFew;
   static constexpr int kParts = 1, kPartBytes = 32, kNumbersAt = 2;
   static constexpr bool kIsSigned = true;
+  using Base = Small<Numbers>;
+  using Weights = typename Base::Weights;
 
   [[gnu::always_inline]] static inline Weights load(const std::byte* block, std::int64_t stride) {
-    return back(Q8_0::load(block, stride));
+    return back(Base::load(block, stride));
   }
   [[gnu::always_inline]] static inline Weights load_ordered(const std::byte* numbers,
                                                             const std::byte* scales) {
-    return back(Q8_0::load_ordered(numbers, scales));
+    return back(Base::load_ordered(numbers, scales));
   }
 
  private:
@@ -212,6 +215,8 @@ struct Q45Tiles : Q45<kHigh> {
   static constexpr bool kIsSigned = false;
 };
 
+using Q8_0Tiles = SmallTiles<Eight, multiply_q8_0>;
+
 void multiply_q8_0_by_tiles(const Product& p) {
   if (p.ordered != nullptr) {
     TilePanels<Q8_0Tiles, true>::multiply(p);
@@ -227,6 +232,9 @@ constinit const Kernels kAmx{"amx-int8",
                              kLanes,
                              multiply_q8_0_by_tiles,
                              order_q8_0,
+                             TilePanels<SmallTiles<Four, multiply_q4_0>>::multiply,
+                             TilePanels<SmallTiles<Five, multiply_q5_0>>::multiply,
+                             TilePanels<SmallTiles<FourOfTable, multiply_iq4_nl>>::multiply,
                              TilePanels<Q45Tiles<false>>::multiply,
                              TilePanels<Q45Tiles<true>>::multiply,
                              multiply_q6_k,

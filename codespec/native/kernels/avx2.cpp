@@ -7,7 +7,7 @@ namespace {
 // Two products of 16 bits in each lane: those of bytes overflow in AVX2. A byte of the weights goes
 // in the upper half of 16 bits, which takes one instruction; sums come out 256 times too large.
 struct Dot {
-  static constexpr int kGroup = 6;
+  static constexpr int kColumns = 6, kGroup = 6;  // more go in Pairs
 
   struct State {
     float scale;
@@ -51,18 +51,19 @@ struct Dot {
 // The same for two tiles of rows at once, which share what a column's numbers take to fetch. Where
 // few columns are multiplied, products do not take the time: then sixteen rows are more streams of
 // memory than the processor foresees, and more than its registers hold.
-struct Q8_0Pairs : Groups<Q8_0Pairs> {
-  using Half = Q8_0<Dot>;
-  static constexpr int kRows = 2 * Half::kRows, kColumns = Half::kColumns, kGroup = 4;
+template <class Numbers>
+struct Pairs : Groups<Pairs<Numbers>> {
+  using Half = Small<Dot, Numbers>;
+  static constexpr int kRows = 2 * Half::kRows, kColumns = 17, kGroup = 4;
   static constexpr bool kFetchesFar = Half::kFetchesFar;
   static constexpr int kBlockBytes = Half::kBlockBytes, kStateBytes = Half::kStateBytes;
-  using State = Half::State;
+  using State = typename Half::State;
 
   struct Sums {
     __m256 first, second;
   };
   struct Weights {
-    Half::Weights first, second;
+    typename Half::Weights first, second;
   };
 
   static State prepare(const std::byte* block) { return Half::prepare(block); }
@@ -99,18 +100,25 @@ struct Q8_0Pairs : Groups<Q8_0Pairs> {
   }
 
   static void store(float* out, const Sums& sums, int skip) {
-    Groups::store(out, sums.first, skip);
-    Groups::store(out + Half::kRows, sums.second, skip - Half::kRows);
+    Groups<Pairs>::store(out, sums.first, skip);
+    Groups<Pairs>::store(out + Half::kRows, sums.second, skip - Half::kRows);
   }
 };
 
-void multiply_q8_0(const Product& p) {
-  if (p.n_columns > Dot::kGroup && p.n_rows >= Q8_0Pairs::kRows) {
-    Panels<Q8_0Pairs>::multiply(p);
-  } else if (p.ordered != nullptr) {
-    Panels<Q8_0<Dot>, true>::multiply(p);
+template <class Numbers>
+void multiply(const Product& p) {
+  if (p.n_columns > Dot::kColumns) {
+    Panels<Pairs<Numbers>>::multiply(p);
   } else {
-    Panels<Q8_0<Dot>>::multiply(p);
+    Panels<Small<Dot, Numbers>>::multiply(p);
+  }
+}
+
+void multiply_q8_0(const Product& p) {
+  if (p.n_columns <= Dot::kColumns && p.ordered != nullptr) {
+    Panels<Small<Dot, Eight>, true>::multiply(p);
+  } else {
+    multiply<Eight>(p);
   }
 }
 
@@ -154,9 +162,12 @@ struct Part {
 
 constinit const Kernels kAvx2{
     "avx2",
-    Q8_0<Dot>::kRows,
+    Pairs<Eight>::kRows,
     multiply_q8_0,
-    order<Q8_0<Dot>>,
+    order<Small<Dot, Eight>>,
+    multiply<Four>,
+    multiply<Five>,
+    multiply<FourOfTable>,
     Panels<Q45<Part, false>>::multiply,
     Panels<Q45<Part, true>>::multiply,
     Panels<Q6<Part>>::multiply,

@@ -5,7 +5,7 @@ namespace codespec {
 namespace {
 
 struct Dot {
-  static constexpr int kGroup = 8;
+  static constexpr int kColumns = 17, kGroup = 8;
 
   // bias takes back what moving the weights up adds.
   struct State {
@@ -66,11 +66,13 @@ struct Part {
   }
 };
 
+using Q8_0 = Small<Dot, Eight>;
+
 void multiply_q8_0(const Product& p) {
   if (p.ordered != nullptr) {
-    Panels<Q8_0<Dot>, true>::multiply(p);
+    Panels<Q8_0, true>::multiply(p);
   } else {
-    Panels<Q8_0<Dot>>::multiply(p);
+    Panels<Q8_0>::multiply(p);
   }
 }
 
@@ -78,9 +80,12 @@ void multiply_q8_0(const Product& p) {
 
 constinit const Kernels kAvxVnni{
     "avx-vnni",
-    Q8_0<Dot>::kRows,
+    Q8_0::kRows,
     multiply_q8_0,
-    order<Q8_0<Dot>>,
+    order<Q8_0>,
+    Panels<Small<Dot, Four>>::multiply,
+    Panels<Small<Dot, Five>>::multiply,
+    Panels<Small<Dot, FourOfTable>>::multiply,
     Panels<Q45<Part, false>>::multiply,
     Panels<Q45<Part, true>>::multiply,
     Panels<Q6<Part>>::multiply,

@@ -173,7 +173,7 @@ class Panels {
       load(p, i, at, weights);
       for (std::int64_t k = 0; k < n_panels; ++k) {
         const auto width = static_cast<std::size_t>(begin(k + 1) - begin(k));
-        kPanel[width - 1](p, at, start + begin(k), weights, states + begin(k) * p.n_blocks);
+        kPanel[width - kLeast](p, at, start + begin(k), weights, states + begin(k) * p.n_blocks);
       }
     }
   }
@@ -216,10 +216,11 @@ class Panels {
   }
   template <int... N>
   static constexpr auto panels(std::integer_sequence<int, N...>) {
-    return std::array{&panel<N + 1>...};
+    return std::array{&panel<N + kLeast>...};
   }
+  static constexpr int kLeast = (kColumns + 1) / 2;  // columns of even panels
   static constexpr auto kNarrow = narrow_panels(std::make_integer_sequence<int, kColumns>{});
-  static constexpr auto kPanel = panels(std::make_integer_sequence<int, kColumns>{});
+  static constexpr auto kPanel = panels(std::make_integer_sequence<int, kColumns - kLeast + 1>{});
 };
 
 }  // namespace

@@ -51,6 +51,10 @@ struct Attention {
   std::int64_t out_stride, out_head_stride;
 };
 
+// What four bits of iq4_nl stand for.
+constexpr std::int8_t kTable[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                  1,    13,   25,  38,  53,  69,  89,  113};
+
 // What one instruction set offers. A result depends on the row and the column alone, never on how
 // many columns there are: a token gets the same logits, to the bit, whatever is verified with it.
 struct Kernels {
@@ -60,10 +64,11 @@ struct Kernels {
                          std::byte* out);
   const char* name;
   int min_rows;
-  Kernel q8_0;              // states are q8_0, too
-  Order order;              // of q8_0
-  Kernel q4_k, q5_k, q6_k;  // states are q8_K
-  Kernel f16;               // states are f16, too
+  Kernel q8_0;                // states are q8_0, too
+  Order order;                // of q8_0
+  Kernel q4_0, q5_0, iq4_nl;  // states are q8_0
+  Kernel q4_k, q5_k, q6_k;    // states are q8_K
+  Kernel f16;                 // states are f16, too
   void (*attend)(const Attention&);
 };
 

@@ -22,6 +22,11 @@ void multiply_q8_0(const Product&);
 void order_q8_0(const std::byte* weights, std::int64_t n_rows, std::int64_t n_blocks,
                 std::byte* out);
 
+// avx512_vnni_small.cpp
+void multiply_q4_0(const Product&);
+void multiply_q5_0(const Product&);
+void multiply_iq4_nl(const Product&);
+
 // avx512_vnni_k.cpp
 void multiply_q4_k(const Product&);
 void multiply_q5_k(const Product&);
@@ -120,6 +125,18 @@ class SixteenRows {
                                   half(r + 3) << 48);
   };
   return _mm512_cvtph_ps(_mm256_set_epi64x(four(12), four(8), four(4), four(0)));
+}
+
+// The dwords at the beginning of sixteen rows, likewise.
+[[gnu::always_inline]] inline __m512i dwords_at(const std::byte* rows, std::int64_t stride) {
+  const SixteenRows at(rows, stride);
+  const auto two = [&](int r) {
+    std::uint32_t low, high;
+    __builtin_memcpy(&low, at[r], sizeof low);
+    __builtin_memcpy(&high, at[r + 1], sizeof high);
+    return static_cast<long long>(low | std::uint64_t{high} << 32);
+  };
+  return _mm512_set_epi64(two(14), two(12), two(10), two(8), two(6), two(4), two(2), two(0));
 }
 
 // The half-precision number in the lower half of each lane.

@@ -96,15 +96,83 @@ struct Groups {
   }
 };
 
-// ggml's block of 32 numbers: a scale in half precision, then as many signed bytes.
+// The numbers of eight rows, dword t of each in register t, as avx512_small.h has them of sixteen.
+
+struct Eight {
+  static constexpr int kBlockBytes = 34;
+
+  [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
+                                                 __m256i* out) {
+    transpose32(block + 2, stride, out);
+  }
+};
+
+[[gnu::always_inline]] inline void load_fours(const std::byte* bytes, std::int64_t stride,
+                                              __m256i* out) {
+  transpose16(bytes, stride, out);
+  const __m256i four = _mm256_set1_epi8(15);
+  for (int t = 0; t < 4; ++t) {
+    out[t + 4] = _mm256_and_si256(_mm256_srli_epi16(out[t], 4), four);
+    out[t] = _mm256_and_si256(out[t], four);
+  }
+}
+
+struct Four {
+  static constexpr int kBlockBytes = 18;
+
+  [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
+                                                 __m256i* out) {
+    load_fours(block + 2, stride, out);
+    for (int t = 0; t < 8; ++t) out[t] = _mm256_sub_epi8(out[t], _mm256_set1_epi8(8));
+  }
+};
+
+struct FourOfTable {
+  static constexpr int kBlockBytes = 18;
+
+  [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
+                                                 __m256i* out) {
+    load_fours(block + 2, stride, out);
+    const __m256i table =
+        _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(kTable)));
+    for (int t = 0; t < 8; ++t) out[t] = _mm256_shuffle_epi8(table, out[t]);
+  }
+};
+
+struct Five {
+  static constexpr int kBlockBytes = 22;
+
+  [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
+                                                 __m256i* out) {
+    load_fours(block + 6, stride, out);
+    const auto row = [&](int r) { return dword(block + 2 + r * stride); };
+    const __m256i high =
+        _mm256_setr_epi32(row(0), row(1), row(2), row(3), row(4), row(5), row(6), row(7));
+    const __m256i lanes = _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c, 0, 0x04040404,
+                                            0x08080808, 0x0c0c0c0c);
+    for (int t = 0; t < 8; ++t) {
+      const __m256i byte = _mm256_set1_epi32(t / 2 * 0x01010101);  // that has the bits of dword t
+      const __m256i bits =
+          _mm256_set1_epi32(t % 2 == 0 ? 0x08040201 : static_cast<int>(0x80402010));
+      const __m256i set =
+          _mm256_and_si256(_mm256_shuffle_epi8(high, _mm256_or_si256(lanes, byte)), bits);
+      // -16 where the bit is not set
+      const __m256i low = _mm256_andnot_si256(_mm256_cmpeq_epi8(set, bits), _mm256_set1_epi8(-16));
+      out[t] = _mm256_add_epi8(out[t], low);
+    }
+  }
+};
+
+// ggml's block of 32 numbers with a scale in half precision, as Numbers has them.
 //
 // `Dot` gives: State, what is known of a column's block before, its `prepare`, and `begin`, where
 // its sum starts; `ready`, bytes of the weights as they are kept, and `factor`, as they are
-// multiplied; `add`, which adds the product with dword t of a column; kGroup, for the sums of how
-// many columns there are registers.
-template <class Dot>
-struct Q8_0 : Groups<Q8_0<Dot>> {
-  static constexpr int kRows = 8, kColumns = 17, kBlockBytes = 34, kStateBytes = 34;
+// multiplied; `add`, which adds the product with dword t of a column; kColumns, and kGroup, for the
+// sums of how many columns there are registers.
+template <class Dot, class Numbers>
+struct Small : Groups<Small<Dot, Numbers>> {
+  static constexpr int kRows = 8, kColumns = Dot::kColumns, kStateBytes = 34;
+  static constexpr int kBlockBytes = Numbers::kBlockBytes;
   static constexpr int kGroup = Dot::kGroup;
   static constexpr bool kFetchesFar = false;  // from four columns on a tenth slower
   using Sums = __m256;
@@ -119,7 +187,7 @@ struct Q8_0 : Groups<Q8_0<Dot>> {
 
   [[gnu::always_inline]] static inline Weights load(const std::byte* block, std::int64_t stride) {
     Weights out;
-    transpose32(block + 2, stride, out.bytes);
+    Numbers::load(block, stride, out.bytes);
     for (__m256i& bytes : out.bytes) bytes = Dot::ready(bytes);
     out.scales = halves(block, stride);
     return out;

@@ -1,0 +1,166 @@
+// ggml's blocks of 32 numbers with a scale in half precision, AVX-512 with VNNI. As panels.h, to be
+// included by files of one instruction set each.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rows.h"
+
+namespace codespec {
+namespace {
+
+// The numbers of sixteen rows, moved up by 128, as one factor of the instruction is unsigned: dword
+// t of each row in register t.
+
+// A byte each, behind the scale.
+struct Eight {
+  static constexpr int kBlockBytes = 34;
+
+  [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
+                                                 __m512i* out) {
+    transpose32(block + 2, stride, out);
+    for (int t = 0; t < 8; ++t) out[t] = _mm512_xor_si512(out[t], _mm512_set1_epi8(-128));
+  }
+};
+
+// Four bits each: the first sixteen are the lower ones of sixteen bytes, the others the upper.
+[[gnu::always_inline]] inline void load_fours(const std::byte* bytes, std::int64_t stride,
+                                              __m512i* out) {
+  transpose16(bytes, stride, out);
+  const __m512i four = _mm512_set1_epi8(15);
+  for (int t = 0; t < 4; ++t) {
+    out[t + 4] = _mm512_and_si512(_mm512_srli_epi16(out[t], 4), four);
+    out[t] = _mm512_and_si512(out[t], four);
+  }
+}
+
+// 8 too large.
+struct Four {
+  static constexpr int kBlockBytes = 18;
+
+  [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
+                                                 __m512i* out) {
+    load_fours(block + 2, stride, out);
+    for (int t = 0; t < 8; ++t) out[t] = _mm512_add_epi8(out[t], _mm512_set1_epi8(128 - 8));
+  }
+};
+
+// Places in a table.
+struct FourOfTable {
+  static constexpr int kBlockBytes = 18;
+
+  [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
+                                                 __m512i* out) {
+    load_fours(block + 2, stride, out);
+    const __m512i table = _mm512_xor_si512(
+        _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(kTable))),
+        _mm512_set1_epi8(-128));
+    for (int t = 0; t < 8; ++t) out[t] = _mm512_shuffle_epi8(table, out[t]);
+  }
+};
+
+// 16 too large; their fifth bits are in four bytes before the others.
+struct Five {
+  static constexpr int kBlockBytes = 22;
+
+  [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
+                                                 __m512i* out) {
+    load_fours(block + 6, stride, out);
+    const __m512i high = dwords_at(block + 2, stride);
+    for (int t = 0; t < 8; ++t) {
+      const __m512i byte = _mm512_set1_epi32(t / 2 * 0x01010101);  // that has the bits of dword t
+      const __m512i lanes =
+          _mm512_broadcast_i32x4(_mm_set_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0));
+      const __m512i bits =
+          _mm512_set1_epi32(t % 2 == 0 ? 0x08040201 : static_cast<int>(0x80402010));
+      const __mmask64 is_high =
+          _mm512_test_epi8_mask(_mm512_shuffle_epi8(high, _mm512_or_si512(lanes, byte)), bits);
+      out[t] = _mm512_add_epi8(out[t], _mm512_set1_epi8(128 - 16));
+      out[t] = _mm512_mask_add_epi8(out[t], is_high, out[t], _mm512_set1_epi8(16));
+    }
+  }
+};
+
+// Numbers gives: kBlockBytes and `load`.
+template <class Numbers>
+struct Small {
+  static constexpr int kRows = kLanes, kColumns = 17, kStateBytes = 34;
+  static constexpr int kBlockBytes = Numbers::kBlockBytes;
+  static constexpr bool kFetchesFar = true;
+  using Sums = __m512;
+
+  struct Weights {
+    __m512i bytes[8];
+    __m512 scales;
+  };
+
+  // bias takes back what moving the weights up adds.
+  struct State {
+    float scale;
+    std::int32_t bias;
+  };
+
+  static State prepare(const std::byte* block) {
+    std::uint16_t scale;
+    __builtin_memcpy(&scale, block, sizeof scale);
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block + 2));
+    const __m256i by_lane = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), bytes);
+    __m128i sum =
+        _mm_add_epi32(_mm256_castsi256_si128(by_lane), _mm256_extracti128_si256(by_lane, 1));
+    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
+    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1));
+    return {_cvtsh_ss(scale), -128 * _mm_cvtsi128_si32(sum)};
+  }
+
+  [[gnu::always_inline]] static inline Weights load(const std::byte* block, std::int64_t stride) {
+    Weights out;
+    Numbers::load(block, stride, out.bytes);
+    out.scales = halves_at(block, stride);
+    return out;
+  }
+
+  [[gnu::always_inline]] static inline Weights load_ordered(const std::byte* numbers,
+                                                            const std::byte* scales) {
+    Weights out;
+    for (int t = 0; t < 8; ++t) out.bytes[t] = _mm512_load_si512(numbers + 64 * t);
+    out.scales = load_halves(scales);
+    return out;
+  }
+
+  template <int N>
+  [[gnu::always_inline]] static inline void multiply(const Weights& weights,
+                                                     const std::byte* column, std::int64_t stride,
+                                                     const State* states, __m512* sums) {
+    add<N>(weights, states, sums, [&](int, int j) __attribute__((always_inline)) {
+      __m512i dot = _mm512_set1_epi32(states[j].bias);
+#pragma GCC unroll 8
+      for (int t = 0; t < 8; ++t) {
+        dot =
+            _mm512_dpbusd_epi32(dot, weights.bytes[t], broadcast(column + j * stride + 2 + 4 * t));
+      }
+      return dot;
+    });
+  }
+
+  // exact(0, column): sixteen rows' products with a column.
+  template <int N>
+  [[gnu::always_inline]] static inline void add(const Weights& weights, const State* states,
+                                                __m512* sums, const auto& exact) {
+#pragma GCC unroll 17
+    for (int j = 0; j < N; ++j) {
+      const __m512 dot = _mm512_cvtepi32_ps(exact(0, j));
+      const __m512 scale = _mm512_mul_ps(weights.scales, _mm512_set1_ps(states[j].scale));
+      sums[j] = _mm512_fmadd_ps(dot, scale, sums[j]);
+    }
+  }
+
+  static void store(float* out, __m512 sums, int skip) { store_rows(out, sums, skip); }
+};
+
+using Q8_0 = Small<Eight>;
+
+}  // namespace
+}  // namespace codespec
