@@ -28,20 +28,23 @@ from codespec.types import NO_DRAFT, Draft
 pytestmark = pytest.mark.skipif(not kernels.NAME, reason=f"no kernels: {kernels.WHY_NOT}")
 
 Q8_0 = np.dtype([("scale", np.float16), ("numbers", np.int8, 32)])
+Q8_1 = np.dtype([("scale", np.float16), ("sum", np.float16), ("numbers", np.int8, 32)])
 Q8_K = np.dtype([("scale", np.float32), ("numbers", np.int8, 256), ("sums", np.int16, 16)])
 TYPES = gguf.GGMLQuantizationType
 # Of a block: its half-precision numbers, by their places in bytes; what states are.
 FORMATS = {
     TYPES.Q8_0: ((0,), Q8_0),
     TYPES.Q4_0: ((0,), Q8_0),
+    TYPES.Q4_1: ((0, 2), Q8_1),
     TYPES.Q5_0: ((0,), Q8_0),
+    TYPES.Q5_1: ((0, 2), Q8_1),
     TYPES.IQ4_NL: ((0,), Q8_0),
     TYPES.Q4_K: ((0, 2), Q8_K),
     TYPES.Q5_K: ((0, 2), Q8_K),
     TYPES.Q6_K: ((208,), Q8_K),
     TYPES.F16: ((0,), np.dtype(np.float16)),
 }
-STATES = {Q8_0: TYPES.Q8_0, Q8_K: TYPES.Q8_K, np.dtype(np.float16): TYPES.F16}
+STATES = {Q8_0: TYPES.Q8_0, Q8_1: TYPES.Q8_1, Q8_K: TYPES.Q8_K, np.dtype(np.float16): TYPES.F16}
 if kernels.NAME:
     LIBRARY = ctypes.CDLL(str(KERNELS))
     LIBRARY.llamafile_sgemm.restype = ctypes.c_bool
@@ -78,12 +81,17 @@ def states_of(kind: Any, rng: np.random.Generator, n: int, n_blocks: int) -> Any
     out = np.zeros((n, n_blocks), FORMATS[kind][1])
     out["scale"] = rng.uniform(-0.02, 0.02, out.shape)
     out["numbers"] = rng.integers(-127, 128, out["numbers"].shape)
+    if out.dtype == Q8_1:  # so that half precision has all sums
+        out["scale"] = rng.choice([1 / 64, 1 / 128, 1 / 256], out.shape)
+        out["numbers"] //= 2
     return with_sums(out)
 
 
 def with_sums(states: Any) -> Any:
     if states.dtype == Q8_K:
         states["sums"] = states["numbers"].reshape(*states.shape, 16, 16).sum(axis=-1)
+    if states.dtype == Q8_1:
+        states["sum"] = states["scale"] * states["numbers"].sum(axis=-1, dtype=np.float32)
     return states
 
 
@@ -221,6 +229,7 @@ FILES = {
     gguf.LlamaFileType.MOSTLY_Q5_K_M: {TYPES.Q5_K, TYPES.Q6_K},
     gguf.LlamaFileType.MOSTLY_F16: {TYPES.F16},
     gguf.LlamaFileType.MOSTLY_Q4_0: {TYPES.Q4_0, TYPES.Q6_K},
+    gguf.LlamaFileType.MOSTLY_Q5_1: {TYPES.Q5_1, TYPES.Q6_K},
     gguf.LlamaFileType.MOSTLY_Q5_0: {TYPES.Q5_0, TYPES.Q6_K},
     gguf.LlamaFileType.MOSTLY_IQ4_NL: {TYPES.IQ4_NL, TYPES.Q6_K},
 }
@@ -425,12 +434,14 @@ def test_their_share_in_a_file(random_file: Path, tmp_path: Path) -> None:
 def test_rows_that_are_no_whole_blocks_of_k_quants(tmp_path: Path) -> None:
     # llama.cpp takes other types for them: so in Qwen2.5-Coder 0.5B, whose rows are of 896 numbers.
     odd = replace(SHAPE, n_embd=320, n_heads=5, n_kv_heads=5)
-    file = random_model(odd, gguf.LlamaFileType.MOSTLY_Q4_K_M, tmp_path)
-    kinds = {tensor.tensor_type for tensor in gguf.GGUFReader(file).tensors}
-    assert {TYPES.Q5_0, TYPES.Q8_0} <= kinds
-    assert kernels.share_in(file) == kernels.Share(needs_order=True, is_all=True)
-    file = random_model(odd, gguf.LlamaFileType.MOSTLY_Q5_K_M, tmp_path)
-    assert kernels.share_in(file) == kernels.Share(needs_order=True, is_all=False)
+    for file_type, other in (
+        (gguf.LlamaFileType.MOSTLY_Q4_K_M, TYPES.Q5_0),
+        (gguf.LlamaFileType.MOSTLY_Q5_K_M, TYPES.Q5_1),
+    ):
+        file = random_model(odd, file_type, tmp_path)
+        kinds = {tensor.tensor_type for tensor in gguf.GGUFReader(file).tensors}
+        assert {other, TYPES.Q8_0} <= kinds
+        assert kernels.share_in(file) == kernels.Share(needs_order=True, is_all=True)
 
 
 def test_all_files_of_a_model_that_is_split_count(tmp_path: Path) -> None:
@@ -449,7 +460,7 @@ def test_all_files_of_a_model_that_is_split_count(tmp_path: Path) -> None:
     first = write(1)  # often without tensors
     write(2, a=TYPES.Q8_0, b=TYPES.Q4_K)
     assert kernels.share_in(first) == kernels.Share(needs_order=True, is_all=True)
-    write(3, c=TYPES.Q5_1)
+    write(3, c=TYPES.IQ4_XS)
     assert kernels.share_in(first) == kernels.Share(needs_order=True, is_all=False)
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from codespec.backends.llama import kernels_check, openmp
-from codespec.backends.llama.kernels_check import K_QUANTS, SMALL, TYPE_F16, TYPE_Q8_0, function
+from codespec.backends.llama.kernels_check import QUANTISED, TYPE_F16, TYPE_Q8_0, function
 from codespec.models.split import files_of
 from codespec.native import KERNELS
 
@@ -191,8 +191,7 @@ def share_in(path: Path) -> Share:
         if found is None:
             return NOTHING
         kinds |= found
-    reordered = {*SMALL, *K_QUANTS}
-    return Share(bool(kinds & reordered), kinds <= {TYPE_F16, TYPE_Q8_0, *reordered})
+    return Share(bool(kinds & {*QUANTISED}), kinds <= {TYPE_F16, TYPE_Q8_0, *QUANTISED})
 
 
 def _kinds_in(theirs: Any, path: Path) -> set[int] | None:

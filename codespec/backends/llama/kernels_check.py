@@ -10,12 +10,20 @@ from typing import Any
 
 import numpy as np
 
-TYPE_F32, TYPE_F16, TYPE_Q8_0, TYPE_Q6_K, TYPE_Q8_K = 0, 1, 8, 14, 15
-K_QUANTS = {12: ("q4_K", 144), 13: ("q5_K", 176), TYPE_Q6_K: ("q6_K", 210)}
-"""Their names, and the bytes of a block, of 256 numbers."""
-SMALL = {2: ("q4_0", 18), 6: ("q5_0", 22), 20: ("iq4_nl", 18)}
-"""The same, of 32 numbers of less than a byte."""
-_Q8_K_BYTES = 292
+TYPE_F32, TYPE_F16, TYPE_Q8_0, _Q8_1, TYPE_Q6_K, _Q8_K = 0, 1, 8, 9, 14, 15
+QUANTISED = {
+    2: ("q4_0", 18, TYPE_Q8_0),
+    3: ("q4_1", 20, _Q8_1),
+    6: ("q5_0", 22, TYPE_Q8_0),
+    7: ("q5_1", 24, _Q8_1),
+    12: ("q4_K", 144, _Q8_K),
+    13: ("q5_K", 176, _Q8_K),
+    TYPE_Q6_K: ("q6_K", 210, _Q8_K),
+    20: ("iq4_nl", 18, TYPE_Q8_0),
+}
+"""Weights of less than a byte: their names, the bytes of a block, what states are."""
+_STATES = {TYPE_Q8_0: ("q8_0", 34, 32), _Q8_1: ("q8_1", 36, 32), _Q8_K: ("q8_K", 292, 256)}
+"""Their names, and the bytes and numbers of a block."""
 _Q8_0 = np.dtype([("scale", np.float16), ("numbers", np.int8, 32)])
 
 _at, _number = ctypes.c_void_p, ctypes.c_int64
@@ -198,18 +206,14 @@ def multiplies_right(ours: Any, theirs: Any) -> bool:
     if not is_near(_product(ours, halves, others, 41, TYPE_F16, TYPE_F16), expected):
         return False
     theirs.ggml_cpu_init()
-    states = np.zeros((3, n_blocks * _Q8_K_BYTES), np.uint8)
-    for state in states:
-        numbers = rng.normal(size=n_blocks * 256).astype(np.float32)
-        theirs.quantize_row_q8_K(_address(numbers), _address(state), ctypes.c_int64(numbers.size))
-    few = _blocks(rng, 3, n_blocks)
-    kinds = [(kind, *K_QUANTS[kind], states, "q8_K", TYPE_Q8_K, 256) for kind in K_QUANTS]
-    kinds += [(kind, *SMALL[kind], few, "q8_0", TYPE_Q8_0, 32) for kind in SMALL]
-    for kind, name, n_bytes, columns, theirs_of, state_kind, n_numbers in kinds:
+    some = {kind: _states(theirs, kind, rng, 3, n_blocks) for kind in _STATES}
+    for kind, (name, n_bytes, state_kind) in QUANTISED.items():
+        state_name, _, n_numbers = _STATES[state_kind]
+        columns = some[state_kind]
         weights = rng.integers(0, 64, (17, n_blocks * n_bytes), np.uint8)  # no scale is NaN
         expected = np.zeros((len(columns), len(weights)), np.float32)
         for i, j in np.ndindex(expected.shape):
-            theirs[f"ggml_vec_dot_{name}_{theirs_of}"](
+            theirs[f"ggml_vec_dot_{name}_{state_name}"](
                 n_blocks * n_numbers,
                 *(_address(expected[i, j:]), ctypes.c_size_t(0)),
                 *(_address(weights[j]), ctypes.c_size_t(0)),
@@ -225,6 +229,17 @@ def _blocks(rng: np.random.Generator, n: int, n_blocks: int) -> Any:
     out = np.zeros((n, n_blocks), _Q8_0)
     out["scale"] = rng.uniform(0.01, 0.02, out.shape)
     out["numbers"] = rng.integers(-128, 128, out["numbers"].shape)
+    return out
+
+
+def _states(theirs: Any, kind: int, rng: np.random.Generator, n: int, n_blocks: int) -> Any:
+    """(n, bytes), as llama.cpp makes them."""
+    name, n_bytes, n_numbers = _STATES[kind]
+    out = np.zeros((n, n_blocks * n_bytes), np.uint8)
+    for state in out:
+        numbers = rng.normal(size=n_blocks * n_numbers).astype(np.float32)
+        quantise = theirs[f"quantize_row_{name}"]
+        quantise(_address(numbers), _address(state), ctypes.c_int64(numbers.size))
     return out
 
 

@@ -188,7 +188,7 @@ class TilePanels : Panels<Format, kIsOrdered> {
 template <class Numbers, Kernels::Kernel kMultiplyFew>
 struct SmallTiles : Small<Numbers> {
   static constexpr Kernels::Kernel kFew = kMultiplyFew;
-  static constexpr int kParts = 1, kPartBytes = 32, kNumbersAt = 2;
+  static constexpr int kParts = 1, kPartBytes = 32;
   static constexpr bool kIsSigned = true;
   using Base = Small<Numbers>;
   using Weights = typename Base::Weights;
@@ -232,9 +232,11 @@ constinit const Kernels kAmx{"amx-int8",
                              kLanes,
                              multiply_q8_0_by_tiles,
                              order_q8_0,
-                             TilePanels<SmallTiles<Four, multiply_q4_0>>::multiply,
-                             TilePanels<SmallTiles<Five, multiply_q5_0>>::multiply,
-                             TilePanels<SmallTiles<FourOfTable, multiply_iq4_nl>>::multiply,
+                             TilePanels<SmallTiles<Fours<false>, multiply_q4_0>>::multiply,
+                             TilePanels<SmallTiles<Fours<true>, multiply_q4_1>>::multiply,
+                             TilePanels<SmallTiles<Fives<false>, multiply_q5_0>>::multiply,
+                             TilePanels<SmallTiles<Fives<true>, multiply_q5_1>>::multiply,
+                             TilePanels<SmallTiles<FoursOfTable, multiply_iq4_nl>>::multiply,
                              TilePanels<Q45Tiles<false>>::multiply,
                              TilePanels<Q45Tiles<true>>::multiply,
                              multiply_q6_k,

@@ -14,14 +14,14 @@ struct Dot {
     std::int16_t numbers[32];  // four by four: those at even places, then those at odd ones
   };
 
-  static State prepare(const std::byte* block) {
+  static State prepare(float scale, const std::byte* bytes) {
     State out;
-    out.scale = half(block) / 256;
+    out.scale = scale / 256;
     const __m256i order = _mm256_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15, 0,
                                            1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
     for (int i = 0; i < 32; i += 16) {
       const __m256i numbers =
-          _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(block + 2 + i)));
+          _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + i)));
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(out.numbers + i),
                           _mm256_shuffle_epi8(numbers, order));
     }
@@ -91,11 +91,8 @@ struct Pairs : Groups<Pairs<Numbers>> {
     }
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) {
-      const __m256 scale = _mm256_set1_ps(states[j].scale);
-      sums[j].first = _mm256_fmadd_ps(_mm256_cvtepi32_ps(first[j]),
-                                      _mm256_mul_ps(weights.first.scales, scale), sums[j].first);
-      sums[j].second = _mm256_fmadd_ps(_mm256_cvtepi32_ps(second[j]),
-                                       _mm256_mul_ps(weights.second.scales, scale), sums[j].second);
+      Half::add(weights.first, states[j], first[j], sums[j].first);
+      Half::add(weights.second, states[j], second[j], sums[j].second);
     }
   }
 
@@ -165,9 +162,11 @@ constinit const Kernels kAvx2{
     Pairs<Eight>::kRows,
     multiply_q8_0,
     order<Small<Dot, Eight>>,
-    multiply<Four>,
-    multiply<Five>,
-    multiply<FourOfTable>,
+    multiply<Fours<false>>,
+    multiply<Fours<true>>,
+    multiply<Fives<false>>,
+    multiply<Fives<true>>,
+    multiply<FoursOfTable>,
     Panels<Q45<Part, false>>::multiply,
     Panels<Q45<Part, true>>::multiply,
     Panels<Q6<Part>>::multiply,

@@ -18,6 +18,7 @@ namespace {
 // A byte each, behind the scale.
 struct Eight {
   static constexpr int kBlockBytes = 34;
+  static constexpr bool kHasMinimum = false;
 
   [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
                                                  __m512i* out) {
@@ -37,20 +38,24 @@ struct Eight {
   }
 }
 
-// 8 too large.
-struct Four {
-  static constexpr int kBlockBytes = 18;
+// 8 too large, or to be added to a minimum, which stands behind the scale.
+template <bool kFromMinimum>
+struct Fours {
+  static constexpr int kBlockBytes = kFromMinimum ? 20 : 18;
+  static constexpr bool kHasMinimum = kFromMinimum;
 
   [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
                                                  __m512i* out) {
-    load_fours(block + 2, stride, out);
-    for (int t = 0; t < 8; ++t) out[t] = _mm512_add_epi8(out[t], _mm512_set1_epi8(128 - 8));
+    load_fours(block + (kHasMinimum ? 4 : 2), stride, out);
+    const __m512i up = _mm512_set1_epi8(static_cast<char>(128 - (kHasMinimum ? 0 : 8)));
+    for (int t = 0; t < 8; ++t) out[t] = _mm512_add_epi8(out[t], up);
   }
 };
 
 // Places in a table.
-struct FourOfTable {
+struct FoursOfTable {
   static constexpr int kBlockBytes = 18;
+  static constexpr bool kHasMinimum = false;
 
   [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
                                                  __m512i* out) {
@@ -62,14 +67,18 @@ struct FourOfTable {
   }
 };
 
-// 16 too large; their fifth bits are in four bytes before the others.
-struct Five {
-  static constexpr int kBlockBytes = 22;
+// 16 too large, or to be added to a minimum; their fifth bits are in four bytes before the others.
+template <bool kFromMinimum>
+struct Fives {
+  static constexpr int kBlockBytes = kFromMinimum ? 24 : 22;
+  static constexpr bool kHasMinimum = kFromMinimum;
 
   [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
                                                  __m512i* out) {
-    load_fours(block + 6, stride, out);
-    const __m512i high = dwords_at(block + 2, stride);
+    constexpr int kHead = kHasMinimum ? 4 : 2;
+    load_fours(block + kHead + 4, stride, out);
+    const __m512i high = dwords_at(block + kHead, stride);
+    const __m512i up = _mm512_set1_epi8(static_cast<char>(128 - (kHasMinimum ? 0 : 16)));
     for (int t = 0; t < 8; ++t) {
       const __m512i byte = _mm512_set1_epi32(t / 2 * 0x01010101);  // that has the bits of dword t
       const __m512i lanes =
@@ -78,47 +87,70 @@ struct Five {
           _mm512_set1_epi32(t % 2 == 0 ? 0x08040201 : static_cast<int>(0x80402010));
       const __mmask64 is_high =
           _mm512_test_epi8_mask(_mm512_shuffle_epi8(high, _mm512_or_si512(lanes, byte)), bits);
-      out[t] = _mm512_add_epi8(out[t], _mm512_set1_epi8(128 - 16));
+      out[t] = _mm512_add_epi8(out[t], up);
       out[t] = _mm512_mask_add_epi8(out[t], is_high, out[t], _mm512_set1_epi8(16));
     }
   }
 };
 
-// Numbers gives: kBlockBytes and `load`.
+// What is there where blocks have a minimum: those of sixteen rows, and what of a column's block
+// they are multiplied with, the sum of its numbers.
+template <bool kHasMinimum>
+struct Minimum {
+  struct OfWeights {};
+  struct OfState {};
+};
+template <>
+struct Minimum<true> {
+  struct OfWeights {
+    __m512 minima;
+  };
+  struct OfState {
+    float sum;
+  };
+};
+
+// Numbers gives: kBlockBytes, kHasMinimum and `load`.
 template <class Numbers>
 struct Small {
-  static constexpr int kRows = kLanes, kColumns = 17, kStateBytes = 34;
+  static constexpr bool kHasMinimum = Numbers::kHasMinimum;
+  static constexpr int kRows = kLanes, kColumns = 17;
   static constexpr int kBlockBytes = Numbers::kBlockBytes;
+  static constexpr int kNumbersAt = kHasMinimum ? 4 : 2;  // in a column's block
+  static constexpr int kStateBytes = kNumbersAt + 32;
   static constexpr bool kFetchesFar = true;
   using Sums = __m512;
 
-  struct Weights {
+  struct Weights : Minimum<kHasMinimum>::OfWeights {
     __m512i bytes[8];
     __m512 scales;
   };
 
   // bias takes back what moving the weights up adds.
-  struct State {
+  struct State : Minimum<kHasMinimum>::OfState {
     float scale;
     std::int32_t bias;
   };
 
   static State prepare(const std::byte* block) {
-    std::uint16_t scale;
-    __builtin_memcpy(&scale, block, sizeof scale);
-    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block + 2));
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block + kNumbersAt));
     const __m256i by_lane = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), bytes);
     __m128i sum =
         _mm_add_epi32(_mm256_castsi256_si128(by_lane), _mm256_extracti128_si256(by_lane, 1));
     sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
     sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1));
-    return {_cvtsh_ss(scale), -128 * _mm_cvtsi128_si32(sum)};
+    State out;
+    out.scale = half(block);
+    out.bias = -128 * _mm_cvtsi128_si32(sum);
+    if constexpr (kHasMinimum) out.sum = half(block + 2);
+    return out;
   }
 
   [[gnu::always_inline]] static inline Weights load(const std::byte* block, std::int64_t stride) {
     Weights out;
     Numbers::load(block, stride, out.bytes);
     out.scales = halves_at(block, stride);
+    if constexpr (kHasMinimum) out.minima = halves_at(block + 2, stride);
     return out;
   }
 
@@ -138,8 +170,8 @@ struct Small {
       __m512i dot = _mm512_set1_epi32(states[j].bias);
 #pragma GCC unroll 8
       for (int t = 0; t < 8; ++t) {
-        dot =
-            _mm512_dpbusd_epi32(dot, weights.bytes[t], broadcast(column + j * stride + 2 + 4 * t));
+        dot = _mm512_dpbusd_epi32(dot, weights.bytes[t],
+                                  broadcast(column + j * stride + kNumbersAt + 4 * t));
       }
       return dot;
     });
@@ -154,6 +186,9 @@ struct Small {
       const __m512 dot = _mm512_cvtepi32_ps(exact(0, j));
       const __m512 scale = _mm512_mul_ps(weights.scales, _mm512_set1_ps(states[j].scale));
       sums[j] = _mm512_fmadd_ps(dot, scale, sums[j]);
+      if constexpr (kHasMinimum) {
+        sums[j] = _mm512_fmadd_ps(weights.minima, _mm512_set1_ps(states[j].sum), sums[j]);
+      }
     }
   }
 

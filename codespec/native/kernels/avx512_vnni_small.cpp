@@ -5,8 +5,10 @@
 
 namespace codespec {
 
-void multiply_q4_0(const Product& p) { Panels<Small<Four>>::multiply(p); }
-void multiply_q5_0(const Product& p) { Panels<Small<Five>>::multiply(p); }
-void multiply_iq4_nl(const Product& p) { Panels<Small<FourOfTable>>::multiply(p); }
+void multiply_q4_0(const Product& p) { Panels<Small<Fours<false>>>::multiply(p); }
+void multiply_q4_1(const Product& p) { Panels<Small<Fours<true>>>::multiply(p); }
+void multiply_q5_0(const Product& p) { Panels<Small<Fives<false>>>::multiply(p); }
+void multiply_q5_1(const Product& p) { Panels<Small<Fives<true>>>::multiply(p); }
+void multiply_iq4_nl(const Product& p) { Panels<Small<FoursOfTable>>::multiply(p); }
 
 }  // namespace codespec

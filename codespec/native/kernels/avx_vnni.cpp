@@ -13,15 +13,15 @@ struct Dot {
     std::int32_t bias;
   };
 
-  static State prepare(const std::byte* block) {
-    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block + 2));
+  static State prepare(float scale, const std::byte* numbers) {
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(numbers));
     const __m256i by_lane =
         _mm256_dpbusd_avx_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), bytes);
     __m128i sum =
         _mm_add_epi32(_mm256_castsi256_si128(by_lane), _mm256_extracti128_si256(by_lane, 1));
     sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
     sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1));
-    return {half(block), -128 * _mm_cvtsi128_si32(sum)};
+    return {scale, -128 * _mm_cvtsi128_si32(sum)};
   }
 
   // Bytes are moved up by 128, as one factor of the instruction is unsigned.
@@ -83,9 +83,11 @@ constinit const Kernels kAvxVnni{
     Q8_0::kRows,
     multiply_q8_0,
     order<Q8_0>,
-    Panels<Small<Dot, Four>>::multiply,
-    Panels<Small<Dot, Five>>::multiply,
-    Panels<Small<Dot, FourOfTable>>::multiply,
+    Panels<Small<Dot, Fours<false>>>::multiply,
+    Panels<Small<Dot, Fours<true>>>::multiply,
+    Panels<Small<Dot, Fives<false>>>::multiply,
+    Panels<Small<Dot, Fives<true>>>::multiply,
+    Panels<Small<Dot, FoursOfTable>>::multiply,
     Panels<Q45<Part, false>>::multiply,
     Panels<Q45<Part, true>>::multiply,
     Panels<Q6<Part>>::multiply,

@@ -24,7 +24,9 @@ void order_q8_0(const std::byte* weights, std::int64_t n_rows, std::int64_t n_bl
 
 // avx512_vnni_small.cpp
 void multiply_q4_0(const Product&);
+void multiply_q4_1(const Product&);
 void multiply_q5_0(const Product&);
+void multiply_q5_1(const Product&);
 void multiply_iq4_nl(const Product&);
 
 // avx512_vnni_k.cpp
@@ -35,6 +37,12 @@ void multiply_q6_k(const Product&);
 namespace {
 
 constexpr int kLanes = 16;
+
+inline float half(const std::byte* bytes) {
+  std::uint16_t out;
+  __builtin_memcpy(&out, bytes, sizeof out);
+  return _cvtsh_ss(out);
+}
 
 // Half-precision numbers, one after the other.
 [[gnu::always_inline]] inline __m512 load_halves(const std::byte* p) {

@@ -100,6 +100,7 @@ struct Groups {
 
 struct Eight {
   static constexpr int kBlockBytes = 34;
+  static constexpr bool kHasMinimum = false;
 
   [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
                                                  __m256i* out) {
@@ -117,18 +118,23 @@ struct Eight {
   }
 }
 
-struct Four {
-  static constexpr int kBlockBytes = 18;
+template <bool kFromMinimum>
+struct Fours {
+  static constexpr int kBlockBytes = kFromMinimum ? 20 : 18;
+  static constexpr bool kHasMinimum = kFromMinimum;
 
   [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
                                                  __m256i* out) {
-    load_fours(block + 2, stride, out);
-    for (int t = 0; t < 8; ++t) out[t] = _mm256_sub_epi8(out[t], _mm256_set1_epi8(8));
+    load_fours(block + (kHasMinimum ? 4 : 2), stride, out);
+    if constexpr (!kHasMinimum) {
+      for (int t = 0; t < 8; ++t) out[t] = _mm256_sub_epi8(out[t], _mm256_set1_epi8(8));
+    }
   }
 };
 
-struct FourOfTable {
+struct FoursOfTable {
   static constexpr int kBlockBytes = 18;
+  static constexpr bool kHasMinimum = false;
 
   [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
                                                  __m256i* out) {
@@ -139,13 +145,16 @@ struct FourOfTable {
   }
 };
 
-struct Five {
-  static constexpr int kBlockBytes = 22;
+template <bool kFromMinimum>
+struct Fives {
+  static constexpr int kBlockBytes = kFromMinimum ? 24 : 22;
+  static constexpr bool kHasMinimum = kFromMinimum;
 
   [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
                                                  __m256i* out) {
-    load_fours(block + 6, stride, out);
-    const auto row = [&](int r) { return dword(block + 2 + r * stride); };
+    constexpr int kHead = kHasMinimum ? 4 : 2;
+    load_fours(block + kHead + 4, stride, out);
+    const auto row = [&](int r) { return dword(block + kHead + r * stride); };
     const __m256i high =
         _mm256_setr_epi32(row(0), row(1), row(2), row(3), row(4), row(5), row(6), row(7));
     const __m256i lanes = _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c, 0, 0x04040404,
@@ -156,40 +165,64 @@ struct Five {
           _mm256_set1_epi32(t % 2 == 0 ? 0x08040201 : static_cast<int>(0x80402010));
       const __m256i set =
           _mm256_and_si256(_mm256_shuffle_epi8(high, _mm256_or_si256(lanes, byte)), bits);
-      // -16 where the bit is not set
-      const __m256i low = _mm256_andnot_si256(_mm256_cmpeq_epi8(set, bits), _mm256_set1_epi8(-16));
-      out[t] = _mm256_add_epi8(out[t], low);
+      const __m256i is_set = _mm256_cmpeq_epi8(set, bits), sixteen = _mm256_set1_epi8(16);
+      out[t] = kHasMinimum ? _mm256_or_si256(out[t], _mm256_and_si256(is_set, sixteen))
+                           : _mm256_sub_epi8(out[t], _mm256_andnot_si256(is_set, sixteen));
     }
   }
 };
 
+template <bool kHasMinimum>
+struct Minimum {
+  struct OfWeights {};
+  struct OfState {};
+};
+template <>
+struct Minimum<true> {
+  struct OfWeights {
+    __m256 minima;
+  };
+  struct OfState {
+    float sum;
+  };
+};
+
 // ggml's block of 32 numbers with a scale in half precision, as Numbers has them.
 //
-// `Dot` gives: State, what is known of a column's block before, its `prepare`, and `begin`, where
+// `Dot` gives: State, what is known of a column's numbers before, its `prepare`, and `begin`, where
 // its sum starts; `ready`, bytes of the weights as they are kept, and `factor`, as they are
 // multiplied; `add`, which adds the product with dword t of a column; kColumns, and kGroup, for the
 // sums of how many columns there are registers.
 template <class Dot, class Numbers>
 struct Small : Groups<Small<Dot, Numbers>> {
-  static constexpr int kRows = 8, kColumns = Dot::kColumns, kStateBytes = 34;
+  static constexpr bool kHasMinimum = Numbers::kHasMinimum;
+  static constexpr int kRows = 8, kColumns = Dot::kColumns;
   static constexpr int kBlockBytes = Numbers::kBlockBytes;
+  static constexpr int kNumbersAt = kHasMinimum ? 4 : 2;  // in a column's block
+  static constexpr int kStateBytes = kNumbersAt + 32;
   static constexpr int kGroup = Dot::kGroup;
   static constexpr bool kFetchesFar = false;  // from four columns on a tenth slower
   using Sums = __m256;
-  using State = typename Dot::State;
 
-  struct Weights {
+  struct State : Dot::State, Minimum<kHasMinimum>::OfState {};
+
+  struct Weights : Minimum<kHasMinimum>::OfWeights {
     __m256i bytes[8];
     __m256 scales;
   };
 
-  static State prepare(const std::byte* block) { return Dot::prepare(block); }
+  static State prepare(const std::byte* block) {
+    State out{Dot::prepare(half(block), block + kNumbersAt), {}};
+    if constexpr (kHasMinimum) out.sum = half(block + 2);
+    return out;
+  }
 
   [[gnu::always_inline]] static inline Weights load(const std::byte* block, std::int64_t stride) {
     Weights out;
     Numbers::load(block, stride, out.bytes);
     for (__m256i& bytes : out.bytes) bytes = Dot::ready(bytes);
     out.scales = halves(block, stride);
+    if constexpr (kHasMinimum) out.minima = halves(block + 2, stride);
     return out;
   }
 
@@ -215,15 +248,21 @@ struct Small : Groups<Small<Dot, Numbers>> {
       const auto factor = Dot::factor(weights.bytes[t]);
 #pragma GCC unroll 8
       for (int j = 0; j < N; ++j) {
-        dots[j] = Dot::add(dots[j], factor, column + j * stride + 2, states[j], t);
+        dots[j] = Dot::add(dots[j], factor, column + j * stride + kNumbersAt, states[j], t);
         // In this order: column by column, the compiler would fetch all weights for each again.
         asm("" : "+x"(dots[j]));
       }
     }
 #pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) {
-      const __m256 scale = _mm256_mul_ps(weights.scales, _mm256_set1_ps(states[j].scale));
-      sums[j] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dots[j]), scale, sums[j]);
+    for (int j = 0; j < N; ++j) add(weights, states[j], dots[j], sums[j]);
+  }
+
+  [[gnu::always_inline]] static inline void add(const Weights& weights, const State& state,
+                                                __m256i dot, __m256& sum) {
+    const __m256 scale = _mm256_mul_ps(weights.scales, _mm256_set1_ps(state.scale));
+    sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot), scale, sum);
+    if constexpr (kHasMinimum) {
+      sum = _mm256_fmadd_ps(weights.minima, _mm256_set1_ps(state.sum), sum);
     }
   }
 };
