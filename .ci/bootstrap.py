@@ -50,11 +50,14 @@ def main() -> None:
         return
     make_cache_dir()
     outdated = "python" in found and found["python"] != wanted["python"]
-    if outdated or not has_pip():
+    new = outdated or not has_pip()
+    check_tools(new)
+    if new:
         say("creating the environment .venv")
         # Only what this script has made is ever cleared.
         create_environment(clear=outdated)
-    stamp_file.unlink(missing_ok=True)
+    # What is not finished says so, and of which Python it is: the next try may name another.
+    stamp_file.write_text(json.dumps({"python": wanted["python"]}))
     if any(found.get(key) != wanted[key] for key in wanted if key != "native"):
         say("installing build tools")
         pip("install", *BUILD_TOOLS)
@@ -63,6 +66,8 @@ def main() -> None:
         # Another build of the same version would be left out. What it needs comes with codespec.
         pip("install", "--force-reinstall", "--no-deps", str(wheel))
     say("building codespec")
+    if dev and found.get("dev") != "True":
+        say("and installing what tests and training need: with PyTorch, that may be gigabytes")
     extras = "[dev,report,train]" if dev else ""
     pip("install", "--no-build-isolation", "--editable", f"{ROOT}{extras}")
     stamp_file.write_text(json.dumps(wanted))
@@ -91,20 +96,34 @@ def has_pip() -> bool:
     return asked.returncode == 0
 
 
-def create_environment(clear: bool) -> None:
-    """With Debian's Python, what is needed for that are packages of their own."""
-    parts = [] if importlib.util.find_spec("ensurepip") else ["venv"]
+def check_tools(new: bool) -> None:
+    """Names all that is missing at once. Of Debian's Python, parts are packages of their own.
+
+    new: an environment is going to be made.
+    """
+    missing = []
+    if new and not importlib.util.find_spec("ensurepip"):
+        missing.append(("Python's module ensurepip", "python3-venv", "python3"))
     if not Path(sysconfig.get_config_var("INCLUDEPY"), "Python.h").is_file():
-        parts.append("dev")
-    if parts:
-        what = {"venv": "module ensurepip", "dev": "header files"}
-        packages = " ".join(f"python3-{part}" for part in parts)
+        missing.append(("Python's header files", "python3-dev", "python3-devel"))
+    if not shutil.which(cxx()[0]):
+        missing.append((f"a C++ compiler ({cxx()[0]})", "g++", "gcc-c++"))
+    if missing:
+        what, debian, fedora = zip(*missing, strict=True)
         sys.exit(
-            f"Python's {' and '.join(what[part] for part in parts)} cannot be found in "
-            f"{sys.base_prefix} (Debian: apt install {packages}; Fedora: dnf install "
-            "python3-devel)."
+            f"Not found, for the Python in {sys.base_prefix}: {', '.join(what)}.\n"
+            f"Debian: apt install {' '.join(debian)}; Fedora: dnf install {' '.join(fedora)}; "
+            "macOS: xcode-select --install."
         )
-    venv.create(VENV, with_pip=True, clear=clear)
+
+
+def create_environment(clear: bool) -> None:
+    # By links, as `python -m venv` does: a copy of the interpreter would miss its security updates,
+    # and does not find its own library where that is looked for beside the program.
+    for link in bin_dir().glob("python*"):
+        if link.is_symlink():  # venv leaves them as they are, to whatever they lead
+            link.unlink()
+    venv.create(VENV, with_pip=True, clear=clear, symlinks=os.name != "nt")
 
 
 def backend() -> str:
@@ -220,13 +239,12 @@ def cpu() -> str:
 
 
 def compiler() -> str:
-    name = os.environ.get("CXX", "c++")
-    if not shutil.which(name.split()[0]):
-        sys.exit("No C++ compiler found (Debian: apt install g++; macOS: xcode-select --install).")
-    asked = subprocess.run(
-        [*name.split(), "--version"], capture_output=True, text=True, check=False
-    )
-    return asked.stdout.splitlines()[0] if asked.stdout else name
+    asked = subprocess.run([*cxx(), "--version"], capture_output=True, text=True, check=False)
+    return asked.stdout.splitlines()[0] if asked.stdout else shlex.join(cxx())
+
+
+def cxx() -> list[str]:
+    return os.environ.get("CXX", "").split() or ["c++"]
 
 
 def cache_dir() -> Path:

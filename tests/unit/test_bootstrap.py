@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 import shlex
 import sys
 import venv
@@ -100,15 +101,53 @@ def test_an_environment_that_was_not_finished_is_made_anew(
     assert not bootstrap.has_pip()
 
 
-def test_what_an_environment_needs_of_python_is_named(
+@pytest.mark.skipif(os.name == "nt", reason="links are not for everybody on Windows")
+def test_an_environment_has_no_copy_of_the_interpreter(
     bootstrap: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(bootstrap, "VENV", tmp_path / ".venv")
+    monkeypatch.setattr(venv.EnvBuilder, "_setup_pip", lambda *_: None)  # takes seconds
+    made = bootstrap.bin_dir() / "python"
+    made.parent.mkdir(parents=True)
+    made.symlink_to(tmp_path / "a Python that is gone")
+    bootstrap.create_environment(clear=False)
+    assert made.is_symlink()
+    assert made.is_file()
+
+
+def test_after_a_failure_another_python_may_be_named(
+    bootstrap: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the first one has left is of no use to it."""
+    cleared: list[bool] = []
+    monkeypatch.setattr(bootstrap, "VENV", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["bootstrap.py"])
+    monkeypatch.setattr(bootstrap, "has_pip", lambda: bool(cleared))
+    monkeypatch.setattr(bootstrap, "create_environment", lambda clear: cleared.append(clear))
+    monkeypatch.setattr(bootstrap, "pip", lambda *_: sys.exit("no such package"))
+    for base in ("/a", "/a", "/b"):
+        monkeypatch.setattr(sys, "base_prefix", base)
+        with pytest.raises(SystemExit, match="no such package"):
+            bootstrap.main()
+    assert cleared == [False, True]
+
+
+def test_what_the_system_lacks_is_named_all_at_once(
+    bootstrap: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is fetched or made."""
+    monkeypatch.setattr(bootstrap, "VENV", tmp_path / ".venv")
+    monkeypatch.setattr(sys, "argv", ["bootstrap.py"])
     monkeypatch.setattr(bootstrap.sysconfig, "get_config_var", lambda name: str(tmp_path))
-    with pytest.raises(SystemExit, match=r"header files .* apt install python3-dev;"):
-        bootstrap.create_environment(clear=False)
+    with pytest.raises(SystemExit, match=r"header files.\n.* apt install python3-dev;"):
+        bootstrap.main()
+    monkeypatch.setenv("CXX", "no-such-c++ -O2")
+    with pytest.raises(SystemExit, match=r"\(no-such-c\+\+\)"):
+        bootstrap.main()
     monkeypatch.setattr(bootstrap.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(SystemExit, match=r"apt install python3-venv python3-dev;"):
-        bootstrap.create_environment(clear=False)
+    with pytest.raises(SystemExit, match=r"apt install python3-venv python3-dev g\+\+;"):
+        bootstrap.main()
+    assert not bootstrap.VENV.exists()
 
 
 def test_what_is_pinned_can_be_installed_with_the_oldest_python() -> None:
