@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import hypothesis
 import pytest
@@ -12,6 +13,10 @@ from codespec.config import Settings, load_settings
 # Machines are shared and noisy: no test may fail for being slow.
 hypothesis.settings.register_profile("codespec", deadline=None)
 hypothesis.settings.load_profile("codespec")
+
+# A shell has what it starts in the background ignore interrupts, and so would what tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):

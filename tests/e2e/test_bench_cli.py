@@ -117,15 +117,6 @@ def test_peers_say_what_is_missing_and_how_it_compares(edited: Path, tmp_path: P
         assert row["n_threads"] == 1
 
 
-# Interrupts are ignored where the tests themselves run in the background.
-INTERRUPTIBLE = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from codespec.cli import main
-main()
-"""
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_what_is_ended_leaves_nothing_behind(edited: Path, tmp_path: Path, number: str) -> None:
@@ -134,7 +125,7 @@ def test_what_is_ended_leaves_nothing_behind(edited: Path, tmp_path: Path, numbe
     scratch.mkdir()
     # A name of its own in the environment of all that it starts.
     env = {**os.environ, "TMPDIR": str(scratch)}
-    command = [sys.executable, "-c", INTERRUPTIBLE, "bench", "hop", str(edited / "a.py")]
+    command = [sys.executable, "-m", "codespec", "bench", "hop", str(edited / "a.py")]
 
     def started() -> list[psutil.Process]:
         return [p for p in psutil.process_iter() if _variable(p, "TMPDIR") == str(scratch)]

@@ -166,15 +166,6 @@ def test_without_a_terminal_it_watches_until_it_is_told_to_end(home: Home) -> No
         assert watcher.wait(TIMEOUT_S) == 128 + signal.SIGTERM
 
 
-# Interrupts are ignored where the tests themselves run in the background.
-INTERRUPTIBLE = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from codespec.cli import main
-main()
-"""
-
-
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("of_all", [True, False], ids=["a terminal's", "its own"])
 def test_an_interrupt_ends_it_without_a_word(home: Home, of_all: bool) -> None:
@@ -182,7 +173,7 @@ def test_an_interrupt_ends_it_without_a_word(home: Home, of_all: bool) -> None:
     (home.workspace / "alpha.py").write_text(ALPHA)
     arguments = ("index", str(home.workspace), "--watch", "--quiet")
     with subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTIBLE, *arguments],
+        [sys.executable, "-m", "codespec", *arguments],
         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
     ) as watcher:  # fmt: skip
         try:

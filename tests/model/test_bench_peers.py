@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -231,15 +229,7 @@ def test_a_library_that_hangs_or_says_nonsense_is_named(
         peer.close()
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Also where the tests run in the background, without a terminal's signals."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("no_transformers", "interruptible")
+@pytest.mark.usefixtures("no_transformers")
 def test_what_was_finished_before_an_interrupt_is_printed_and_kept(
     repo: Path, server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

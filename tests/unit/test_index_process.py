@@ -204,11 +204,9 @@ def test_a_request_to_end_blames_no_file(workspace: Workspace, number: signal.Si
     assert workspace.build().n_files == 1
 
 
-# Interrupts are ignored where the tests themselves run in the background.
 SUPERVISED = """
-import signal, sys
+import sys
 from codespec.cli import index_jobs
-signal.signal(signal.SIGINT, signal.default_int_handler)
 child = "import os, time; print(os.getpid(), flush=True); time.sleep(300)"
 index_jobs.module_command = lambda *_: [sys.executable, "-c", child]
 sys.exit(index_jobs.supervise(quiet=True))
