@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from codespec.backends.llama import LlamaTokenizer, kernels, load_model
 from codespec.backends.llama.loader import gpu_backend, lib
 from codespec.cli import main
-from codespec.cli.doctor import checks
+from codespec.cli.doctor import checks, model
 from codespec.cli.doctor.model import Speed, measure_speed
 from codespec.config import IndexSettings, load_settings, origins
 from codespec.daemon import control
@@ -378,4 +378,20 @@ def test_what_speed_means():
     assert speed.cold_ms(1280) == 1280 + 120
     measured, backend = measure_speed(load_settings())
     assert 0 < measured.prompt_ms < measured.cold_ms(100)
+    assert 0 <= measured.others <= 1
     assert backend
+
+
+def test_a_busy_machine_is_told_from_a_slow_model(project, monkeypatch):
+    def slow(others: float):
+        monkeypatch.setattr(model, "measure_speed", lambda _: (Speed(9.0, 90.0, others), "cpu"))
+        found = [f for f in doctor(project) if f["area"] == "model"]
+        steps = [f["next_step"] for f in found if f["level"] in ("note", "warning")]
+        return steps, any("other programs had" in f["message"] for f in found)
+
+    steps, is_told = slow(0.01)
+    assert [step.startswith(("A smaller", "Choose a smaller")) for step in steps] == [True, True]
+    assert not is_told
+    steps, is_told = slow(0.6)
+    assert ["ask again" in step for step in steps] == [True, True]
+    assert is_told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+import psutil
 
 from codespec.backends.llama import (
     LlamaTarget,
@@ -37,14 +39,18 @@ LINE_TOKENS = 12
 NEW_PROMPT_TOKENS = 64
 """Read anew for a suggestion while typing: the rest of the prompt is in the cache."""
 _N_PREFILL, _N_STEPS = 384, 16
+_BUSY = 0.25
+"""Of the processors: what others take is told from here on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """prompt_ms, pass_ms: a token read, and a pass that says one."""
+    """prompt_ms, pass_ms: a token read, and a pass that says one. others: the share of the
+    processors that other programs had meanwhile."""
 
     prompt_ms: float
     pass_ms: float
+    others: float = 0.0
 
     @property
     def line_ms(self) -> float:
@@ -137,11 +143,15 @@ def _measured(settings: Settings) -> Iterator[Finding]:
     except ModelError as e:
         yield Finding("model", "error", e.message, e.hint)
         return
+    meanwhile, instead = "", None
+    if speed.others >= _BUSY:
+        meanwhile = f", while other programs had {speed.others:.0%} of the processors"
+        instead = "It is quicker where other programs leave it the processors: ask again then."
     yield Finding(
         "model",
         "ok",
         f"on {backend}: {speed.prompt_ms:.2f} ms a token of the prompt, {speed.pass_ms:.1f} ms a "
-        "pass of one token",
+        f"pass of one token{meanwhile}",
     )
     limit = settings.completion.deadline_auto_ms
     everything = whole(settings)
@@ -152,7 +162,8 @@ def _measured(settings: Settings) -> Iterator[Finding]:
             "note",
             f"it reads slowly: {shown.n_tokens} tokens of a file are shown to it instead of "
             f"{everything.n_tokens}",
-            "A smaller model sees more; completion.max_read_ms says how long reading may take.",
+            instead
+            or "A smaller model sees more; completion.max_read_ms says how long reading may take.",
         )
     cold = speed.cold_ms(shown.n_tokens)
     meaning = (
@@ -164,7 +175,8 @@ def _measured(settings: Settings) -> Iterator[Finding]:
             "model",
             "warning",
             f"{meaning}: more than completion.deadline_auto_ms = {limit:.0f}",
-            "Choose a smaller model, raise the deadline, or ask by key (deadline_invoked_ms).",
+            instead
+            or "Choose a smaller model, raise the deadline, or ask by key (deadline_invoked_ms).",
         )
     elif cold > limit:
         yield Finding(
@@ -195,7 +207,9 @@ def _speed_of(target: LlamaTarget, model: LoadedModel) -> Speed:
     target.keep([])
     committed, passes = tokens, list[float]()
     n_read = target.n_cached
-    started = time.perf_counter()
+    psutil.cpu_percent()  # since here
+    own_s, began = time.process_time(), time.perf_counter()
+    started = began
     target.prefill(tokens, lambda: False)
     for _ in range(1 + _N_STEPS):
         rows = target.decode(committed[target.n_cached :], NO_DRAFT)
@@ -206,8 +220,10 @@ def _speed_of(target: LlamaTarget, model: LoadedModel) -> Speed:
         passes.append((time.perf_counter() - started) * 1e3)
         committed = np.append(committed, np.int32(said))
         started = time.perf_counter()
+    own = (time.process_time() - own_s) / (time.perf_counter() - began) / (os.cpu_count() or 1)
+    others = max(psutil.cpu_percent() / 100 - own, 0.0)
     # The first one read the prompt.
-    return Speed(passes[0] / (len(tokens) - n_read), median(passes[1:]))
+    return Speed(passes[0] / (len(tokens) - n_read), median(passes[1:]), others)
 
 
 def _some_text(model: LoadedModel, n_tokens: int) -> Tokens:
