@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import click
 
@@ -73,6 +73,7 @@ class _Main(LazyGroup):
         except CodespecError as e:
             _fail(e)
         except OSError as e:  # but a broken pipe, which click ends quietly
+            _drop_what_cannot_be_written()
             _fail(_with_cause(e))
         except UnicodeDecodeError as e:
             what = f"a file that should be text is not UTF-8: {e.reason} at byte {e.start}"
@@ -99,6 +100,19 @@ def _colour() -> bool | None:
     """
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown")
     return False if plain else None
+
+
+def _drop_what_cannot_be_written() -> None:
+    """Newer Pythons keep it, try again at their end, and say in their way that it failed."""
+    output: TextIO | None = sys.stdout
+    if output is None:  # closed by whoever started us
+        return
+    try:
+        output.flush()
+    except OSError:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, output.fileno())
+        os.close(nothing)
 
 
 def _fail(e: CodespecError) -> NoReturn:
