@@ -150,7 +150,7 @@ def complete(engine: LocalEngine, place: Place, root: Path) -> tuple[Completion,
 def show(place: Place, root: Path, plain: Completion, drafted: Completion) -> None:
     console.rule(f"{place.path.relative_to(root)}:{place.line}", align="left")
     before = "".join(place.prefix.splitlines(keepends=True)[-4:])
-    console.print(Text(before, "dim") + Text(drafted.text, "green"))
+    console.print(Text(before, "dim") + Text(drafted.text, "green"), soft_wrap=True)
     trace = drafted.trace
     sources = ", ".join(
         f"{source} {s.n_accepted}/{s.n_drafted}" for source, s in sorted(trace.by_source.items())

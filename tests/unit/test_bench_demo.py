@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from codespec.requests import Completion
 from codespec_bench import demo
 
 
@@ -40,6 +41,18 @@ def test_archives_are_unpacked_by_a_python_without_filters(
     monkeypatch.setattr(subprocess, "run", run)
     assert (demo.fetch("thing==1.0") / "a.py").read_text() == "x = 1\n"
     assert tuple(capsys.readouterr()) == ("", "fetching thing==1.0\n")
+
+
+def test_code_is_shown_in_lines_of_its_own_length(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    head = f"def {'longer_than_a_line, ' * 4}:"
+    place = demo.Place(tmp_path / "a.py", 2, f"{head}\n    ", "")
+    said = Completion(f"return {'a + ' * 20}1")
+    demo.show(place, tmp_path, said, said)
+    shown = capsys.readouterr().out.splitlines()
+    assert {head, f"    {said.text}"} <= set(shown)
 
 
 def test_what_keeps_it_from_running_is_said_in_a_sentence(tmp_path: Path) -> None:
