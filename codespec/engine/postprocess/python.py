@@ -31,6 +31,9 @@ MAX_BRACKETS = 20
 _MAX_BRANCHES = 100  # elif nests, though it does not look so
 _CASES = "match_statement"  # holds its cases in a block, which are no statements
 _MAX_LINES = 50
+_VERSION = 13
+"""The newest grammar that counts. In 3.14's, Python 2's name for an error, `except A, e:`, is a
+second kind of error."""
 
 _DEPTH = np.zeros(256, np.int32)
 _DEPTH[list(b"([{")] = 1
@@ -183,7 +186,8 @@ def _is_read(text: bytes) -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "\d" in a string is no fault of the suggestion
-            compile(text, "", "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+            flags = ast.PyCF_ONLY_AST
+            compile(text, "", "exec", flags, dont_inherit=True, _feature_version=_VERSION)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
