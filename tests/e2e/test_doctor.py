@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import json
 import os
@@ -67,6 +68,21 @@ def test_a_sound_installation(project):
     assert any("ms a token of the prompt" in m for m in of(found, "model", "ok"))
     assert any("has no index" in m for m in of(found, "index", "note"))
     assert any("does not run" in m for m in of(found, "daemon", "note"))
+
+
+@pytest.mark.skipif(not kernels.NAME, reason=f"no kernels: {kernels.WHY_NOT}")
+def test_a_model_whose_products_are_not_ours(project, tmp_path, monkeypatch):
+    file = tmp_path / "model-bf16.gguf"
+    settings = lib.llama_model_quantize_default_params()
+    settings.ftype, settings.allow_requantize = lib.LLAMA_FTYPE_MOSTLY_BF16, True
+    source = bytes(bundled(BUNDLED_TARGET))
+    assert lib.llama_model_quantize(source, bytes(file), ctypes.byref(settings)) == 0
+    monkeypatch.setenv("CODESPEC_MODEL_TARGET", str(file))
+    found = doctor(project, "--quick")
+    assert any("but for ties" in m for m in of(found, "model", "ok"))
+    assert any("llama.cpp multiplies what it has in bf16" in m for m in of(found, "model", "note"))
+    monkeypatch.setenv("CODESPEC_MODEL_TARGET", "bundled")
+    assert not any("multiplies" in m for m in of(doctor(project, "--quick"), "model", "note"))
 
 
 def test_a_model_that_reads_too_slowly(project, monkeypatch):

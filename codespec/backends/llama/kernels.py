@@ -171,6 +171,8 @@ class Share(NamedTuple):
     """All, so that a token's logits are the same to the bit in passes of any size, attention
     included. That holds for chains: the branch of a tree that is kept lies elsewhere in the KV
     cache than the same tokens would without it, and its sums are made in another order."""
+    others: tuple[str, ...] = ()
+    """ggml's names of the types of weights that llama.cpp multiplies, where some are theirs."""
 
 
 NOTHING = Share(False, False)
@@ -191,7 +193,10 @@ def share_in(path: Path) -> Share:
         if found is None:
             return NOTHING
         kinds |= found
-    return Share(bool(kinds & {*QUANTISED}), kinds <= {TYPE_F16, TYPE_Q8_0, *QUANTISED})
+    others = kinds - {TYPE_F16, TYPE_Q8_0, *QUANTISED}
+    name_of = function(theirs, "ggml_type_name", ctypes.c_char_p, ctypes.c_int)
+    names = sorted(name_of(kind).decode() for kind in others)
+    return Share(bool(kinds & {*QUANTISED}), not others, (*names,))
 
 
 def _kinds_in(theirs: Any, path: Path) -> set[int] | None:

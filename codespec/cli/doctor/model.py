@@ -78,7 +78,7 @@ def check(settings: Settings, *, measure: bool) -> tuple[list[Finding], str]:
         Finding("model", "ok", f"{info.name}: {size}{info.file_bytes / 1e6:.0f} MB, {info.path}")
     )
     found += _kind(info.name, info.fim is not None)
-    found.append(Finding("model", "ok", _exactness(settings, path)))
+    found += _products(settings, path)
     try:
         check_fits(path, info.file_bytes)
     except ModelError as e:
@@ -115,11 +115,22 @@ def _kind(name: str, fim: bool) -> Iterator[Finding]:
         )
 
 
-def _exactness(settings: Settings, path: Path) -> str:
-    ours = gpu_backend() == "cpu" and settings.model.kv_type == "f16"
-    if ours and kernels.share_in(path).is_all:
-        return "all its matrix products are our own: drafts change nothing of what it says"
-    return "drafts change nothing of what it says, but for ties in the last digits"
+def _products(settings: Settings, path: Path) -> Iterator[Finding]:
+    """Who multiplies the model's matrices, and what that means."""
+    share = kernels.share_in(path)
+    if gpu_backend() == "cpu" and settings.model.kv_type == "f16" and share.is_all:
+        says = "all its matrix products are our own: drafts change nothing of what it says"
+    else:
+        says = "drafts change nothing of what it says, but for ties in the last digits"
+    yield Finding("model", "ok", says)
+    if gpu_backend() == "cpu" and share.others:
+        yield Finding(
+            "model",
+            "note",
+            f"llama.cpp multiplies what it has in {' and '.join(share.others)}: prompts, and "
+            "passes that verify a draft, can take several times as long as with our own products",
+            "Files in Q4_K_M or q8_0 are quicker on a CPU.",
+        )
 
 
 def _draft(settings: Settings) -> Iterator[Finding]:
