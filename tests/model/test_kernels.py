@@ -42,6 +42,7 @@ FORMATS = {
     TYPES.Q4_K: ((0, 2), Q8_K),
     TYPES.Q5_K: ((0, 2), Q8_K),
     TYPES.Q6_K: ((208,), Q8_K),
+    TYPES.IQ4_XS: ((0,), Q8_K),
     TYPES.F16: ((0,), np.dtype(np.float16)),
 }
 STATES = {Q8_0: TYPES.Q8_0, Q8_1: TYPES.Q8_1, Q8_K: TYPES.Q8_K, np.dtype(np.float16): TYPES.F16}
@@ -232,6 +233,7 @@ FILES = {
     gguf.LlamaFileType.MOSTLY_Q5_1: {TYPES.Q5_1, TYPES.Q6_K},
     gguf.LlamaFileType.MOSTLY_Q5_0: {TYPES.Q5_0, TYPES.Q6_K},
     gguf.LlamaFileType.MOSTLY_IQ4_NL: {TYPES.IQ4_NL, TYPES.Q6_K},
+    gguf.LlamaFileType.MOSTLY_IQ4_XS: {TYPES.IQ4_XS, TYPES.Q6_K},
 }
 """As people download them, with what their matrices are."""
 
@@ -460,8 +462,8 @@ def test_all_files_of_a_model_that_is_split_count(tmp_path: Path) -> None:
     first = write(1)  # often without tensors
     write(2, a=TYPES.Q8_0, b=TYPES.Q4_K)
     assert kernels.share_in(first) == kernels.Share(needs_order=True, is_all=True)
-    write(3, c=TYPES.IQ4_XS)
-    assert kernels.share_in(first) == kernels.Share(True, False, others=("iq4_xs",))
+    write(3, c=TYPES.Q3_K)
+    assert kernels.share_in(first) == kernels.Share(True, False, others=("q3_K",))
 
 
 @pytest.mark.parametrize("has_amx", [False, True])

@@ -184,7 +184,11 @@ class TilePanels : Panels<Format, kIsOrdered> {
   }
 };
 
-// Signed, as both factors may be.
+// Numbers that were moved up by 128, signed again, as both factors may be.
+[[gnu::always_inline]] inline void move_back(__m512i* bytes) {
+  for (int t = 0; t < 8; ++t) bytes[t] = _mm512_xor_si512(bytes[t], _mm512_set1_epi8(-128));
+}
+
 template <class Numbers, Kernels::Kernel kMultiplyFew>
 struct SmallTiles : Small<Numbers> {
   static constexpr Kernels::Kernel kFew = kMultiplyFew;
@@ -203,7 +207,7 @@ struct SmallTiles : Small<Numbers> {
 
  private:
   [[gnu::always_inline]] static inline Weights back(Weights out) {
-    for (__m512i& bytes : out.bytes) bytes = _mm512_xor_si512(bytes, _mm512_set1_epi8(-128));
+    move_back(out.bytes);
     return out;
   }
 };
@@ -213,6 +217,18 @@ struct Q45Tiles : Q45<kHigh> {
   static constexpr Kernels::Kernel kFew = kHigh ? multiply_q5_k : multiply_q4_k;
   static constexpr int kPartBytes = 32, kNumbersAt = kStateNumbers;
   static constexpr bool kIsSigned = false;
+};
+
+struct XSTiles : XS {
+  static constexpr Kernels::Kernel kFew = multiply_iq4_xs;
+  static constexpr int kPartBytes = 32, kNumbersAt = kStateNumbers;
+  static constexpr bool kIsSigned = true;
+
+  [[gnu::always_inline]] static inline Weights load(const std::byte* block, std::int64_t stride) {
+    Weights out = XS::load(block, stride);
+    for (auto& part : out.bytes) move_back(part);
+    return out;
+  }
 };
 
 using Q8_0Tiles = SmallTiles<Eight, multiply_q8_0>;
@@ -240,6 +256,7 @@ constinit const Kernels kAmx{"amx-int8",
                              TilePanels<Q45Tiles<false>>::multiply,
                              TilePanels<Q45Tiles<true>>::multiply,
                              multiply_q6_k,
+                             TilePanels<XSTiles>::multiply,
                              multiply_f16,
                              attend_avx512};
 

@@ -119,8 +119,8 @@ void multiply_q8_0(const Product& p) {
   }
 }
 
-// Two products of bytes fit in 16 bits here, as one factor has fewer than eight, and so do a few of
-// their sums.
+// Two products of bytes fit in 16 bits where one factor has fewer than eight, and so do a few of
+// their sums; else one at a time.
 struct Part {
   static constexpr int kGroup = 6;
 
@@ -133,23 +133,49 @@ struct Part {
                                                 const std::byte* numbers, std::int64_t stride,
                                                 __m256i* blocks) {
     constexpr int kFit = 32767 / (2 * 128 * kMost), kStep = kFit < kDwords ? kFit : kDwords;
-    static_assert(kDwords % kStep == 0);
+    if constexpr (kFit == 0) {
+      add_one_by_one<N, kDwords>(weights, scale, numbers, stride, blocks);
+    } else {
+      static_assert(kDwords % kStep == 0);
 #pragma GCC unroll 8
-    for (int t = 0; t < kDwords; t += kStep) {
-      __m256i sums[N];
+      for (int t = 0; t < kDwords; t += kStep) {
+        __m256i sums[N];
 #pragma GCC unroll 8
-      for (int u = t; u < t + kStep; ++u) {
+        for (int u = t; u < t + kStep; ++u) {
+#pragma GCC unroll 8
+          for (int j = 0; j < N; ++j) {
+            const __m256i both = _mm256_maddubs_epi16(
+                weights[u], _mm256_set1_epi32(dword(numbers + j * stride + 4 * u)));
+            sums[j] = u == t ? both : _mm256_add_epi16(sums[j], both);
+            asm("" : "+x"(sums[j]));  // in this order, as in ymm.h
+          }
+        }
 #pragma GCC unroll 8
         for (int j = 0; j < N; ++j) {
-          const __m256i both = _mm256_maddubs_epi16(
-              weights[u], _mm256_set1_epi32(dword(numbers + j * stride + 4 * u)));
-          sums[j] = u == t ? both : _mm256_add_epi16(sums[j], both);
-          asm("" : "+x"(sums[j]));  // in this order, as in ymm.h
+          blocks[j] = _mm256_add_epi32(blocks[j], _mm256_madd_epi16(sums[j], scale));
         }
       }
+    }
+  }
+
+ private:
+  template <int N, int kDwords>
+  [[gnu::always_inline]] static inline void add_one_by_one(const __m256i* weights, __m256i scale,
+                                                           const std::byte* numbers,
+                                                           std::int64_t stride, __m256i* blocks) {
+    static_assert(255 * 128 <= 32767);
+    const __m256i first = _mm256_set1_epi16(255);
+#pragma GCC unroll 8
+    for (int t = 0; t < kDwords; ++t) {
+      const __m256i even = _mm256_and_si256(weights[t], first),
+                    odd = _mm256_andnot_si256(first, weights[t]);
 #pragma GCC unroll 8
       for (int j = 0; j < N; ++j) {
-        blocks[j] = _mm256_add_epi32(blocks[j], _mm256_madd_epi16(sums[j], scale));
+        const __m256i column = _mm256_set1_epi32(dword(numbers + j * stride + 4 * t));
+        for (const __m256i half : {even, odd}) {
+          const __m256i one = _mm256_maddubs_epi16(half, column);
+          blocks[j] = _mm256_add_epi32(blocks[j], _mm256_madd_epi16(one, scale));
+        }
       }
     }
   }
@@ -170,6 +196,7 @@ constinit const Kernels kAvx2{
     Panels<Q45<Part, false>>::multiply,
     Panels<Q45<Part, true>>::multiply,
     Panels<Q6<Part>>::multiply,
+    Panels<XS<Part>>::multiply,
     multiply_f16_ymm,
     attend_ymm,
 };

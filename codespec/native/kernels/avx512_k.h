@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "avx512_small.h"
 #include "rows.h"
 
 namespace codespec {
@@ -170,6 +171,93 @@ struct Q45 {
           _mm512_slli_epi32(_mm512_and_si512(pair, _mm512_set1_epi32(0xff00)), 8);
       out.offsets[i] = _mm512_or_si512(_mm512_and_si512(pair, byte), second);
     }
+  }
+};
+
+// Parts with a scale each, whose numbers are kTooLarge too large.
+template <int kParts_, int kTooLarge>
+struct Parts {
+  static constexpr int kRows = kLanes, kColumns = 16, kParts = kParts_, kDwords = 64 / kParts;
+  static constexpr int kStateBytes = codespec::kStateBytes;
+  static constexpr bool kFetchesFar = true;
+  using Sums = __m512;
+
+  struct Weights {
+    __m512i bytes[kParts][kDwords];
+    __m512 scales[kParts];
+  };
+
+  // biases take back what is too much.
+  struct State {
+    float scale;
+    std::int32_t biases[kParts];
+  };
+
+  static State prepare(const std::byte* block) {
+    State out{scale_of(block), {}};
+    std::int16_t sums[16];
+    __builtin_memcpy(sums, block + kStateSums, sizeof sums);
+    for (int i = 0; i < 16; ++i) out.biases[i * kParts / 16] -= kTooLarge * sums[i];
+    return out;
+  }
+
+  template <int N>
+  [[gnu::always_inline]] static inline void multiply(const Weights& weights,
+                                                     const std::byte* column, std::int64_t stride,
+                                                     const State* states, __m512* sums) {
+    add<N>(weights, states, sums, [&](int s, int j) __attribute__((always_inline)) {
+      const std::byte* numbers = column + kStateNumbers + 4 * kDwords * s;
+      return dot<kDwords>(_mm512_set1_epi32(states[j].biases[s]), weights.bytes[s],
+                          numbers + j * stride);
+    });
+  }
+
+  // exact(part, column): sixteen rows' products with a column.
+  template <int N>
+  [[gnu::always_inline]] static inline void add(const Weights& weights, const State* states,
+                                                __m512* sums, const auto& exact) {
+    __m512 block[N];
+#pragma GCC unroll 16
+    for (int j = 0; j < N; ++j) block[j] = _mm512_setzero_ps();
+#pragma GCC unroll 1
+    for (int s = 0; s < kParts; ++s) {
+#pragma GCC unroll 16
+      for (int j = 0; j < N; ++j) {
+        block[j] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact(s, j)), weights.scales[s], block[j]);
+      }
+    }
+#pragma GCC unroll 16
+    for (int j = 0; j < N; ++j) {
+      sums[j] = _mm512_fmadd_ps(block[j], _mm512_set1_ps(states[j].scale), sums[j]);
+    }
+  }
+
+  static void store(float* out, __m512 sums, int skip) { store_rows(out, sums, skip); }
+};
+
+// A scale in half precision; of the scales of eight parts, 32 too large, the upper two bits in two
+// bytes and the lower four in four; then places in the table of iq4_nl.
+struct XS : Parts<8, 128> {
+  static constexpr int kBlockBytes = 136;
+
+  [[gnu::always_inline]] static inline Weights load(const std::byte* block, std::int64_t stride) {
+    Weights out;
+    __m512i head[4];
+    transpose16(block, stride, head);
+    const __m512 scale = halves(head[0]);
+#pragma GCC unroll 8
+    for (int s = 0; s < kParts; ++s) {
+      load_fours(block + 8 + 16 * s, stride, out.bytes[s]);
+      look_up(out.bytes[s]);
+      const __m512i low = _mm512_and_si512(_mm512_srli_epi32(head[1], static_cast<unsigned>(4 * s)),
+                                           _mm512_set1_epi32(15));
+      const __m512i up = _mm512_and_si512(
+          _mm512_srli_epi32(head[0], static_cast<unsigned>(16 + 2 * s)), _mm512_set1_epi32(3));
+      const __m512i of_part =
+          _mm512_sub_epi32(_mm512_or_si512(low, _mm512_slli_epi32(up, 4)), _mm512_set1_epi32(32));
+      out.scales[s] = _mm512_mul_ps(_mm512_cvtepi32_ps(of_part), scale);
+    }
+    return out;
   }
 };
 

@@ -52,7 +52,14 @@ struct Fours {
   }
 };
 
-// Places in a table.
+// What places in the table of iq4_nl stand for.
+[[gnu::always_inline]] inline void look_up(__m512i* bytes) {
+  const __m512i table = _mm512_xor_si512(
+      _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(kTable))),
+      _mm512_set1_epi8(-128));
+  for (int t = 0; t < 8; ++t) bytes[t] = _mm512_shuffle_epi8(table, bytes[t]);
+}
+
 struct FoursOfTable {
   static constexpr int kBlockBytes = 18;
   static constexpr bool kHasMinimum = false;
@@ -60,10 +67,7 @@ struct FoursOfTable {
   [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
                                                  __m512i* out) {
     load_fours(block + 2, stride, out);
-    const __m512i table = _mm512_xor_si512(
-        _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(kTable))),
-        _mm512_set1_epi8(-128));
-    for (int t = 0; t < 8; ++t) out[t] = _mm512_shuffle_epi8(table, out[t]);
+    look_up(out);
   }
 };
 

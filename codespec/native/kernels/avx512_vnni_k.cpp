@@ -9,30 +9,8 @@ namespace {
 // Four bits of each number in 128 bytes, two more in 64, sixteen signed scales of parts of 16, and
 // their scale in half precision; all numbers are 32 too large. In each half of the block the lower
 // four bits of 32 bytes are the first numbers, of the next 32 the second, then come the upper ones.
-struct Q6 {
-  static constexpr int kRows = kLanes, kColumns = 16, kParts = 16;
-  static constexpr int kBlockBytes = 210, kStateBytes = codespec::kStateBytes;
-  static constexpr bool kFetchesFar = true;
-  using Sums = __m512;
-
-  struct Weights {
-    __m512i bytes[kParts][4];
-    __m512 scales[kParts];
-  };
-
-  // biases take back what is too much.
-  struct State {
-    float scale;
-    std::int32_t biases[kParts];
-  };
-
-  static State prepare(const std::byte* block) {
-    State out{scale_of(block), {}};
-    std::int16_t sums[kParts];
-    __builtin_memcpy(sums, block + kStateSums, sizeof sums);
-    for (int s = 0; s < kParts; ++s) out.biases[s] = -32 * sums[s];
-    return out;
-  }
+struct Q6 : Parts<16, 32> {
+  static constexpr int kBlockBytes = 210;
 
   [[gnu::always_inline]] static inline Weights load(const std::byte* block, std::int64_t stride) {
     Weights out;
@@ -65,31 +43,6 @@ struct Q6 {
     }
     return out;
   }
-
-  template <int N>
-  [[gnu::always_inline]] static inline void multiply(const Weights& weights,
-                                                     const std::byte* column, std::int64_t stride,
-                                                     const State* states, __m512* sums) {
-    __m512 block[N];
-#pragma GCC unroll 16
-    for (int j = 0; j < N; ++j) block[j] = _mm512_setzero_ps();
-#pragma GCC unroll 1
-    for (int s = 0; s < kParts; ++s) {
-      const std::byte* numbers = column + kStateNumbers + 16 * s;
-#pragma GCC unroll 16
-      for (int j = 0; j < N; ++j) {
-        const __m512i sum =
-            dot<4>(_mm512_set1_epi32(states[j].biases[s]), weights.bytes[s], numbers + j * stride);
-        block[j] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), weights.scales[s], block[j]);
-      }
-    }
-#pragma GCC unroll 16
-    for (int j = 0; j < N; ++j) {
-      sums[j] = _mm512_fmadd_ps(block[j], _mm512_set1_ps(states[j].scale), sums[j]);
-    }
-  }
-
-  static void store(float* out, __m512 sums, int skip) { store_rows(out, sums, skip); }
 };
 
 }  // namespace
@@ -97,5 +50,6 @@ struct Q6 {
 void multiply_q4_k(const Product& p) { Panels<Q45<false>>::multiply(p); }
 void multiply_q5_k(const Product& p) { Panels<Q45<true>>::multiply(p); }
 void multiply_q6_k(const Product& p) { Panels<Q6>::multiply(p); }
+void multiply_iq4_xs(const Product& p) { Panels<XS>::multiply(p); }
 
 }  // namespace codespec

@@ -91,6 +91,7 @@ constinit const Kernels kAvxVnni{
     Panels<Q45<Part, false>>::multiply,
     Panels<Q45<Part, true>>::multiply,
     Panels<Q6<Part>>::multiply,
+    Panels<XS<Part>>::multiply,
     multiply_f16_ymm,
     attend_ymm,
 };

@@ -30,11 +30,17 @@ struct Kind {
   Kernels::Kernel Kernels::* kernel;
 };
 constexpr Kind kKinds[] = {
-    {kF16, kF16, 2, 2, &Kernels::f16},          {kQ8_0, kQ8_0, 34, 34, &Kernels::q8_0},
-    {kQ4_0, kQ8_0, 18, 34, &Kernels::q4_0},     {kQ4_1, kQ8_1, 20, 36, &Kernels::q4_1},
-    {kQ5_0, kQ8_0, 22, 34, &Kernels::q5_0},     {kQ5_1, kQ8_1, 24, 36, &Kernels::q5_1},
-    {kIQ4_NL, kQ8_0, 18, 34, &Kernels::iq4_nl}, {kQ4_K, kQ8_K, 144, 292, &Kernels::q4_k},
-    {kQ5_K, kQ8_K, 176, 292, &Kernels::q5_k},   {kQ6_K, kQ8_K, 210, 292, &Kernels::q6_k},
+    {kF16, kF16, 2, 2, &Kernels::f16},
+    {kQ8_0, kQ8_0, 34, 34, &Kernels::q8_0},
+    {kQ4_0, kQ8_0, 18, 34, &Kernels::q4_0},
+    {kQ4_1, kQ8_1, 20, 36, &Kernels::q4_1},
+    {kQ5_0, kQ8_0, 22, 34, &Kernels::q5_0},
+    {kQ5_1, kQ8_1, 24, 36, &Kernels::q5_1},
+    {kIQ4_NL, kQ8_0, 18, 34, &Kernels::iq4_nl},
+    {kQ4_K, kQ8_K, 144, 292, &Kernels::q4_k},
+    {kQ5_K, kQ8_K, 176, 292, &Kernels::q5_k},
+    {kQ6_K, kQ8_K, 210, 292, &Kernels::q6_k},
+    {kIQ4_XS, kQ8_K, 136, 292, &Kernels::iq4_xs},
 };
 
 using Sgemm = bool (*)(const ComputeParams*, std::int64_t, std::int64_t, std::int64_t, const void*,

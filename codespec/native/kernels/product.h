@@ -67,7 +67,7 @@ struct Kernels {
   Kernel q8_0;                            // states are q8_0, too
   Order order;                            // of q8_0
   Kernel q4_0, q4_1, q5_0, q5_1, iq4_nl;  // states are q8_0, of those with a minimum q8_1
-  Kernel q4_k, q5_k, q6_k;                // states are q8_K
+  Kernel q4_k, q5_k, q6_k, iq4_xs;        // states are q8_K
   Kernel f16;                             // states are f16, too
   void (*attend)(const Attention&);
 };

@@ -33,6 +33,7 @@ void multiply_iq4_nl(const Product&);
 void multiply_q4_k(const Product&);
 void multiply_q5_k(const Product&);
 void multiply_q6_k(const Product&);
+void multiply_iq4_xs(const Product&);
 
 namespace {
 

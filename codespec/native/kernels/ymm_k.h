@@ -234,5 +234,92 @@ struct Q6 : Groups<Q6<Part>> {
   }
 };
 
+// A scale in half precision; of the scales of eight parts, 32 too large, the upper two bits in two
+// bytes and the lower four in four; then places in the table of iq4_nl, whose numbers are moved up
+// by 128.
+template <class Part>
+struct XS : Groups<XS<Part>> {
+  static constexpr int kRows = 8, kColumns = 17, kParts = 8, kGroup = Part::kGroup;
+  static constexpr bool kFetchesFar = true;
+  static constexpr int kBlockBytes = 136, kStateBytes = kStateBytesK;
+  using Sums = __m256;
+
+  struct Weights {
+    __m256i bytes[kParts][8];
+    __m256i scales[kParts];
+    __m256i both[kParts / 2];  // scales of two parts in 16 bits each, as State has their sums
+    __m256 scale;
+  };
+
+  struct State {
+    float scale;
+    std::int16_t sums[kParts];  // of parts 0, 2, 4, 6, then of the others
+  };
+
+  static State prepare(const std::byte* block) {
+    State out{scale_of(block), {}};
+    std::int16_t sums[2 * kParts];
+    __builtin_memcpy(sums, block + kStateSums, sizeof sums);
+    for (int s = 0; s < kParts; ++s) {
+      out.sums[s % 2 * 4 + s / 2] = static_cast<std::int16_t>(sums[2 * s] + sums[2 * s + 1]);
+    }
+    return out;
+  }
+
+  [[gnu::noinline]] static Weights load(const std::byte* block, std::int64_t stride) {
+    Weights out;
+    __m256i head[4];
+    transpose16(block, stride, head);
+    const __m256i up = _mm256_srli_epi32(head[0], 16);
+    const __m256i scales[2] = {of_parts(head[1], up),
+                               of_parts(_mm256_srli_epi32(head[1], 4), _mm256_srli_epi32(up, 2))};
+    const __m256i table = _mm256_xor_si256(
+        _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(kTable))),
+        _mm256_set1_epi8(-128));
+#pragma GCC unroll 8
+    for (int s = 0; s < kParts; ++s) {
+      load_fours(block + 8 + 16 * s, stride, out.bytes[s]);
+      for (__m256i& bytes : out.bytes[s]) bytes = _mm256_shuffle_epi8(table, bytes);
+      out.scales[s] = Part::scale(scales[s % 2], s / 2);
+    }
+    for (int i = 0; i < kParts / 2; ++i) {
+      out.both[i] = pair(scales[i / 2], i % 2 * 2, i % 2 * 2 + 1);
+    }
+    out.scale = halves(block, stride);
+    return out;
+  }
+
+  template <int N>
+  [[gnu::noinline]] static void multiply_group(const Weights& weights, const std::byte* column,
+                                               std::int64_t stride, const State* states,
+                                               __m256* sums) {
+    __m256i blocks[N]{};
+#pragma GCC unroll 1
+    for (int s = 0; s < kParts; ++s) {
+      Part::template add<N, 8, 255>(weights.bytes[s], weights.scales[s],
+                                    column + kStateNumbers + 32 * s, stride, blocks);
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+      const __m256i much = dot_pairs<kParts / 2>(weights.both, states[j].sums);
+      const __m256i block = _mm256_sub_epi32(blocks[j], _mm256_slli_epi32(much, 7));
+      const __m256 scale = _mm256_mul_ps(weights.scale, _mm256_set1_ps(states[j].scale));
+      sums[j] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(block), scale, sums[j]);
+    }
+  }
+
+ private:
+  // The lower four bits of each byte are of one part in two, and so are the lower two of four bits.
+  [[gnu::always_inline]] static inline __m256i of_parts(__m256i low, __m256i up) {
+    __m256i out = _mm256_and_si256(low, _mm256_set1_epi8(15));
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      out = _mm256_or_si256(out, _mm256_and_si256(_mm256_slli_epi32(up, 4 * i + 4),
+                                                  _mm256_set1_epi32(0x30 << 8 * i)));
+    }
+    return _mm256_sub_epi8(out, _mm256_set1_epi8(32));
+  }
+};
+
 }  // namespace
 }  // namespace codespec
