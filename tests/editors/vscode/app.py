@@ -60,7 +60,7 @@ def until(condition: Callable[[], object], what: str | Callable[[], str]) -> Non
 
 
 def launch(playwright: Playwright, chromium: Chromium) -> Browser:
-    env = {**os.environ, "LD_LIBRARY_PATH": chromium.shared_objects}
+    env = {**os.environ, **chromium.env}
     flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
     return playwright.chromium.launch(executable_path=chromium.program, args=flags, env=env)
 
