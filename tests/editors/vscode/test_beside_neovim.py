@@ -20,8 +20,16 @@ from .test_editor import CODE, START
 
 
 @pytest.fixture
-def neovim(code: Code, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Editor]:
-    """Of the same user, in the same workspace."""
+def before(window: Window, code: Code) -> dict[str, int]:
+    """The daemon's status while VS Code is its only editor."""
+    return code.daemon(n_editors=1)
+
+
+@pytest.fixture
+def neovim(
+    before: dict[str, int], code: Code, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Editor]:
+    """Of the same user, in the same workspace. Its server starts with it, for the empty buffer."""
     for name in [name for name in os.environ if name.startswith("CODESPEC_")]:
         monkeypatch.delenv(name)  # folders of the test's own
     program = installed(lambda: install_neovim(max(SUITES)))
@@ -33,9 +41,8 @@ def neovim(code: Code, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def test_both_get_suggestions_from_one_daemon(
-    window: Window, code: Code, neovim: Editor, workspace: Path
+    window: Window, code: Code, before: dict[str, int], neovim: Editor, workspace: Path
 ) -> None:
-    before = code.daemon(n_editors=1)
     ours, theirs = workspace / "in_code.py", workspace / "in_neovim.py"
     for file in (ours, theirs):
         file.write_text(CODE)
