@@ -149,7 +149,8 @@ def wait_until_gone(pid: int) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """A zombie, where nobody reaps orphans, is not."""
+    """A zombie, where nobody reaps orphans, is not, but while other threads of its still end, which
+    keep its sockets open."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -157,6 +158,7 @@ def is_alive(pid: int) -> bool:
     if sys.platform != "linux":
         return True
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state != "Z" or len(os.listdir(f"/proc/{pid}/task")) > 1
     except OSError:
         return False
