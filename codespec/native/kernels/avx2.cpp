@@ -172,10 +172,11 @@ struct Part {
 #pragma GCC unroll 8
       for (int j = 0; j < N; ++j) {
         const __m256i column = _mm256_set1_epi32(dword(numbers + j * stride + 4 * t));
-        for (const __m256i half : {even, odd}) {
-          const __m256i one = _mm256_maddubs_epi16(half, column);
-          blocks[j] = _mm256_add_epi32(blocks[j], _mm256_madd_epi16(one, scale));
-        }
+        const __m256i both =
+            _mm256_add_epi32(_mm256_madd_epi16(_mm256_maddubs_epi16(even, column), scale),
+                             _mm256_madd_epi16(_mm256_maddubs_epi16(odd, column), scale));
+        blocks[j] = _mm256_add_epi32(blocks[j], both);
+        asm("" : "+x"(blocks[j]));  // in this order, as in ymm.h
       }
     }
   }
