@@ -15,12 +15,15 @@ import numpy.typing as npt
 
 from codespec.errors import InputError
 
+_ROUTER = "ffn_gate_inp.weight"
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """A decoder with grouped-query attention and a gated feed-forward layer.
 
     tied: the output layer is the embedding.
+    n_experts, n_used: feed-forward layers of which a token goes through n_used; none, one for all.
     """
 
     name: str
@@ -31,6 +34,8 @@ class Shape:
     n_ff: int
     n_vocab: int
     tied: bool
+    n_experts: int = 0
+    n_used: int = 0
 
     @property
     def head_dim(self) -> int:
@@ -47,9 +52,12 @@ class Shape:
             yield f"blk.{i}.attn_v.weight", (n_kv, self.n_embd)
             yield f"blk.{i}.attn_output.weight", (self.n_embd, self.n_embd)
             yield f"blk.{i}.ffn_norm.weight", (self.n_embd,)
-            yield f"blk.{i}.ffn_gate.weight", (self.n_ff, self.n_embd)
-            yield f"blk.{i}.ffn_up.weight", (self.n_ff, self.n_embd)
-            yield f"blk.{i}.ffn_down.weight", (self.n_embd, self.n_ff)
+            if self.n_experts:
+                yield f"blk.{i}.{_ROUTER}", (self.n_experts, self.n_embd)
+            several, s = ((self.n_experts,), "_exps") if self.n_experts else ((), "")
+            yield f"blk.{i}.ffn_gate{s}.weight", (*several, self.n_ff, self.n_embd)
+            yield f"blk.{i}.ffn_up{s}.weight", (*several, self.n_ff, self.n_embd)
+            yield f"blk.{i}.ffn_down{s}.weight", (*several, self.n_embd, self.n_ff)
         yield "output_norm.weight", (self.n_embd,)
         if not self.tied:
             yield "output.weight", (self.n_vocab, self.n_embd)
@@ -103,8 +111,11 @@ def _write(writer: gguf.GGUFWriter, shape: Shape, quantisation: str, tokenizer: 
     writer.add_rope_freq_base(10000.0)
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_vocab_size(shape.n_vocab)
+    if shape.n_experts:
+        writer.add_expert_count(shape.n_experts)
+        writer.add_expert_used_count(shape.n_used)
     _copy_tokenizer(writer, gguf.GGUFReader(tokenizer), shape.n_vocab)
-    kinds = {name: _kind(size, tensor_type) for name, size in shape.tensors()}
+    kinds = {name: _kind(name, size, tensor_type) for name, size in shape.tensors()}
     for name, size in shape.tensors():
         kind = kinds[name]
         stored = gguf.quant_shape_to_byte_shape(size, kind)
@@ -119,16 +130,19 @@ def _write(writer: gguf.GGUFWriter, shape: Shape, quantisation: str, tokenizer: 
     pool = _pool(quantisation)
     for name, size in shape.tensors():
         if kinds[name] == gguf.GGMLQuantizationType.F32:
-            writer.write_tensor_data(np.ones(size, np.float32))
+            is_router = name.endswith(_ROUTER)
+            numbers = np.random.default_rng(0).normal(size=size) if is_router else np.ones(size)
+            writer.write_tensor_data(numbers.astype(np.float32))
         else:
             n_bytes = math.prod(gguf.quant_shape_to_byte_shape(size, kinds[name]))
             writer.write_tensor_data(np.resize(pool, n_bytes))
 
 
 def _kind(
-    size: tuple[int, ...], tensor_type: gguf.GGMLQuantizationType
+    name: str, size: tuple[int, ...], tensor_type: gguf.GGMLQuantizationType
 ) -> gguf.GGMLQuantizationType:
-    return gguf.GGMLQuantizationType.F32 if len(size) == 1 else tensor_type
+    is_plain = len(size) == 1 or name.endswith(_ROUTER)
+    return gguf.GGMLQuantizationType.F32 if is_plain else tensor_type
 
 
 def _pool(quantisation: str) -> npt.NDArray[np.uint8]:

@@ -44,8 +44,11 @@ FORMATS = {
     TYPES.Q6_K: ((208,), Q8_K),
     TYPES.IQ4_XS: ((0,), Q8_K),
     TYPES.F16: ((0,), np.dtype(np.float16)),
+    TYPES.F32: ((0,), np.dtype(np.float32)),
 }
-STATES = {Q8_0: TYPES.Q8_0, Q8_1: TYPES.Q8_1, Q8_K: TYPES.Q8_K, np.dtype(np.float16): TYPES.F16}
+FLOATS = TYPES.F16, TYPES.F32
+STATES = {FORMATS[kind][1]: kind for kind in FLOATS}
+STATES |= {Q8_0: TYPES.Q8_0, Q8_1: TYPES.Q8_1, Q8_K: TYPES.Q8_K}
 if kernels.NAME:
     LIBRARY = ctypes.CDLL(str(KERNELS))
     LIBRARY.llamafile_sgemm.restype = ctypes.c_bool
@@ -66,7 +69,7 @@ def kind(instructions: str, request: pytest.FixtureRequest) -> Any:
 
 def weights_of(kind: Any, rng: np.random.Generator, n: int, n_blocks: int) -> Any:
     """(n, bytes): any bytes, but for the scales."""
-    if kind == TYPES.F16:
+    if kind in FLOATS:
         return states_of(kind, rng, n, n_blocks).view(np.uint8)
     block = np.frombuffer(rng.bytes(n * n_blocks * gguf.GGML_QUANT_SIZES[kind][1]), np.uint8)
     blocks = block.reshape(n, n_blocks, -1).copy()
@@ -77,8 +80,8 @@ def weights_of(kind: Any, rng: np.random.Generator, n: int, n_blocks: int) -> An
 
 
 def states_of(kind: Any, rng: np.random.Generator, n: int, n_blocks: int) -> Any:
-    if kind == TYPES.F16:
-        return rng.normal(size=(n, 7 * n_blocks)).astype(np.float16)
+    if kind in FLOATS:
+        return rng.normal(size=(n, 7 * n_blocks)).astype(FORMATS[kind][1])
     out = np.zeros((n, n_blocks), FORMATS[kind][1])
     out["scale"] = rng.uniform(-0.02, 0.02, out.shape)
     out["numbers"] = rng.integers(-127, 128, out["numbers"].shape)
@@ -101,7 +104,7 @@ def plain_weights(kind: Any, weights: Any) -> Any:
 
 
 def plain_states(states: Any) -> Any:
-    if states.dtype == np.float16:
+    if states.dtype.names is None:
         return states.astype(np.float64)
     scales = states["scale"][..., None].astype(np.float64)
     return (states["numbers"] * scales).reshape(len(states), -1)
@@ -135,11 +138,12 @@ def test_products_are_right(kind: Any, n_rows: int, n_columns: int) -> None:
         assert (np.abs(product(kind, weights, states, n_threads) - expected) <= 2e-6 * size).all()
 
 
-@pytest.mark.parametrize("n_rows", [90, 16, 11])
+@pytest.mark.parametrize("n_rows", [90, 16, 11, 1])
 def test_a_column_is_the_same_to_the_bit_in_any_company(
     kind: Any, instructions: str, n_rows: int
 ) -> None:
-    if n_rows < 16 and instructions != "avx-vnni":
+    n_least = 8 if instructions == "avx-vnni" else 16
+    if n_rows < n_least and kind not in FLOATS:
         pytest.skip("so few rows are left to llama.cpp")
     rng = np.random.default_rng(5)
     weights, states = weights_of(kind, rng, n_rows, 7), states_of(kind, rng, 200, 7)
@@ -148,13 +152,13 @@ def test_a_column_is_the_same_to_the_bit_in_any_company(
         assert (product(kind, weights, states[:n_columns], 2) == alone[:n_columns]).all()
 
 
-def test_what_lies_behind_a_row_of_half_precision_does_not_count(kind: Any) -> None:
-    if kind != TYPES.F16:
+def test_what_lies_behind_a_row_of_floats_does_not_count(kind: Any) -> None:
+    if kind not in FLOATS:
         pytest.skip("of other kinds rows are whole blocks")
     for length in (1, 15, 16, 17, 31, 33):
-        memory = np.full((17, 40), np.nan, np.float16)
+        memory = np.full((17, 40), np.nan, FORMATS[kind][1])
         memory[:, :length] = 1
-        row = np.ones((1, length), np.float16)
+        row = np.ones((1, length), memory.dtype)
         out = np.zeros((1, 17), np.float32)
         assert LIBRARY.llamafile_sgemm(
             (ctypes.c_int * 2)(0, 1),
@@ -162,13 +166,13 @@ def test_what_lies_behind_a_row_of_half_precision_does_not_count(kind: Any) -> N
             *(ctypes.c_void_p(memory.ctypes.data), ctypes.c_int64(40)),
             *(ctypes.c_void_p(row.ctypes.data), ctypes.c_int64(length)),
             *(ctypes.c_void_p(out.ctypes.data), ctypes.c_int64(17)),
-            *(1, 1, 0),
+            *(int(kind), int(kind), 0),
         )
         assert (out == length).all()
 
 
 def test_the_ends_of_the_range_do_not_overflow(kind: Any) -> None:
-    if kind == TYPES.F16:
+    if kind in FLOATS:
         pytest.skip("its sums are float32")
     for byte, number in itertools.product((0, 0x7F, 0x80, 0xFF), (-127, 127)):
         weights = np.full((16, 2 * gguf.GGML_QUANT_SIZES[kind][1]), byte, np.uint8)
@@ -180,6 +184,56 @@ def test_the_ends_of_the_range_do_not_overflow(kind: Any) -> None:
             states["scale"], states["numbers"] = 1, number
             expected = plain_states(states) @ plain_weights(kind, weights).T
             assert np.allclose(product(kind, weights, with_sums(states)), expected, rtol=1e-6)
+
+
+def as_states(kind: Any, numbers: Any) -> Any:
+    """float32 in the type that weights of this kind are multiplied with, as llama.cpp makes it."""
+    if kind == TYPES.F16:
+        return numbers.astype(np.float16)
+    n_blocks = numbers.shape[1] // gguf.GGML_QUANT_SIZES[kind][0]
+    out = np.zeros((len(numbers), n_blocks), FORMATS[kind][1])
+    name = {Q8_0: "q8_0", Q8_1: "q8_1", Q8_K: "q8_K"}[out.dtype]
+    for i, row in enumerate(numbers):
+        at = (ctypes.c_void_p(array.ctypes.data) for array in (row, out[i]))
+        lib.llama_cpp._lib[f"quantize_row_{name}"](*at, ctypes.c_int64(row.size))
+    return out
+
+
+@pytest.mark.parametrize("n_tokens", [1, 2, 16, 17, 300])
+@pytest.mark.parametrize(("n_rows", "n_slots"), [(16, 1), (70, 3)])
+def test_experts_multiply_as_if_they_were_asked_alone(
+    kind: Any, n_tokens: int, n_rows: int, n_slots: int
+) -> None:
+    if kind == TYPES.F32:
+        pytest.skip("such experts are left to llama.cpp")
+    n_experts, n_used, length = 5, 3, 512
+    rng = np.random.default_rng(n_tokens)
+    if kind == TYPES.F16:
+        weights = rng.normal(size=(n_experts, n_rows, length)).astype(np.float16).view(np.uint8)
+    else:
+        n_blocks = length // gguf.GGML_QUANT_SIZES[kind][0]
+        weights = weights_of(kind, rng, n_experts * n_rows, n_blocks)
+        weights = weights.reshape(n_experts, n_rows, -1)
+    with Graph(lib.llama_cpp._lib, 1 << 24) as context:
+        experts = context.tensor(int(kind), length, n_rows, n_experts)
+        context.array(experts, np.uint8, *weights.shape)[:] = weights
+        states = context.tensor(int(TYPES.F32), length, n_slots, n_tokens)
+        numbers = context.array(states, np.float32, n_tokens, n_slots, length)
+        numbers[:] = rng.normal(size=numbers.shape)
+        chosen = context.tensor(int(TYPES.I32), n_used, n_tokens)
+        routes = context.array(chosen, np.int32, n_tokens, n_used)
+        routes[:] = rng.permuted(np.tile(np.arange(n_experts), (n_tokens, 1)), axis=1)[:, :n_used]
+        columns = [as_states(kind, numbers[:, slot]) for slot in range(n_slots)]
+        out = context.routed(experts, states, chosen)
+        for n_threads in (1, 2, 3):
+            before = kernels.n_products()
+            context.compute(out, n_threads)
+            assert kernels.n_products() == before + len(np.unique(routes))
+            found = context.array(out, np.float32, n_tokens, n_used, n_rows)
+            for slot, expert in np.ndindex(n_used, n_experts):
+                alone = product(kind, weights[expert], columns[slot % n_slots])
+                is_its = routes[:, slot] == expert
+                assert (found[is_its, slot] == alone[is_its]).all()
 
 
 @pytest.fixture(scope="module")
@@ -223,6 +277,7 @@ def test_a_model_says_the_same_with_them(
 
 
 SHAPE = Shape("small", 2, 256, 4, 2, 512, 8192, tied=True)
+MIXTURE = replace(SHAPE, name="mixture", n_experts=8, n_used=3)
 
 
 FILES = {
@@ -249,9 +304,13 @@ def random_model(shape: Shape, file_type: gguf.LlamaFileType, folder: Path) -> P
     return out
 
 
-@pytest.fixture(scope="module", params=FILES, ids=lambda file_type: file_type.name)
+@pytest.fixture(
+    scope="module",
+    params=itertools.product((SHAPE, MIXTURE), FILES),
+    ids=lambda param: f"{param[0].name}-{param[1].name}",
+)
 def random_file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return random_model(SHAPE, request.param, tmp_path_factory.mktemp("models"))
+    return random_model(*request.param, tmp_path_factory.mktemp("models"))
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

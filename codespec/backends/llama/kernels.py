@@ -17,12 +17,12 @@ import contextlib
 import ctypes
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from codespec.backends.llama import kernels_check, openmp
-from codespec.backends.llama.kernels_check import QUANTISED, TYPE_F16, TYPE_Q8_0, function
+from codespec.backends.llama.kernels_check import QUANTISED, TYPE_F16, TYPE_F32, TYPE_Q8_0, function
 from codespec.models.split import files_of
 from codespec.native import KERNELS
 
@@ -41,7 +41,7 @@ def _load() -> Any:
         return str(error)
     library.codespec_kernels_name.restype = ctypes.c_char_p
     library.codespec_kernels_name.argtypes = [ctypes.c_size_t]
-    library.codespec_kernels_connect.argtypes = [ctypes.c_void_p] * 3
+    library.codespec_kernels_connect.argtypes = [ctypes.c_void_p] * 4
     library.codespec_kernels_use.argtypes = [ctypes.c_char_p]
     library.codespec_kernels_count.restype = ctypes.c_int64
     library.codespec_kernels_count_attentions.restype = ctypes.c_int64
@@ -94,8 +94,9 @@ def _connect() -> tuple[str, str]:
 
 def _connect_to(theirs: Any) -> tuple[str, str]:
     """Raises: AttributeError where llama.cpp lacks a function."""
-    names = "ggml_compute_forward_mul_mat_tiled", "ggml_compute_forward_flash_attn_ext"
-    functions = [getattr(theirs, name, None) for name in ("llamafile_sgemm", *names)]
+    names = "mul_mat_tiled", "mul_mat_id_tiled", "flash_attn_ext"
+    names = ["llamafile_sgemm", *(f"ggml_compute_forward_{name}" for name in names)]
+    functions = [getattr(theirs, name, None) for name in names]
     # First of all: from now on ours are called, and pass on what they do not take.
     _library.codespec_kernels_connect(
         *(function and ctypes.cast(function, ctypes.c_void_p) for function in functions)
@@ -121,14 +122,15 @@ NAME, WHY_NOT = _connect()
 """The instruction set that they use, as NAME; where llama.cpp multiplies "", and WHY_NOT."""
 
 
-def _attend_right() -> bool:
+def _are_right(check: Callable[[Any, Any], bool]) -> bool:
     try:
-        return bool(NAME) and kernels_check.attends_right(_library, _theirs())
+        return bool(NAME) and check(_library, _theirs())
     except AttributeError:
         return False  # llama.cpp lacks a function
 
 
-_attends = _attend_right()
+_attends = _are_right(kernels_check.attends_right)
+_routes = _are_right(kernels_check.routes_right)
 _is_in_use = bool(NAME)
 
 
@@ -181,8 +183,7 @@ NOTHING = Share(False, False)
 def share_in(path: Path) -> Share:
     """Their share in the model of a GGUF file, or of all files of one that is split.
 
-    Nothing where it has experts: about their products nobody is asked, and llama.cpp's own order is
-    faster.
+    Nothing where it has experts that they do not multiply: llama.cpp's own order is faster then.
     """
     theirs = _theirs()
     if not _is_in_use:
@@ -193,14 +194,14 @@ def share_in(path: Path) -> Share:
         if found is None:
             return NOTHING
         kinds |= found
-    others = kinds - {TYPE_F16, TYPE_Q8_0, *QUANTISED}
+    others = kinds - {TYPE_F32, TYPE_F16, TYPE_Q8_0, *QUANTISED}
     name_of = function(theirs, "ggml_type_name", ctypes.c_char_p, ctypes.c_int)
     names = sorted(name_of(kind).decode() for kind in others)
     return Share(bool(kinds & {*QUANTISED}), not others, (*names,))
 
 
 def _kinds_in(theirs: Any, path: Path) -> set[int] | None:
-    """Types of a file's matrices; None where it has experts, or is none."""
+    """Types of a file's matrices; None where it has experts and these are not ours, or is none."""
 
     class Params(ctypes.Structure):
         _fields_ = (("no_alloc", ctypes.c_bool), ("context", ctypes.c_void_p))
@@ -216,9 +217,9 @@ def _kinds_in(theirs: Any, path: Path) -> set[int] | None:
     sizes_of = function(theirs, "gguf_get_tensor_ne", ctypes.POINTER(number), at, number)
     sizes = [sizes_of(file, i) for i in range(n_tensors)]
     kinds = {kind_of(file, i) for i in range(n_tensors) if sizes[i][1] > 1}
-    has_experts = any(size[2] > 1 for size in sizes)
+    has_many = any(size[2] > 1 for size in sizes)  # experts
     function(theirs, "gguf_free", None, at)(file)
-    return None if has_experts else kinds
+    return None if has_many and not _routes else kinds
 
 
 def has_amx() -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 TYPE_F32, TYPE_F16, TYPE_Q8_0, _Q8_1, TYPE_Q6_K, _Q8_K = 0, 1, 8, 9, 14, 15
+_TYPE_I32 = 26
 QUANTISED = {
     2: ("q4_0", 18, TYPE_Q8_0),
     3: ("q4_1", 20, _Q8_1),
@@ -87,6 +88,10 @@ class Graph:
         make = function(self._theirs, "ggml_flash_attn_ext", *[_at] * 6, *[number] * 3)
         return int(make(self._at, *sources, scale, bias, cap))
 
+    def routed(self, *sources: int) -> int:
+        """sources: matrices of experts, states, which experts a token is routed to."""
+        return int(function(self._theirs, "ggml_mul_mat_id", *[_at] * 5)(self._at, *sources))
+
     def array(self, tensor: int, kind: type[np.generic], *shape: int) -> Any:
         """Its memory as an array."""
         place = function(self._theirs, "ggml_get_data", _at, _at)(tensor)
@@ -159,6 +164,34 @@ def attends_right(ours: Any, theirs: Any) -> bool:
         return bool(np.allclose(found, expected.swapaxes(0, 1), rtol=1e-4, atol=1e-5))
 
 
+def routes_right(ours: Any, theirs: Any) -> bool:
+    """Whether products of experts are made by ours, and come out as by numpy."""
+    n_experts, n_rows, n_blocks, n_used, n_tokens = 4, 37, 3, 2, 5
+    rng = np.random.default_rng(3)
+    with Graph(theirs) as context:
+        tensors = [
+            context.tensor(TYPE_Q8_0, 32 * n_blocks, n_rows, n_experts),
+            context.tensor(TYPE_F32, 32 * n_blocks, n_used, n_tokens),
+            context.tensor(_TYPE_I32, n_used, n_tokens),
+        ]
+        weights = context.array(tensors[0], np.uint8, n_experts * n_rows * n_blocks * 34)
+        blocks = _blocks(rng, n_experts * n_rows, n_blocks)
+        weights[:] = blocks.view(np.uint8).ravel()
+        states = context.array(tensors[1], np.float32, n_tokens, n_used, 32 * n_blocks)
+        states[:] = rng.integers(-127, 128, states.shape)  # as bytes they are what they were
+        states[..., ::32] = 127
+        chosen = context.array(tensors[2], np.int32, n_tokens, n_used)
+        chosen[:] = rng.permuted(np.tile(np.arange(n_experts), (n_tokens, 1)), axis=1)[:, :n_used]
+        out = context.routed(*tensors)
+        before = ours.codespec_kernels_count()
+        context.compute(out, 2)
+        if ours.codespec_kernels_count() == before:
+            return False
+        found = context.array(out, np.float32, n_tokens, n_used, n_rows)
+        experts = _plain(blocks).reshape(n_experts, n_rows, -1)
+        return _is_near(found, np.einsum("turk,tuk->tur", experts[chosen], states))
+
+
 def orders_right(ours: Any, theirs: Any, buffer_type: int) -> bool:
     """Whether weights are kept in the order of products and multiplied from there, and are gone
     with their buffer."""
@@ -189,23 +222,15 @@ def multiplies_right(ours: Any, theirs: Any) -> bool:
     rng = np.random.default_rng(0)
     n_rows, n_columns, n_blocks = 37, 43, 3  # more columns than are verified: others multiply them
 
-    def plain(blocks: Any) -> Any:
-        numbers = blocks["numbers"].astype(np.float64) * blocks["scale"][..., None]
-        return numbers.reshape(len(blocks), -1)
-
-    def is_near(found: Any, expected: Any) -> bool:
-        return found is not None and np.allclose(
-            found, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max()
-        )
-
     weights, states = (_blocks(rng, n, n_blocks) for n in (n_rows, n_columns))
-    expected = plain(states) @ plain(weights).T
-    if not is_near(_product(ours, weights, states, n_blocks, TYPE_Q8_0, TYPE_Q8_0), expected):
+    expected = _plain(states) @ _plain(weights).T
+    if not _is_near(_product(ours, weights, states, n_blocks, TYPE_Q8_0, TYPE_Q8_0), expected):
         return False
-    halves, others = (rng.normal(size=(n, 41)).astype(np.float16) for n in (n_rows, n_columns))
-    expected = others.astype(np.float64) @ halves.astype(np.float64).T
-    if not is_near(_product(ours, halves, others, 41, TYPE_F16, TYPE_F16), expected):
-        return False
+    for kind, dtype in ((TYPE_F16, np.float16), (TYPE_F32, np.float32)):
+        rows, columns = (rng.normal(size=(n, 41)).astype(dtype) for n in (n_rows, n_columns))
+        expected = columns.astype(np.float64) @ rows.astype(np.float64).T
+        if not _is_near(_product(ours, rows, columns, 41, kind, kind), expected):
+            return False
     theirs.ggml_cpu_init()
     some = {kind: _states(theirs, kind, rng, 3, n_blocks) for kind in _STATES}
     for kind, (name, n_bytes, state_kind) in QUANTISED.items():
@@ -221,9 +246,21 @@ def multiplies_right(ours: Any, theirs: Any) -> bool:
                 *(_address(columns[i]), ctypes.c_size_t(0), 1),
             )
         many, expected = np.repeat(columns, 14, 0), np.repeat(expected, 14, 0)
-        if not is_near(_product(ours, weights, many, n_blocks, kind, state_kind), expected):
+        if not _is_near(_product(ours, weights, many, n_blocks, kind, state_kind), expected):
             return False
     return True
+
+
+def _plain(blocks: Any) -> Any:
+    """(rows, numbers)"""
+    numbers = blocks["numbers"].astype(np.float64) * blocks["scale"][..., None]
+    return numbers.reshape(len(blocks), -1)
+
+
+def _is_near(found: Any, expected: Any) -> bool:
+    return found is not None and np.allclose(
+        found, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max()
+    )
 
 
 def _blocks(rng: np.random.Generator, n: int, n_blocks: int) -> Any:

@@ -258,6 +258,7 @@ constinit const Kernels kAmx{"amx-int8",
                              multiply_q6_k,
                              TilePanels<XSTiles>::multiply,
                              multiply_f16,
+                             multiply_f32,
                              attend_avx512};
 
 }  // namespace codespec

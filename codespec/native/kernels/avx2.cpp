@@ -56,6 +56,7 @@ struct Pairs : Groups<Pairs<Numbers>> {
   using Half = Small<Dot, Numbers>;
   static constexpr int kRows = 2 * Half::kRows, kColumns = 17, kGroup = 4;
   static constexpr bool kFetchesFar = Half::kFetchesFar;
+  static constexpr bool kAlwaysNear = Half::kAlwaysNear;
   static constexpr int kBlockBytes = Half::kBlockBytes, kStateBytes = Half::kStateBytes;
   using State = typename Half::State;
 
@@ -199,6 +200,7 @@ constinit const Kernels kAvx2{
     Panels<Q6<Part>>::multiply,
     Panels<XS<Part>>::multiply,
     multiply_f16_ymm,
+    multiply_f32_ymm,
     attend_ymm,
 };
 

@@ -93,7 +93,9 @@ struct Tile {
     for (; k + 2 * kStep <= length; k += 2 * kStep) {
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
-        if constexpr (kIsLong) fetch(row(r) + k * Kind::kBytes + ahead);
+        for (int line = 0; kIsLong && line < 2 * kStep * Kind::kBytes; line += kLine) {
+          fetch(row(r) + k * Kind::kBytes + ahead + line);
+        }
         add(r, k);
         add(r, k + kStep);
       }

@@ -44,6 +44,7 @@ struct Q45 {
   static constexpr int kRows = kLanes, kColumns = 16, kParts = 8;
   static constexpr int kBlockBytes = kHigh ? 176 : 144, kStateBytes = codespec::kStateBytes;
   static constexpr bool kFetchesFar = true;
+  static constexpr bool kAlwaysNear = false;
   using Sums = __m512;
 
   struct Weights {
@@ -180,6 +181,7 @@ struct Parts {
   static constexpr int kRows = kLanes, kColumns = 16, kParts = kParts_, kDwords = 64 / kParts;
   static constexpr int kStateBytes = codespec::kStateBytes;
   static constexpr bool kFetchesFar = true;
+  static constexpr bool kAlwaysNear = false;
   using Sums = __m512;
 
   struct Weights {

@@ -123,6 +123,7 @@ struct Small {
   static constexpr int kNumbersAt = kHasMinimum ? 4 : 2;  // in a column's block
   static constexpr int kStateBytes = kNumbersAt + 32;
   static constexpr bool kFetchesFar = true;
+  static constexpr bool kAlwaysNear = kBlockBytes == 34;  // q8_0
   using Sums = __m512;
 
   struct Weights : Minimum<kHasMinimum>::OfWeights {

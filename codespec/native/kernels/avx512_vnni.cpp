@@ -21,6 +21,6 @@ void order_q8_0(const std::byte* weights, std::int64_t n_rows, std::int64_t n_bl
 constinit const Kernels kAvx512Vnni{"avx512-vnni",   kLanes,        multiply_q8_0, order_q8_0,
                                     multiply_q4_0,   multiply_q4_1, multiply_q5_0, multiply_q5_1,
                                     multiply_iq4_nl, multiply_q4_k, multiply_q5_k, multiply_q6_k,
-                                    multiply_iq4_xs, multiply_f16,  attend_avx512};
+                                    multiply_iq4_xs, multiply_f16,  multiply_f32,  attend_avx512};
 
 }  // namespace codespec

@@ -93,6 +93,7 @@ constinit const Kernels kAvxVnni{
     Panels<Q6<Part>>::multiply,
     Panels<XS<Part>>::multiply,
     multiply_f16_ymm,
+    multiply_f32_ymm,
     attend_ymm,
 };
 

@@ -11,6 +11,10 @@ constexpr int kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ5_0 = 6, kQ5_1 = 7, kQ
 
 struct ComputeParams {
   int ith, nth;
+  std::size_t n_bytes;
+  // Memory that the threads share. It begins with a product's states, where they had to be brought
+  // into the type that its weights are multiplied with.
+  const std::byte* states;
 };
 
 struct Buffer;

@@ -1,6 +1,7 @@
 // Where llama.cpp's CPU backend meets these kernels: `llamafile_sgemm`, which it asks about each
 // product of matrices before it makes it itself, `ggml_compute_forward_mul_mat_tiled`, which it
-// asks before that, and `ggml_compute_forward_flash_attn_ext`, which makes attention. Loaded before
+// asks before that, `ggml_compute_forward_mul_mat_id_tiled`, which it asks about each expert of a
+// mixture, and `ggml_compute_forward_flash_attn_ext`, which makes attention. Loaded before
 // the backend, with its symbols visible to all (RTLD_GLOBAL), this library is the one that is
 // asked; what it does not take it passes on.
 //
@@ -16,6 +17,7 @@
 #include <memory>
 #include <new>
 
+#include "experts.h"
 #include "ggml.h"
 #include "product.h"
 #include "weights.h"
@@ -23,34 +25,41 @@
 namespace codespec {
 namespace {
 
-// Weights of a type by states of another: bytes of their blocks, and who multiplies them.
+// Weights of a type by states of another: numbers and bytes of their blocks, and who multiplies
+// them.
 struct Kind {
   int type, state_type;
-  std::int64_t bytes, state_bytes;
+  std::int64_t numbers, bytes, state_bytes;
   Kernels::Kernel Kernels::* kernel;
+
+  bool is_float() const { return numbers == 1; }  // which any number of rows may be of
 };
 constexpr Kind kKinds[] = {
-    {kF16, kF16, 2, 2, &Kernels::f16},
-    {kQ8_0, kQ8_0, 34, 34, &Kernels::q8_0},
-    {kQ4_0, kQ8_0, 18, 34, &Kernels::q4_0},
-    {kQ4_1, kQ8_1, 20, 36, &Kernels::q4_1},
-    {kQ5_0, kQ8_0, 22, 34, &Kernels::q5_0},
-    {kQ5_1, kQ8_1, 24, 36, &Kernels::q5_1},
-    {kIQ4_NL, kQ8_0, 18, 34, &Kernels::iq4_nl},
-    {kQ4_K, kQ8_K, 144, 292, &Kernels::q4_k},
-    {kQ5_K, kQ8_K, 176, 292, &Kernels::q5_k},
-    {kQ6_K, kQ8_K, 210, 292, &Kernels::q6_k},
-    {kIQ4_XS, kQ8_K, 136, 292, &Kernels::iq4_xs},
+    {kF32, kF32, 1, 4, 4, &Kernels::f32},
+    {kF16, kF16, 1, 2, 2, &Kernels::f16},
+    {kQ8_0, kQ8_0, 32, 34, 34, &Kernels::q8_0},
+    {kQ4_0, kQ8_0, 32, 18, 34, &Kernels::q4_0},
+    {kQ4_1, kQ8_1, 32, 20, 36, &Kernels::q4_1},
+    {kQ5_0, kQ8_0, 32, 22, 34, &Kernels::q5_0},
+    {kQ5_1, kQ8_1, 32, 24, 36, &Kernels::q5_1},
+    {kIQ4_NL, kQ8_0, 32, 18, 34, &Kernels::iq4_nl},
+    {kQ4_K, kQ8_K, 256, 144, 292, &Kernels::q4_k},
+    {kQ5_K, kQ8_K, 256, 176, 292, &Kernels::q5_k},
+    {kQ6_K, kQ8_K, 256, 210, 292, &Kernels::q6_k},
+    {kIQ4_XS, kQ8_K, 256, 136, 292, &Kernels::iq4_xs},
 };
 
 using Sgemm = bool (*)(const ComputeParams*, std::int64_t, std::int64_t, std::int64_t, const void*,
                        std::int64_t, const void*, std::int64_t, void*, std::int64_t, int, int, int);
 
 using Tiled = bool (*)(const ComputeParams*, Tensor*);
+using Expert = bool (*)(const ComputeParams*, Tensor*, std::int64_t, std::int64_t,
+                        const std::int32_t*, char*);
 using Attend = void (*)(const ComputeParams*, Tensor*);
 
 std::atomic<Sgemm> next{nullptr};
 std::atomic<Tiled> next_tiled{nullptr};
+std::atomic<Expert> next_expert{nullptr};
 std::atomic<Attend> next_attend{nullptr};
 std::atomic<const Kernels*> in_use{nullptr};
 std::atomic<std::int64_t> n_products{0}, n_attentions{0};
@@ -107,6 +116,26 @@ const Kind* kind_of(const Kernels* kernels, int type) {
     if (kind.type == type) return &kind;
   }
   return nullptr;
+}
+
+// The expert of a product that comes after one, as they come in order; -1 after the last, and where
+// there are too many tokens for it to be of use.
+std::int64_t expert_after(const Tensor& out, std::int64_t expert) {
+  constexpr std::int64_t kFew = 16;
+  const Tensor& chosen = *out.sources[2];
+  std::int64_t next = -1;
+  if (chosen.sizes[1] > kFew) return next;
+  for (std::int64_t token = 0; token < chosen.sizes[1]; ++token) {
+    for (std::int64_t slot = 0; slot < chosen.sizes[0]; ++slot) {
+      std::int32_t other;
+      std::memcpy(&other,
+                  chosen.data + static_cast<std::size_t>(token) * chosen.strides[1] +
+                      static_cast<std::size_t>(slot) * chosen.strides[0],
+                  sizeof other);
+      if (other > expert && (next < 0 || other < next)) next = other;
+    }
+  }
+  return next;
 }
 
 // Whether `out` is what attend takes: no sinks, no bias that grows with the distance, no cap of
@@ -168,6 +197,14 @@ struct Free {
 
 }  // namespace
 
+const std::int64_t kNear = [] {
+  constexpr std::int64_t kUsual = 32 << 10;
+#if defined(_SC_LEVEL1_DCACHE_SIZE)
+  if (sysconf(_SC_LEVEL1_DCACHE_SIZE) >= 48 << 10) return kUsual + (8 << 10);
+#endif
+  return kUsual;
+}();
+
 std::byte* scratch(std::size_t n_bytes) {
   static thread_local std::unique_ptr<std::byte, Free> memory;
   static thread_local std::size_t n_held = 0;
@@ -192,9 +229,10 @@ CODESPEC_API const char* codespec_kernels_name(std::size_t i) {
 
 // The backend's own functions, null where it has none.
 CODESPEC_API void codespec_kernels_connect(codespec::Sgemm sgemm, codespec::Tiled tiled,
-                                           codespec::Attend attend) {
+                                           codespec::Expert expert, codespec::Attend attend) {
   codespec::next = sgemm;
   codespec::next_tiled = tiled;
+  codespec::next_expert = expert;
   codespec::next_attend = attend;
 }
 
@@ -225,7 +263,8 @@ CODESPEC_API bool llamafile_sgemm(const codespec::ComputeParams* params, std::in
   using namespace codespec;
   const Kernels* const kernels = in_use.load(std::memory_order_relaxed);
   const Kind* const kind = kind_of(kernels, a_type);
-  if (kind != nullptr && b_type == kind->state_type && c_type == kF32 && m >= kernels->min_rows) {
+  if (kind != nullptr && b_type == kind->state_type && c_type == kF32 &&
+      (m >= kernels->min_rows || kind->is_float())) {
     if (params->ith == 0) n_products.fetch_add(1, std::memory_order_relaxed);
     const auto* const weights = static_cast<const std::byte*>(a);
     (kernels->*kind->kernel)(
@@ -249,6 +288,37 @@ CODESPEC_API bool ggml_compute_forward_mul_mat_tiled(const codespec::ComputePara
   }
   const Tiled original = next_tiled.load(std::memory_order_relaxed);
   return original != nullptr && original(params, product);
+}
+
+// Makes the product of one expert's weights, all threads, whose states are brought into their type
+// already. Of each of its n_columns `places` has the slot and the token.
+CODESPEC_API bool ggml_compute_forward_mul_mat_id_tiled(const codespec::ComputeParams* params,
+                                                        codespec::Tensor* out, std::int64_t expert,
+                                                        std::int64_t n_columns,
+                                                        const std::int32_t* places,
+                                                        char* their_scratch) {
+  using namespace codespec;
+  const Kernels* const kernels = in_use.load(std::memory_order_relaxed);
+  const Tensor &weights = *out->sources[0], &states = *out->sources[1];
+  const Kind* const kind = kind_of(kernels, weights.type);
+  if (kind == nullptr || states.type != kF32 || weights.sizes[1] < kernels->min_rows) {
+    const Expert original = next_expert.load(std::memory_order_relaxed);
+    return original != nullptr && original(params, out, expert, n_columns, places, their_scratch);
+  }
+  if (params->ith == 0) n_products.fetch_add(1, std::memory_order_relaxed);
+  const auto floats = [&](int i) { return static_cast<std::int64_t>(out->strides[i] / 4); };
+  const auto weights_of = [&](std::int64_t i) {
+    return weights.data + static_cast<std::size_t>(i) * weights.strides[2];
+  };
+  const std::int64_t n_blocks = weights.sizes[0] / kind->numbers, next = expert_after(*out, expert);
+  multiply_expert(
+      kernels->*kind->kernel, kernels->min_rows,
+      {params->ith, params->nth, weights.sizes[1], n_columns, n_blocks, weights_of(expert),
+       static_cast<std::int64_t>(weights.strides[1]), params->states, n_blocks * kind->state_bytes,
+       reinterpret_cast<float*>(out->data), 0},
+      {n_columns, places, states.sizes[1], floats(1), floats(2),
+       next < 0 ? nullptr : weights_of(next)});
+  return true;
 }
 
 CODESPEC_API void ggml_compute_forward_flash_attn_ext(const codespec::ComputeParams* params,

@@ -19,13 +19,15 @@
 namespace codespec {
 namespace {
 
-constexpr std::int64_t kNear = 1 << 15, kFar = 1 << 16;  // bytes
-constexpr std::int64_t kStates = 128;  // columns that one reading of the weights serves
+constexpr std::int64_t kFar = 1 << 16;  // bytes
+constexpr std::int64_t kStates = 128;   // columns that one reading of the weights serves
 
 // `Format` gives: Weights, kRows rows of one block, and `load`; State, what is known of a column's
 // block before, and `prepare`; `multiply<N>`, which adds a block's share to the sums of N columns;
 // kFetchesFar, whether weights are fetched kFar ahead where the next tile fits the first cache,
-// too. kIsOrdered, of weights that are in that order already, see ordered.h.
+// too; kAlwaysNear, whether a tile is asked for itself, to the first cache, where that has no room
+// for the next: quicker than to decide, unless there is much else to do. kIsOrdered, of weights
+// that are in that order already, see ordered.h.
 template <class Format, bool kIsOrdered = false>
 class Panels {
   using Weights = typename Format::Weights;
@@ -78,6 +80,9 @@ class Panels {
   struct Tile {
     const std::byte* begin;
     std::int64_t n_bytes, stride, n_blocks;
+    bool is_long;          // the first cache has no room for it
+    const std::byte* end;  // as in Product
+    std::ptrdiff_t jump;
 
     [[gnu::always_inline]] Weights load(std::int64_t b) const {
       if constexpr (kIsOrdered) {
@@ -90,10 +95,12 @@ class Panels {
   static Tile tile(const Product& p, std::int64_t i, Place at) {
     if constexpr (kIsOrdered) {
       const std::int64_t n_bytes = ordered_bytes(kStep, p.n_blocks);
-      return {p.ordered + i * n_bytes, n_bytes, 0, p.n_blocks};
+      return {p.ordered + i * n_bytes, n_bytes, 0, p.n_blocks, n_bytes > kNear, nullptr, 0};
     } else {
       const std::int64_t stride = p.weights_stride;
-      return {p.weights + at.row * stride, kRows * stride, stride, p.n_blocks};
+      const std::int64_t n_bytes = kRows * stride;
+      return {
+          p.weights + at.row * stride, n_bytes, stride, p.n_blocks, n_bytes > kNear, p.end, p.jump};
     }
   }
 
@@ -102,11 +109,16 @@ class Panels {
   // or larger, comes to the second.
   [[gnu::always_inline]] static inline void ask_ahead(const Tile& tile, std::int64_t b) {
     const std::int64_t far = tile.n_bytes > kFar ? tile.n_bytes : kFar;
-    const bool is_long = tile.n_bytes > kNear;
     const std::byte* const read = tile.begin + b * kStep;
+    const auto ahead = [&](std::int64_t n_bytes) {
+      const std::byte* const place = read + n_bytes;
+      return place + (place < tile.end ? 0 : tile.jump);
+    };
+    const std::byte* const to_second = ahead(far);
+    const std::byte* const to_first = ahead(tile.is_long ? 0 : tile.n_bytes);
     for (int line = 0; line < kStep; line += kLine) {
-      if (is_long || Format::kFetchesFar) fetch(read + far + line);
-      if (!is_long) __builtin_prefetch(read + tile.n_bytes + line);
+      if (tile.is_long || Format::kFetchesFar) fetch(to_second + line);
+      if (!tile.is_long || Format::kAlwaysNear) __builtin_prefetch(to_first + line);
     }
   }
 

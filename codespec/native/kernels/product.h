@@ -8,6 +8,9 @@ namespace codespec {
 
 constexpr int kLine = 64;  // bytes in a line of the cache
 
+// Bytes of weights for which the first cache has room.
+extern const std::int64_t kNear;
+
 // Asks memory for a line, to the second cache: it has room for more that is under way than the
 // first.
 [[gnu::always_inline]] inline void fetch(const std::byte* line) { __builtin_prefetch(line, 0, 2); }
@@ -16,7 +19,8 @@ constexpr int kLine = 64;  // bytes in a line of the cache
 //
 // A row is n_blocks of ggml's blocks, strides of rows and columns are in bytes, of `out` in floats.
 // The rows are shared by n_threads calls, each with its own `thread`.
-// ordered: the weights as `Kernels::order` leaves them, null where nobody did.
+// ordered: the weights as `Kernels::order` leaves them, null where nobody did. What is asked for
+// ahead and lies at or behind `end` is `jump` bytes further on: where other weights come next.
 struct Product {
   int thread, n_threads;
   std::int64_t n_rows, n_columns, n_blocks;
@@ -27,6 +31,8 @@ struct Product {
   float* out;
   std::int64_t out_stride;
   const std::byte* ordered = nullptr;
+  const std::byte* end = nullptr;
+  std::ptrdiff_t jump = 0;
 };
 
 // out[query][head] = the values' mean, weighed by softmax(scale * query . key + mask).
@@ -68,7 +74,7 @@ struct Kernels {
   Order order;                            // of q8_0
   Kernel q4_0, q4_1, q5_0, q5_1, iq4_nl;  // states are q8_0, of those with a minimum q8_1
   Kernel q4_k, q5_k, q6_k, iq4_xs;        // states are q8_K
-  Kernel f16;                             // states are f16, too
+  Kernel f16, f32;                        // states are the same, and there may be fewer rows
   void (*attend)(const Attention&);
 };
 

@@ -11,8 +11,13 @@
 
 namespace codespec {
 
-// avx512_f16.cpp
+// ymm_floats.cpp
+void multiply_f16_ymm(const Product&);
+void multiply_f32_ymm(const Product&);
+
+// avx512_floats.cpp
 void multiply_f16(const Product&);
+void multiply_f32(const Product&);
 
 // avx512_attention.cpp
 void attend_avx512(const Attention&);

@@ -8,8 +8,9 @@
 
 namespace codespec {
 
-// ymm_f16.cpp
+// ymm_floats.cpp
 void multiply_f16_ymm(const Product&);
+void multiply_f32_ymm(const Product&);
 
 // ymm_attention.cpp
 void attend_ymm(const Attention&);
@@ -202,6 +203,7 @@ struct Small : Groups<Small<Dot, Numbers>> {
   static constexpr int kStateBytes = kNumbersAt + 32;
   static constexpr int kGroup = Dot::kGroup;
   static constexpr bool kFetchesFar = false;  // from four columns on a tenth slower
+  static constexpr bool kAlwaysNear = false;
   using Sums = __m256;
 
   struct State : Dot::State, Minimum<kHasMinimum>::OfState {};

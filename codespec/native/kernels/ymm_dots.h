@@ -13,13 +13,28 @@ namespace {
 constexpr int kTall = 4, kColumns = 6, kStep = 8;
 constexpr int kSums = 12;  // for so many there are registers
 
-// Numbers of a row or column.
-inline __m256 load(const std::byte* p) { return load_halves(p); }
+// How the numbers of a row are stored.
+struct Half {
+  static constexpr int kBytes = 2;
+  static __m256 load(const std::byte* p) { return load_halves(p); }
+};
+struct Single {
+  static constexpr int kBytes = 4;
+  static __m256 load(const std::byte* p) {
+    return _mm256_loadu_ps(reinterpret_cast<const float*>(p));
+  }
+};
+
+template <class Kind>
+[[gnu::always_inline]] inline __m256 load(const std::byte* p) {
+  return Kind::load(p);
+}
 // The last ones, which do not fill a register.
-inline __m256 load(const std::byte* p, std::int64_t n) {
-  std::byte some[2 * kStep]{};
-  __builtin_memcpy(some, p, static_cast<std::size_t>(2 * n));
-  return load(some);
+template <class Kind>
+[[gnu::always_inline]] inline __m256 load(const std::byte* p, std::int64_t n) {
+  std::byte some[kStep * Kind::kBytes]{};
+  __builtin_memcpy(some, p, static_cast<std::size_t>(n * Kind::kBytes));
+  return Kind::load(some);
 }
 
 // Columns are padded with zeros to whole registers.
@@ -33,13 +48,13 @@ constexpr std::int64_t padded(std::int64_t length) { return (length + kStep - 1)
 }
 
 // The sums of kRows rows and N columns, those of a column kTall apart.
-template <int kRows, int N>
+template <class Kind, int kRows, int N>
 [[gnu::always_inline]] inline void add_up(const std::byte* const* rows, std::int64_t ahead,
                                           const float* columns, std::int64_t length, __m256* out) {
   __m256 sums[N][kRows]{};
   const std::int64_t whole = length / kStep * kStep;
   const auto add = [&](std::int64_t k, auto... some) {
-    const auto numbers = [&](int r) { return load(rows[r] + 2 * k, some...); };
+    const auto numbers = [&](int r) { return load<Kind>(rows[r] + k * Kind::kBytes, some...); };
     const auto column = [&](int j) { return _mm256_loadu_ps(columns + j * padded(length) + k); };
     // The fewer of both stay in registers.
     if constexpr (N < kRows) {
@@ -61,8 +76,8 @@ template <int kRows, int N>
     }
   };
   for (std::int64_t k = 0; k < whole; k += kStep) {
-    if (2 * k % kLine == 0) {  // the rows of the tile after the next, as panels.h does
-      for (int r = 0; r < kRows; ++r) fetch(rows[r] + ahead + 2 * k);
+    if (k * Kind::kBytes % kLine == 0) {  // the rows of the tile after the next, as panels.h does
+      for (int r = 0; r < kRows; ++r) fetch(rows[r] + ahead + k * Kind::kBytes);
     }
     add(k);
   }
@@ -73,7 +88,7 @@ template <int kRows, int N>
 }
 
 // Of a tile n_rows count.
-template <int N>
+template <class Kind, int N>
 void multiply(const std::byte* first, std::int64_t stride, int n_rows, const float* columns,
               std::int64_t length, float* out, std::int64_t out_stride) {
   constexpr int kAtOnce = kTall * N <= kSums ? kTall : kTall / 2;
@@ -81,7 +96,7 @@ void multiply(const std::byte* first, std::int64_t stride, int n_rows, const flo
   for (int r = 0; r < kTall; ++r) rows[r] = first + (r < n_rows ? r : 0) * stride;
   __m256 sums[N * kTall];
   for (int r = 0; r < kTall; r += kAtOnce) {
-    add_up<kAtOnce, N>(rows + r, 2 * kTall * stride, columns, length, sums + r);
+    add_up<Kind, kAtOnce, N>(rows + r, 2 * kTall * stride, columns, length, sums + r);
   }
   for (int j = 0; j < N; ++j) {
     float total[kTall];
@@ -90,11 +105,12 @@ void multiply(const std::byte* first, std::int64_t stride, int n_rows, const flo
   }
 }
 
-template <int... N>
+template <class Kind, int... N>
 constexpr auto all(std::integer_sequence<int, N...>) {
-  return std::array{&multiply<N + 1>...};
+  return std::array{&multiply<Kind, N + 1>...};
 }
-constexpr auto kMultiply = all(std::make_integer_sequence<int, kColumns>{});
+template <class Kind>
+constexpr auto kMultiply = all<Kind>(std::make_integer_sequence<int, kColumns>{});
 
 }  // namespace
 }  // namespace codespec

@@ -51,6 +51,7 @@ template <class Part, bool kHigh>
 struct Q45 : Groups<Q45<Part, kHigh>> {
   static constexpr int kRows = 8, kColumns = 17, kParts = 8, kGroup = Part::kGroup;
   static constexpr bool kFetchesFar = true;
+  static constexpr bool kAlwaysNear = false;
   static constexpr int kBlockBytes = kHigh ? 176 : 144, kStateBytes = kStateBytesK;
   using Sums = __m256;
 
@@ -163,6 +164,7 @@ template <class Part>
 struct Q6 : Groups<Q6<Part>> {
   static constexpr int kRows = 8, kColumns = 17, kParts = 16, kGroup = Part::kGroup;
   static constexpr bool kFetchesFar = true;
+  static constexpr bool kAlwaysNear = false;
   static constexpr int kBlockBytes = 210, kStateBytes = kStateBytesK;
   using Sums = __m256;
 
@@ -241,6 +243,7 @@ template <class Part>
 struct XS : Groups<XS<Part>> {
   static constexpr int kRows = 8, kColumns = 17, kParts = 8, kGroup = Part::kGroup;
   static constexpr bool kFetchesFar = true;
+  static constexpr bool kAlwaysNear = false;
   static constexpr int kBlockBytes = 136, kStateBytes = kStateBytesK;
   using Sums = __m256;
 
