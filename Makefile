@@ -60,7 +60,8 @@ soak: dev  ## 10,000 requests with random cancels; native tests under sanitizers
 	    $(CURDIR)/$(BIN)/python -S -m pytest -q -p no:faulthandler -p no:cacheprovider \
 	    tests/property/test_automaton.py tests/property/test_segment.py tests/property/test_allowed.py \
 	    tests/property/test_sources.py tests/property/test_batch.py tests/property/test_stretch.py tests/property/test_boundary.py tests/unit/test_native_api.py tests/unit/test_index_words.py \
-	    tests/unit/test_calibrate.py tests/model/test_boundaries.py tests/model/test_kernels.py tests/model/test_attention.py
+	    tests/unit/test_calibrate.py tests/model/test_boundaries.py tests/model/test_kernels.py \
+	    tests/model/test_products.py tests/model/test_attention.py
 	@$(BIN)/python -m pytest tests/editors/vscode/soak_environment.py
 
 env:  # the environment of users

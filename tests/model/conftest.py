@@ -1,4 +1,4 @@
-"""Engines with the bundled pair."""
+"""Engines with the bundled pair, and our own kernels by each instruction set."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from codespec.backends.llama import kernels
 from codespec.config import Settings
 from codespec.engine.local import LocalEngine
 
@@ -19,3 +20,10 @@ def engine(
         engine = LocalEngine(model_options)
         yield engine
         engine.close()
+
+
+@pytest.fixture(params=kernels.NAMES)
+def instructions(request: pytest.FixtureRequest) -> Iterator[str]:
+    kernels.use(True, request.param)
+    yield request.param
+    kernels.use(True)

@@ -3,7 +3,6 @@ to llama.cpp where it is of another kind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,6 @@ from codespec.types import NO_DRAFT
 pytestmark = pytest.mark.skipif(not kernels.attend(), reason=f"no kernels: {kernels.WHY_NOT}")
 
 HEADS = {"alone": (3, 3), "in pairs": (4, 2), "in sevens": (14, 2)}
-
-
-@pytest.fixture(params=kernels.NAMES)
-def instructions(request: pytest.FixtureRequest) -> Iterator[str]:
-    kernels.use(True, request.param)
-    yield request.param
-    kernels.use(True)
 
 
 @pytest.fixture(params=HEADS.values(), ids=HEADS)
