@@ -1,10 +1,10 @@
 """llama_cpp, with our own products of matrices and attention in its CPU backend (native/kernels).
 
-The backend asks two functions, `ggml_compute_forward_mul_mat_tiled` and `llamafile_sgemm`, before
-it multiplies matrices itself, and has attention made by a third,
-`ggml_compute_forward_flash_attn_ext`. The dynamic linker binds those names to the first library
-that has them: ours, if that is loaded before. Hence llama_cpp is imported here, after it, and
-nowhere else.
+The backend asks functions before it multiplies matrices itself: `llamafile_sgemm`,
+`ggml_compute_forward_mul_mat_tiled` and, about experts, `ggml_compute_forward_mul_mat_id_tiled`. It
+has attention made by another, `ggml_compute_forward_flash_attn_ext`. The dynamic linker binds those
+names to the first library that has them: ours, if that is loaded before. Hence llama_cpp is
+imported here, after it, and nowhere else.
 
 Linux on x86-64 alone; with CODESPEC_KERNELS=off, and wherever something is not as expected,
 llama.cpp multiplies as ever. Any of NAMES in that variable chooses other instructions than the
