@@ -93,6 +93,16 @@ ENTRIES = (
         "ggml-org/Qwen2.5-Coder-14B-Q8_0-GGUF",
         "qwen2.5-coder-14b-q8_0.gguf",
     ),
+    # A mixture of experts: a token goes through 3.3 of its 30.5 B parameters.
+    Entry(
+        "qwen3-coder-30b-a3b",
+        30.5,
+        32.5,
+        _APACHE,
+        True,
+        "ggml-org/Qwen3-Coder-30B-A3B-Instruct-Q8_0-GGUF",
+        "qwen3-coder-30b-a3b-instruct-q8_0.gguf",
+    ),
     # Known, and left to their users to fetch: a short context, terms, or no file that is known.
     Entry("mellum-4b", 4.02, 4.27, _APACHE, True),
     Entry("granite-3b-code", 3.48, 3.7, _APACHE, True),
@@ -123,7 +133,11 @@ def _apple(n_bytes: int) -> Tier:
 
 _CPU = Tier("CPU", int(2.6 * GB), "a pass reads the whole file, so size is time")
 # Sizes of machines for the table: memory that a model may use there.
-TIERS = (_CPU, *(_gpu(n * GIB) for n in (8, 16, 24)), *(_apple(n * GIB) for n in (16, 32)))
+TIERS = (
+    _CPU,
+    *(_gpu(n * GIB) for n in (8, 16, 24, 48)),
+    *(_apple(n * GIB) for n in (16, 32, 64)),
+)
 
 
 def tier_of(hardware: Hardware) -> Tier:

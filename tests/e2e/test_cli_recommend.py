@@ -33,6 +33,7 @@ def test_recommendations_fit_the_machine() -> None:
     assert chosen(32, gpu=8) == "qwen2.5-coder-7b-q4"
     assert chosen(64, gpu=16) == "qwen2.5-coder-7b"
     assert chosen(64, gpu=24) == "qwen2.5-coder-14b"
+    assert chosen(64, gpu=48) == "qwen3-coder-30b-a3b"
     assert chosen(16, apple=True) == "qwen2.5-coder-7b"
     assert chosen(8, apple=True) == "qwen2.5-coder-1.5b"
     assert chosen(64, gpu=24, uses_gpu=False) == chosen(64)
