@@ -19,11 +19,11 @@ void multiply_expert(Kernels::Kernel kernel, std::int64_t min_rows, Product p,
       p.thread + 1 == p.n_threads ? p.n_rows : min_rows * (n_units * (p.thread + 1) / p.n_threads);
   if (first == last) return;
   const auto state = [&, states = p.states](std::int64_t i) {
-    const std::int64_t slot = routes.places[2 * i], token = routes.places[2 * i + 1];
+    const auto [slot, token] = routes.places[i];
     return states + (token * routes.n_slots + slot % routes.n_slots) * p.states_stride;
   };
   const auto result = [&, out = p.out](std::int64_t i) {
-    const std::int64_t slot = routes.places[2 * i], token = routes.places[2 * i + 1];
+    const auto [slot, token] = routes.places[i];
     return out + slot * routes.slot_stride + token * routes.token_stride + first;
   };
   p.thread = 0;

@@ -7,13 +7,17 @@
 
 namespace codespec {
 
-// The columns of one expert, n of them. Each has a place: the slot that the expert has among those
-// of a token, and the token. A token has n_slots columns of states, one for each slot or one for
-// all. Strides of results are in floats. next: the weights of the expert whose turn comes then,
-// null after the last.
+// A column of one expert: the slot that it has among the experts of a token, and the token.
+struct Place {
+  std::int32_t slot, token;
+};
+
+// The columns of one expert, n of them. A token has n_slots columns of states, one for each slot or
+// one for all. Strides of results are in floats. next: the weights of the expert whose turn comes
+// then, null after the last.
 struct Routes {
   std::int64_t n;
-  const std::int32_t* places;  // slot, token, slot, token, ...
+  const Place* places;
   std::int64_t n_slots;
   std::int64_t slot_stride, token_stride;
   const std::byte* next = nullptr;

@@ -53,8 +53,8 @@ using Sgemm = bool (*)(const ComputeParams*, std::int64_t, std::int64_t, std::in
                        std::int64_t, const void*, std::int64_t, void*, std::int64_t, int, int, int);
 
 using Tiled = bool (*)(const ComputeParams*, Tensor*);
-using Expert = bool (*)(const ComputeParams*, Tensor*, std::int64_t, std::int64_t,
-                        const std::int32_t*, char*);
+using Expert = bool (*)(const ComputeParams*, Tensor*, std::int64_t, std::int64_t, const Place*,
+                        char*);
 using Attend = void (*)(const ComputeParams*, Tensor*);
 
 std::atomic<Sgemm> next{nullptr};
@@ -295,7 +295,7 @@ CODESPEC_API bool ggml_compute_forward_mul_mat_tiled(const codespec::ComputePara
 CODESPEC_API bool ggml_compute_forward_mul_mat_id_tiled(const codespec::ComputeParams* params,
                                                         codespec::Tensor* out, std::int64_t expert,
                                                         std::int64_t n_columns,
-                                                        const std::int32_t* places,
+                                                        const codespec::Place* places,
                                                         char* their_scratch) {
   using namespace codespec;
   const Kernels* const kernels = in_use.load(std::memory_order_relaxed);
