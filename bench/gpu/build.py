@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -38,6 +40,7 @@ def main() -> None:
     native(folder)
     llama(bundle, folder, args.backend)
     launcher(folder)
+    see_that_it_runs(folder)
     say(f"ready: {folder / 'run'} python -m codespec_bench.gpu")
 
 
@@ -113,11 +116,12 @@ def llama(bundle: Path, folder: Path, backend: str) -> None:
     say(f"llama.cpp took {time.monotonic() - started:.0f} s")
 
 
-def launcher(folder: Path) -> None:
+def launcher(folder: Path, preload: Path | None = None) -> None:
     script = folder / "run"
     bin_dir = folder / "llama-build" / "bin"
     script.write_text(
         "#!/bin/sh\n"
+        f"{f'export LD_PRELOAD={shlex.quote(str(preload))}' if preload else ''}\n"
         f'export PYTHONPATH="{folder / "site"}" LLAMA_CPP_LIB_PATH="{bin_dir}"\n'
         f'export LLAMA_SERVER="{bin_dir / "llama-server"}"\n'
         f'if [ "$1 $2" = "python -m" ]; then shift 2; set -- python -c "{RUN}" "$@"; fi\n'
@@ -125,6 +129,30 @@ def launcher(folder: Path) -> None:
         'exec "$@"\n'
     )
     script.chmod(0o755)
+
+
+def see_that_it_runs(folder: Path) -> None:
+    """With one C++ library for all, if it does not otherwise.
+
+    Compilers outside the system's folders may put theirs into what they link, CMake leave some
+    libraries with the system's. Each then takes symbols of the other, and loading a model crashes.
+    """
+    model = folder / "site" / "codespec" / "models" / "bundled" / "codespec-base.gguf"
+    load = str(folder / "run"), "python", "-m", "codespec.backends.llama.trial", str(model)
+    if subprocess.run(load, capture_output=True, check=False).returncode == 0:
+        return
+    say("no model can be loaded: trying again with the system's C++ library for all")
+    launcher(folder, cxx_library(folder / "llama-build" / "bin" / "libllama.so"))
+    run(*load)
+
+
+def cxx_library(library: Path) -> Path | None:
+    """The shared C++ library that `library` is linked to."""
+    if not shutil.which("ldd"):
+        return None
+    said = subprocess.run(["ldd", str(library)], capture_output=True, text=True, check=False)
+    found = re.search(r"libstdc\+\+\S* => (/\S+)", said.stdout)
+    return Path(found[1]) if found else None
 
 
 def cmake_of(folder: Path) -> list[str]:

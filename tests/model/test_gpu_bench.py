@@ -8,6 +8,7 @@ import json
 import math
 import os
 import subprocess
+import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,7 @@ from codespec.backends.llama import LlamaTarget, load_model
 from codespec.config import load_settings
 from codespec.errors import InputError, ModelError
 from codespec.models.registry import target_path
+from codespec.native import _core
 from codespec.types import NO_DRAFT
 
 TINY = Shape("tiny", 1, 64, 2, 1, 64, 8192, True)
@@ -159,6 +161,27 @@ def test_the_checkout_is_not_imported_where_a_build_is_run(tmp_path: Path) -> No
     command = [site.parent / "run", "python", "-m", "thing", "--flag", "two words"]
     done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True)
     assert done.stdout == "built --flag two words\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="LD_PRELOAD")
+def test_where_libraries_disagree_about_cxx_all_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    linked = build.cxx_library(Path(_core.__file__))
+    assert linked
+    assert linked.name.startswith("libstdc++.so")
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\n[ -n "$LD_PRELOAD" ]\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(build, "cxx_library", lambda _: linked)
+    build.launcher(tmp_path)
+    build.see_that_it_runs(tmp_path)
+    assert f"LD_PRELOAD={linked}" in (tmp_path / "run").read_text()
+    python.write_text("#!/bin/sh\necho no GPU >&2; exit 1\n")
+    with pytest.raises(SystemExit, match="failed: "):
+        build.see_that_it_runs(tmp_path)
+    assert "no GPU" in capfd.readouterr().err
 
 
 def test_what_was_built_is_tried_on_the_checkouts_history(
