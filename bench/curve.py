@@ -49,6 +49,7 @@ def run(
                         "n_context": n_context,
                         **as_ratios(curve),
                         "back_ms": round(curve.back_ms, 4),
+                        "reads_again": target.reads_again,
                     }
                 )
     return rows
@@ -64,9 +65,12 @@ def as_ratios(curve: CostCurve) -> Row:
     }
 
 
+_SAVED = "t1_ms", "n", "ratio", "reads_again"
+
+
 def save(row: Row, path: Path) -> None:
     """One row as a file for `bench replay --curve`."""
-    path.write_bytes(msgspec.json.encode({key: row[key] for key in ("t1_ms", "n", "ratio")}))
+    path.write_bytes(msgspec.json.encode({key: row[key] for key in _SAVED if key in row}))
 
 
 def print_rows(rows: list[Row]) -> None:

@@ -63,21 +63,28 @@ class TextTarget(FakeTarget):
     """A target that says a given text. Row i follows draft node i - 1 and is read only when the
     node's whole path was right, so its depth says which token comes."""
 
-    def __init__(self, n_vocab: int, max_draft: int) -> None:
-        super().__init__(n_vocab=n_vocab, n_ctx=1 << 30, max_draft=max_draft, eog=frozenset())
+    def __init__(self, n_vocab: int, max_draft: int, *, reads_again: bool = False) -> None:
+        super().__init__(
+            n_vocab=n_vocab,
+            n_ctx=1 << 30,
+            max_draft=max_draft,
+            eog=frozenset(),
+            reads_again=reads_again,
+        )
         self.truth = NO_TOKENS
-        self._n_said = 0
+        self._n_said = self._n_read = self._n_drafted = 0
 
     def prefill(self, tokens: Tokens, cancelled: Callable[[], bool]) -> int:
-        self._n_said = 0
+        self._n_said = self._n_read = 0
         self._n_prompt = len(tokens)
         return 0
 
     @property
     def n_cached(self) -> int:
-        return self._n_prompt - 1 + self._n_said
+        return self._n_prompt - 1 + self._n_read
 
     def decode(self, tokens: Tokens, draft: Draft) -> _TextRows:  # pyright: ignore[reportIncompatibleMethodOverride]
+        self._n_drafted = len(draft)
         depths = np.zeros(len(draft) + 1, np.int64)
         for i, parent in enumerate(draft.parents.tolist()):
             depths[i + 1] = depths[parent + 1] + 1
@@ -85,6 +92,8 @@ class TextTarget(FakeTarget):
 
     def keep(self, path: Sequence[int]) -> None:
         self._n_said += len(path) + 1
+        if len(path) == self._n_drafted or not self.reads_again:
+            self._n_read = self._n_said
 
 
 class _TextRows:
@@ -103,15 +112,15 @@ class _TextRows:
 
 
 class Tally(DraftChain):
-    """A chain that keeps the widths of its passes."""
+    """A chain that keeps how many tokens more than one its passes are over."""
 
     def begin(self, context: Context, interrupted: Callable[[], bool] = lambda: False) -> None:
         super().begin(context, interrupted)
         self.widths: list[int] = []
 
-    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+    def propose(self, emitted: Tokens, n_max: int, n_tail: int = 1) -> Draft:
         draft = super().propose(emitted, n_max) if self.drafters else NO_DRAFT
-        self.widths.append(len(draft))
+        self.widths.append(n_tail - 1 + len(draft))
         return draft
 
 
@@ -270,7 +279,8 @@ class Replay:
         self._curve = curve
         self._width = width
         self._trees = Trees(self._history, tokenizer)
-        self._target = TextTarget(tokenizer.n_vocab, 64)
+        self._target = TextTarget(tokenizer.n_vocab, 64, reads_again=curve.reads_again)
+        self._max_leaves = 1 if curve.reads_again else MAX_LEAVES
         kinds = token_kinds(tokenizer)
         self._draft = draft
         configs = CONFIGS if draft is None else (*CONFIGS, WITH_DRAFT)
@@ -349,13 +359,13 @@ class Replay:
             lambda workspace: tree,
             lambda context: session.neighbours if session else (),
             curve=self._curve,
-            max_leaves=MAX_LEAVES,
+            max_leaves=self._max_leaves,
         )
         lookup.calibration = self.calibrations[name]
         members: list[Drafter] = [lookup]
         if name == WITH_DRAFT and self._draft is not None:
             members.append(self._draft.drafter)
-        return Tally(members, n_vocab, MAX_LEAVES, self._curve)
+        return Tally(members, n_vocab, self._max_leaves, self._curve)
 
     def _index(self) -> dict[str, object]:
         """Its size, tokens included."""

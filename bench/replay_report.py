@@ -30,6 +30,7 @@ class _Curve(msgspec.Struct):
     t1_ms: float
     n: list[int]
     ratio: list[float]
+    reads_again: bool = False
 
 
 def load_curve(name: str) -> CostCurve:
@@ -52,11 +53,14 @@ def load_curve(name: str) -> CostCurve:
     try:
         if len(found.n) != len(found.ratio):
             raise ValueError("n and ratio are not equally long")
-        return CostCurve({n: found.t1_ms * r for n, r in zip(found.n, found.ratio, strict=True)})
+        points = {n: found.t1_ms * r for n, r in zip(found.n, found.ratio, strict=True)}
+        curve = CostCurve(points)
     except ValueError as e:
         raise InputError(
             f"{name}: {e}", "t1_ms above 0, a ratio above 0 for each n from 1 on."
         ) from e
+    curve.reads_again = found.reads_again
+    return curve
 
 
 def run(

@@ -333,6 +333,12 @@ class TargetModel(Protocol):
         """Most branches a drafted tree may have; 1: chains only."""
         ...
 
+    @property
+    def reads_again(self) -> bool:
+        """Whether `keep` leaves nothing of a pass whose draft was not wholly accepted, so that
+        committed tokens are read again."""
+        ...
+
     def prefill(self, tokens: Tokens, cancelled: Callable[[], bool]) -> int:
         """Make the cache a prefix of `tokens`, reusing the longest common prefix, and decode all
         but the last few. Afterwards 1 <= len(tokens) - n_cached <= a batch.
@@ -351,7 +357,8 @@ class TargetModel(Protocol):
         ...
 
     def keep(self, path: Sequence[int]) -> None:
-        """Commit these nodes of the last draft, drop the others from the cache."""
+        """Commit these nodes of the last draft, drop the others from the cache; `n_cached` says
+        what is left."""
         ...
 
 

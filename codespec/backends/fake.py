@@ -83,6 +83,7 @@ class FakeTarget:
         n_ctx: int = 4096,
         max_draft: int = 64,
         max_leaves: int = 8,
+        reads_again: bool = False,
     ) -> None:
         fim = FimTokens(FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE) if n_vocab > FIM_MIDDLE else None
         self.info = ModelInfo(
@@ -101,6 +102,8 @@ class FakeTarget:
         )
         self.max_draft = max_draft
         self.max_leaves = max_leaves
+        self.reads_again = reads_again
+        self._n_before = 0  # cached before the last pass
         self.order = order
         self.n_passes = 0
         self._logits = logits or hashed_logits(n_vocab)
@@ -133,6 +136,7 @@ class FakeTarget:
         assert len(leaves(draft)) <= self.max_leaves
         assert len(self._kv) + len(tokens) + len(draft) <= self.info.n_ctx
         self.n_passes += 1
+        self._n_before = len(self._kv)
         self._kv += tokens.tolist()
         self._draft = draft
         contexts = [tuple(self._kv[-self.order :])]
@@ -147,4 +151,6 @@ class FakeTarget:
             assert self._draft.parents[node] == parent, "path must descend from the root"
             self._kv.append(int(self._draft.tokens[node]))
             parent = node
+        if self.reads_again and len(path) < len(self._draft):
+            del self._kv[self._n_before :]
         self._draft = NO_DRAFT

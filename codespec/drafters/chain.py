@@ -209,7 +209,9 @@ class DraftChain:
         if stretch.is_damaged and self._alone in self._active:
             self._leave_out(self._alone)
 
-    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+    def propose(self, emitted: Tokens, n_max: int, n_tail: int = 1) -> Draft:
+        """n_tail: committed tokens that the pass reads."""
+        self._curve.set_tail(n_tail)
         self._proposed, self._knowing = {}, []
         self._took_ms = None
         if n_max <= 0 or not self._active:
@@ -296,7 +298,10 @@ class DraftChain:
 
     def _rate(self, draft: Draft) -> float:
         """Expected tokens per millisecond of the pass."""
-        return (1.0 + sum(path_probs(draft))) / self._curve.pass_ms(1 + len(draft))
+        likely = path_probs(draft)
+        expected = sum(likely)
+        ms = self._curve.chain_ms(len(draft), expected, likely[-1] if likely else 1.0)
+        return (1.0 + expected) / ms
 
     def _checked(self, drafter: Drafter, ask: Callable[..., Draft], *args: Any) -> Draft:
         return self._guarded(drafter, self._wellformed, drafter, ask, *args) or NO_DRAFT

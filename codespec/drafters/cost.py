@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 N_TABLE = 128
 """Costs of passes of up to this many tokens are a table look-up."""
-_WIDE = 32
+_WIDE, _FEW = 32, 9
 
 # How fast a pass moves the curve. Speed is common to all widths (a busy neighbour, a slow clock)
 # and changes fast; shape is the machine's and the model's, and changes slowly if at all.
@@ -70,6 +70,11 @@ class CostCurve:
         if not points or min(points) < 1 or not is_sound:
             raise ValueError("a cost curve needs points (n >= 1, ms > 0) and back_ms >= 0")
         self._state = _State(points, n_context, slope or ContextSlope(), back_ms, is_prior)
+        self.reads_again = False
+        """See `TargetModel.reads_again`."""
+        self.n_tail = 1
+        """Committed tokens that the next pass reads, the first of those it costs; more than one
+        only where there is reading again."""
 
     @property
     def points(self) -> dict[int, float]:
@@ -117,8 +122,35 @@ class CostCurve:
         return s.costs[n - 1] if n <= N_TABLE else float(self.ms(np.array([n]))[0])
 
     def first(self, n: int) -> npt.NDArray[np.float64]:
-        """(n,) costs of passes over 1 to n tokens; do not write."""
-        return self.table[:n] if n <= N_TABLE else self.ms(np.arange(1, n + 1))
+        """(n,) costs of passes that draft 0 to n - 1 tokens; do not write."""
+        start = self.n_tail - 1
+        is_known = start + n <= N_TABLE
+        return self.table[start : start + n] if is_known else self.ms(start + np.arange(1, n + 1))
+
+    @property
+    def again_ms(self) -> float:
+        """What a token that has to be read again costs, as part of a pass over others."""
+        if not self.reads_again:
+            return 0.0
+        costs = self._state.costs
+        return (costs[_FEW - 1] - costs[1]) / (_FEW - 2)
+
+    def chain_ms(self, k: int, expected: float, whole: float) -> float:
+        """Cost of a pass with a chain of `k` tokens, and of what is read again after it: all that
+        it reads and what is accepted, unless everything is.
+
+        expected: tokens accepted. whole: P(all are).
+        """
+        ms = float(self.first(1 + k)[k])
+        if self.reads_again and k:
+            n_again = self.n_tail * (1.0 - whole) + (expected - whole) - (k - 1) * whole
+            ms += self.again_ms * n_again
+        return ms
+
+    def set_tail(self, n: int) -> None:
+        """The next pass reads so many committed tokens."""
+        if self.reads_again:
+            self.n_tail = max(1, n)
 
     def quiet_ms(self, n: int) -> float:
         """Cost of a pass as measured, whatever the load is now: the yardstick for load."""
@@ -287,6 +319,7 @@ def best_width(
     for k, prob in enumerate(probs, 1):
         path *= prob
         expected += path
-        if (now := expected / (costs[k] + begin_ms + draft_ms * k)) > rate:
+        cost = curve.chain_ms(k, expected - 1.0, path) if curve.reads_again else costs[k]
+        if (now := expected / (cost + begin_ms + draft_ms * k)) > rate:
             best, rate = k, now
     return best, rate

@@ -162,6 +162,8 @@ class LookupDrafter:
             given.tokens,
             np.ascontiguousarray(given.probs, np.float32) if len(given) else given.probs,
             source,
+            curve.again_ms,
+            curve.n_tail,
         )
         if found is None:
             return NO_DRAFT, _NO_ENDS

@@ -64,6 +64,10 @@ class MappedModel:
     def max_draft(self) -> int:
         return self._model.max_draft
 
+    @property
+    def reads_again(self) -> bool:
+        return self._model.reads_again
+
     def prefill(self, tokens: Tokens, cancelled: Callable[[], bool]) -> int:
         return self._model.prefill(self._own[tokens], cancelled)
 

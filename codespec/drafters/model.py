@@ -230,7 +230,8 @@ class ModelDrafter:
         if self._small.is_sampling or n_max <= 0:
             return width, rate
         # Only greedy drafts may be dropped once they are known.
-        plain, costs = 1 / self._curve.pass_ms(1), self._curve.first(n_max + 1)
+        costs = self._curve.first(n_max + 1)
+        plain = 1 / float(costs[0])
         rate = self._confidence.rate(usual, costs, token_ms, begin_ms)
         return (max(width, 1), rate) if rate > plain else (0, plain)
 

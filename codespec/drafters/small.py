@@ -4,6 +4,7 @@ target."""
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -147,6 +148,7 @@ class SharedVocabulary:
         self._sampler = Sampler(SamplingParams())
         self._n_known = 0  # of the request's tokens, in the cache
         self._tail = NO_TOKENS  # of what was said, not in the cache
+        self._unread = NO_TOKENS  # what comes before the next token, and is not in the cache
         self._first: LogitsRows | None = None  # what follows that, where it is known
         self._is_over = True
         self._history: list[int] = []
@@ -188,7 +190,7 @@ class SharedVocabulary:
         self._tail = self._passes.read(tokens, interrupted)
         self._n_known = len(tokens)
         self._history = emitted.tolist()
-        self._first, self._is_over = None, False
+        self._first, self._is_over, self._unread = None, False, NO_TOKENS
 
     def next(self) -> tuple[int, float] | None:
         if self._is_over:
@@ -213,18 +215,23 @@ class SharedVocabulary:
         self, emitted: Tokens, chain: Tokens, interrupted: Callable[[], bool]
     ) -> list[float]:
         self.catch_up(emitted, interrupted)
-        self._first = rows = self._passes.decode(self._tail, Draft.chain(chain))
-        return [margin(rows.row(i), token) for i, token in enumerate(chain.tolist())]
+        judged = chain[: self._passes.model.max_draft].tolist()
+        self._first = rows = self._passes.decode(self._tail, Draft.chain(judged))
+        n_unread = self._n_known - self.n_cached  # more than none where it can take nothing back
+        self._unread = self._tail[len(self._tail) - n_unread :]
+        margins = [margin(rows.row(i), token) for i, token in enumerate(judged)]
+        return margins + [-math.inf] * (len(chain) - len(judged))
 
     def _logits(self) -> Logits:
         rows, self._first = self._first, None
         if rows is None:
             rows = self._passes.decode(self._tail, NO_DRAFT)
+            self._unread = NO_TOKENS
         return rows.row(0)
 
     def _say(self, token: int) -> None:
         self._history.append(token)
-        self._tail = np.array([token], np.int32)
+        self._tail = np.append(self._unread, np.int32(token))
 
 
 class _Row:

@@ -155,10 +155,10 @@ class Completer:
                         if finish or len(committed) >= n_ctx:
                             return emitted, finish or "length"
                         continue
-                    n_max = self._room(limits, len(committed), emitted)
-                    draft = chain.propose(committed.since(n_prompt), n_max)
-                    t1 = clock()
                     tail = committed.since(target.n_cached)
+                    n_max = self._room(limits, len(committed), emitted, len(tail))
+                    draft = chain.propose(committed.since(n_prompt), n_max, len(tail))
+                    t1 = clock()
                     n_drafted, width = len(draft), len(tail) + len(draft)
                     rows = target.decode(tail, draft)
                 except CancelledError:
@@ -270,8 +270,10 @@ class Completer:
                 return "length"
         return None
 
-    def _room(self, limits: Limits, n_committed: int, emitted: Sequence[int]) -> int:
+    def _room(self, limits: Limits, n_committed: int, emitted: Sequence[int], n_tail: int) -> int:
         """Most nodes worth drafting: a pass emits one token more than it accepts."""
+        if self._target.reads_again and n_tail > self._target.max_draft:
+            return 0  # drafts in vain would make it ever longer
         return min(
             limits.max_width,
             self._target.max_draft,

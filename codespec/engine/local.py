@@ -97,7 +97,9 @@ class LocalEngine:
         """See each request's context and verdicts; what they draft comes last."""
         self.chain = self._drafting.chain
         """See `Drafting.chain`."""
-        self._stretches = Stretches(self._target, self._vocabulary)
+        self._stretches: Stretches | None = None
+        if not self._target.reads_again:
+            self._stretches = Stretches(self._target, self._vocabulary)
         self._reading = Reading(settings, running.pace)
 
     def complete(

@@ -147,6 +147,7 @@ class Pace:
         self._seen_ms = 0.0
         self.curve = CostCurve({1: 1.0})
         """The curve at the current thread count, whichever that is."""
+        self.curve.reads_again = model.reads_again
         self._apply()
 
     @property

@@ -537,6 +537,8 @@ class Planner:
         given: npt.NDArray[np.int32],
         probs: npt.NDArray[np.float32],
         source: int,
+        again: float = 0.0,
+        n_tail: int = 1,
     ) -> (
         tuple[
             npt.NDArray[np.int32],
@@ -556,6 +558,8 @@ class Planner:
             aside.
         costs: (n_max + 1,) milliseconds of passes that draft 0, 1, ... n_max tokens.
         given, probs, source: a chain that comes with its own probabilities, such as a model's.
+        again, n_tail: of chains, where committed tokens are read again after a draft that was not
+            wholly right: the cost of each, and how many this pass reads.
 
         Raises: ValueError for costs that are not positive and sources and probabilities out of
         range.

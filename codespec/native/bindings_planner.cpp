@@ -23,13 +23,14 @@ Planner make_planner(const Vector<std::uint8_t>& classes) {
 
 nb::object plan(Planner& self, const Sources& sources, int n_max, int max_leaves,
                 const Vector<double>& costs, const Vector<Token>& given, const Vector<float>& probs,
-                int source) {
+                int source, double again, int n_tail) {
   check_costs(costs);
+  if (!(again >= 0) || n_tail < 1) throw nb::value_error("again >= 0, n_tail >= 1");
   for (const float p : as_span(probs)) {
     if (!(p >= 0 && p <= 1)) throw nb::value_error("probs must be 0 to 1");
   }
   Draft d = self.plan(sources.offers(), {as_span(given), as_span(probs), checked_source(source)},
-                      {n_max, max_leaves, as_span(costs)});
+                      {n_max, max_leaves, as_span(costs), again, n_tail});
   if (d.tokens.empty()) return nb::none();
   return nb::make_tuple(as_numpy(std::move(d.tokens)), as_numpy(std::move(d.parents)),
                         as_numpy(std::move(d.probs)), as_numpy(std::move(d.sources)),
@@ -79,7 +80,8 @@ void bind_planner(nb::module_& m) {
           },
           "before"_a.noconvert(), "after"_a.noconvert())
       .def("plan", &plan, "sources"_a, "n_max"_a, "max_leaves"_a, "costs"_a.noconvert(),
-           "given"_a.noconvert(), "probs"_a.noconvert(), "source"_a)
+           "given"_a.noconvert(), "probs"_a.noconvert(), "source"_a, "again"_a = 0.0,
+           "n_tail"_a = 1)
       .def(
           "learn",
           [](Planner& self, const std::vector<Token>& known, std::int64_t n_emitted) {

@@ -211,7 +211,8 @@ Draft Planner::plan(std::span<const Offer> offers, const Given& given, const Lim
     insert(offer, root, static_cast<int>(offer.path.size()), n_max, limits.max_leaves > 1);
   }
   weigh();
-  const Limits bounded{n_max, limits.max_leaves, limits.costs};
+  Limits bounded = limits;
+  bounded.n_max = n_max;
   double rate = 1.0 / limits.costs[0];
   std::vector<Index> chosen = best_chain(bounded, rate);
   if (limits.max_leaves > 1) {
@@ -224,7 +225,8 @@ std::vector<Planner::Index> Planner::best_chain(const Limits& limits, double& ra
   Index best = -1;
   for (std::size_t k = 0; k < nodes_.size(); ++k) {
     const Node& node = nodes_[k];
-    const double cost = limits.costs[static_cast<std::size_t>(node.evidence.depth) + 1];
+    double cost = limits.costs[static_cast<std::size_t>(node.evidence.depth) + 1];
+    if (limits.again > 0) cost += limits.again * n_again(node, limits.n_tail);
     if (const double r = (1.0 + node.expected) / cost; r > rate) {
       rate = r;
       best = static_cast<Index>(k);
@@ -234,6 +236,13 @@ std::vector<Planner::Index> Planner::best_chain(const Limits& limits, double& ra
   for (; best >= 0; best = at(best).parent) chain.push_back(best);
   std::ranges::reverse(chain);
   return chain;
+}
+
+// Tokens that are expected to be read again after a chain that ends there: what this pass reads,
+// and what is accepted, unless all is.
+double Planner::n_again(const Node& end, int n_tail) const {
+  const double whole = end.path_prob, before = end.expected - end.path_prob;
+  return n_tail * (1.0 - whole) + before - end.evidence.depth * whole;
 }
 
 // Path probabilities fall along a path, so the n likeliest nodes are a tree, and of all trees of n

@@ -58,6 +58,10 @@ class Planner {
     int n_max = 0;                  // tokens
     int max_leaves = 1;             // 1: a chain
     std::span<const double> costs;  // of passes that draft 0, 1, 2, ... tokens
+    // Where a draft that is not wholly right has committed tokens read again with the next pass:
+    // the cost of each, and how many this pass reads.
+    double again = 0;
+    int n_tail = 1;
   };
 
   // A new completion between these texts.
@@ -102,6 +106,7 @@ class Planner {
   void insert(const Offer& offer, Index root, int depth, int n_max, bool with_runner_ups);
   void support(Node& node, Evidence evidence);
   void weigh();
+  double n_again(const Node& end, int n_tail) const;
   void complete(Index i, const Node* parent);
   void share(Index first);
   std::vector<Index> best_chain(const Limits& limits, double& rate) const;

@@ -195,7 +195,6 @@ def mamba(tmp_path_factory):
 
 def test_a_recurrent_model_types_on_from_its_checkpoints(make, mamba, texts):
     target = make(mamba)
-    assert target.max_draft == 0
     tokens = texts[0]
     logits(target, tokens[:250])
     rng = np.random.default_rng(5)

@@ -36,15 +36,19 @@ class CheckedTarget(FakeTarget):
     def __init__(self, eog=EOG, **options) -> None:
         super().__init__(hashed_logits(N_VOCAB, 3.0), N_VOCAB, eog=eog, **options)
         self.committed: list[list[int]] = []
+        self.tails: list[int] = []
 
     def decode(self, tokens, draft):
         rows = super().decode(tokens, draft)
+        self.tails.append(len(tokens))
         self.committed.append(self.cached)
         return rows
 
     def keep(self, path):
+        is_whole = len(path) == len(self._draft) or not self.reads_again
         super().keep(path)
-        assert self.n_cached == len(self.committed[-1]) + len(path)
+        n_read = len(self.committed[-1]) + len(path)
+        assert self.n_cached == (n_read if is_whole else self._n_before)
 
 
 def run(drafters, prompt, sampling, max_tokens=24, **options):
@@ -57,7 +61,8 @@ def run(drafters, prompt, sampling, max_tokens=24, **options):
     # All that was emitted is cached but the last token, which no pass has read yet; after an
     # end-of-generation token, that one is missing instead.
     n_committed = len(prompt) + len(out)
-    assert n_committed - 1 <= target.n_cached <= n_committed
+    assert target.n_cached <= n_committed
+    assert target.n_cached >= n_committed - 1 or target.reads_again
     assert target.cached == (prompt + out)[: target.n_cached]
     assert all(seen == (prompt + out)[: len(seen)] for seen in target.committed)
     return out, finish, target
@@ -132,10 +137,15 @@ kinds = ["tree", "wild", "endless", "raise", "none", "float", "shapes", "nan", "
 
 
 @settings(max_examples=300, deadline=None)
-@given(prompts, params, st.lists(st.tuples(st.sampled_from(kinds), nodes), min_size=1, max_size=6))
-def test_no_drafter_changes_the_output(prompt, sampling, choices):
+@given(
+    prompts,
+    params,
+    st.lists(st.tuples(st.sampled_from(kinds), nodes), min_size=1, max_size=6),
+    st.sampled_from([{}, {"reads_again": True, "max_leaves": 1, "max_draft": 5}]),
+)
+def test_no_drafter_changes_the_output(prompt, sampling, choices, options):
     plain, finish, _ = run([], prompt, sampling)
-    drafted = run([malicious(choices), malicious(choices[::-1])], prompt, sampling)
+    drafted = run([malicious(choices), malicious(choices[::-1])], prompt, sampling, **options)
     assert (plain, finish) == drafted[:2]
 
 
@@ -238,6 +248,26 @@ def test_a_draft_that_could_not_be_judged_leaves_the_cache():
         completer.run(context, Sampler(SamplingParams(), NoLaw()), Limits(24))
     out, _ = completer.run(context, Sampler(SamplingParams()), Limits(24))
     assert out == long
+
+
+@settings(max_examples=100, deadline=None)
+@given(prompts, params, st.data())
+def test_what_is_read_again_changes_nothing(prompt, sampling, data):
+    """Drafts that are right up to anywhere, where all of a pass goes with its first wrong token."""
+    plain, finish, _ = run([], prompt, sampling)
+
+    def script(emitted, n_max):
+        n = data.draw(st.integers(0, n_max))
+        n_right = data.draw(st.integers(0, n))
+        right = plain[len(emitted) : len(emitted) + n_right]
+        wrong = data.draw(st.lists(st.integers(0, N_VOCAB - 1), min_size=n, max_size=n))
+        return Draft.chain([*right, *wrong][:n])
+
+    options = {"reads_again": True, "max_leaves": 1, "max_draft": 4}
+    out, finish2, target = run([ScriptedDrafter(script)], prompt, sampling, **options)
+    assert (out, finish2) == (plain, finish)
+    # However often that happens, what a pass reads stays short.
+    assert max(target.tails) <= 2 * target.max_draft
 
 
 @pytest.mark.parametrize("max_tokens", [1, 2, 7])

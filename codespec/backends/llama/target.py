@@ -30,6 +30,7 @@ from codespec.backends.llama.loader import (
     lib,
     writes_nothing,
 )
+from codespec.backends.llama.undo import n_sequences, undo_of
 from codespec.errors import ModelError
 from codespec.native import Drafting, Rows, Stretch
 from codespec.types import NO_DRAFT, CancelledError, Draft, ModelInfo, Tokens
@@ -80,7 +81,7 @@ class LlamaTarget:
         params = lib.llama_context_default_params()
         params.n_ctx = n_ctx
         params.n_batch = params.n_ubatch = min(n_batch, n_ctx)
-        params.n_seq_max = 1 + MAX_LEAVES
+        params.n_seq_max = n_sequences(model.handle)
         params.kv_unified = True
         if kv_type == "q8_0":
             params.type_k = params.type_v = lib.GGML_TYPE_Q8_0
@@ -108,16 +109,15 @@ class LlamaTarget:
         self.info: ModelInfo = dataclasses.replace(model.info, n_ctx=self.n_ctx)
         self._n_batch = int(lib.llama_n_batch(self._ctx))
         self._n_read = min(self._n_batch, _CPU_PART if model.backend == "cpu" else self._n_batch)
-        # Recurrent states cannot be cut back to the accepted tokens, so nothing is drafted there.
-        recurrent = lib.llama_model_is_recurrent(model.handle)
-        hybrid = lib.llama_model_is_hybrid(model.handle)
-        self._can_truncate = not (recurrent or hybrid)
-        self.max_draft = min(64, self._n_batch // 2) if self._can_truncate else 0
+        self._undo = undo_of(model.handle, self._memory)
+        self._can_truncate = self._undo.is_total
+        self.reads_again = not self._can_truncate
+        self.max_draft = min(64, self._n_batch // 2)
         self._saved = Checkpoints(max_saved_bytes, can_truncate=self._can_truncate)
         self.is_exact: bool = model.is_exact and kv_type == "f16"
         """A token's logits are the same to the bit in passes of any size over chains."""
         # Trees would be 1 to 3 % faster where passes over chains are exact.
-        self.max_leaves = 1 if self.is_exact else MAX_LEAVES
+        self.max_leaves = 1 if self.is_exact or not self._can_truncate else MAX_LEAVES
         self.n_threads = n_threads
         self.busy_s = 0.0
         """Time spent in passes up to now, seconds."""
@@ -163,12 +163,13 @@ class LlamaTarget:
             if n > len(self._kv):
                 self._read(tokens[len(self._kv) : n], cancelled)
                 self._put_aside()
+        self._undo.prompted(len(self._kv))
         return n_reused
 
     def _begin(self, known: Tokens) -> None:
         """Make the cache hold the longest start of `known` that there is."""
         self._recall(known)
-        self._rewind(self._kv.common_prefix(known))
+        self._cut(self._kv.common_prefix(known))
 
     def read_ahead(self, tokens: Tokens, cancelled: Callable[[], bool]) -> None:
         """What `prefill` and the first pass would read of `tokens`, in parts, so that what is done
@@ -190,8 +191,7 @@ class LlamaTarget:
     def _recall(self, tokens: Tokens) -> None:
         """Put the best start for `tokens` into the cache: what is there, or a state put aside."""
         n_here = self._kv.common_prefix(tokens)
-        if not self._can_truncate and n_here < len(self._kv):
-            n_here = 0
+        n_here = self._undo.reach(n_here, len(self._kv))
         n_there, checkpoint = self._saved.find(tokens)
         is_better = checkpoint is not None and n_there >= n_here + _WORTH_SAVING // 2
         # Taken first: to put another aside may make room by forgetting this one.
@@ -255,6 +255,8 @@ class LlamaTarget:
         self._leaf_nodes = self._batch.lay(tokens, draft, len(self._kv), want_last=True)
         for s in range(len(self._leaf_nodes)):
             lib.llama_memory_seq_cp(self._memory, MAIN, 1 + s, -1, -1)
+        if len(draft):
+            self._undo.drafting(len(self._kv))
         # The rest of a long prompt is as long a pass as any.
         late, self._late = self._late, None
         self._run(late if len(tokens) >= MIN_ABORTABLE else None)
@@ -279,7 +281,7 @@ class LlamaTarget:
         try:
             done = self._calls.stretch(drafting, last, len(self._kv), ends, *limits)
         except BaseException:
-            self._cut(len(self._kv))
+            self._recover()
             raise
         self._kv.append(np.array([last, *done.tokens][:-1], np.int32))
         self.busy_s += sum(done.pass_ms) / 1e3
@@ -289,20 +291,30 @@ class LlamaTarget:
 
     @property
     def max_branches(self) -> int:
-        return min(MAX_LEAVES, 1 + self.max_draft)
+        return min(MAX_LEAVES, 1 + self.max_draft) if self._can_truncate else 1
 
     def fork(self) -> None:
+        self._n_forked = 0
+        if self.max_branches == 1:
+            self._undo.drafting(len(self._kv))
+            return
         for s in range(self.max_branches):
             lib.llama_memory_seq_cp(self._memory, MAIN, 1 + s, -1, -1)
-        self._n_forked = 0
 
     def decode_branches(self, branches: Sequence[int], tokens: Sequence[int]) -> Rows:
-        self._batch.lay_branches(branches, tokens, len(self._kv) + self._n_forked)
+        at = len(self._kv) + self._n_forked
+        if self.max_branches == 1:
+            self._batch.lay(np.asarray(tokens, np.int32), NO_DRAFT, at, want_last=True)
+        else:
+            self._batch.lay_branches(branches, tokens, at)
         self._run(None)
         self._n_forked += 1
         return self._logits()
 
     def join(self) -> None:
+        if self.max_branches == 1:
+            self._kv.truncate(self._undo.cut(len(self._kv)))
+            return
         for s in range(self.max_branches):
             lib.llama_memory_seq_rm(self._memory, 1 + s, -1, -1)
 
@@ -327,9 +339,8 @@ class LlamaTarget:
             self._keep_branch(path, start, end)
             self._kv.append(draft.tokens[list(path)])
         else:
-            if len(path) < len(draft):
-                lib.llama_memory_seq_rm(self._memory, MAIN, end, -1)
-            self._kv.append(draft.tokens[: len(path)])
+            self._kv.append(draft.tokens)
+            self._cut(end)
         self._draft = NO_DRAFT
         self._leaf_nodes = []
 
@@ -371,12 +382,7 @@ class LlamaTarget:
             self._failed(code, int(batch.n_tokens))
 
     def _failed(self, code: int, n_tokens: int) -> NoReturn:
-        """Whatever part of the batch reached the cache goes; what was committed stays where it can
-        be told apart."""
-        for s in range(1, 1 + MAX_LEAVES):
-            lib.llama_memory_seq_rm(self._memory, s, -1, -1)
-        self._leaf_nodes = []
-        self._cut(len(self._kv) if self._can_truncate else 0)
+        self._recover()
         if code == 2:
             raise CancelledError
         raise ModelError(
@@ -384,20 +390,22 @@ class LlamaTarget:
             "This is a fault of codespec or of the model file; the request was dropped.",
         )
 
+    def _recover(self) -> None:
+        """Whatever part of a pass reached the cache goes; what was committed stays where it can be
+        told apart."""
+        self._leaf_nodes = []
+        if self._can_truncate:
+            for s in range(1, 1 + MAX_LEAVES):
+                lib.llama_memory_seq_rm(self._memory, s, -1, -1)
+        self._kv.truncate(self._undo.cut(len(self._kv)))
+
     def _should_abort(self, _data: object) -> bool:
         return self._cancelled is not None and self._cancelled()
 
-    def _rewind(self, n: int) -> None:
-        if n < len(self._kv):
-            self._cut(n)
-
     def _cut(self, n: int) -> None:
-        """Nothing stays in the cache but the first `n` committed tokens."""
-        if not lib.llama_memory_seq_rm(self._memory, MAIN, n, -1):
-            # Recurrent memories, and some others, cannot be cut: start again.
-            lib.llama_memory_seq_rm(self._memory, MAIN, -1, -1)
-            n = 0
-        self._kv.truncate(n)
+        """Nothing stays in the cache but the first `n` committed tokens, or fewer."""
+        if n < len(self._kv) or not n:
+            self._kv.truncate(self._undo.cut(n))
 
     def set_threads(self, n_threads: int) -> None:
         """From the next pass on. Without flash attention logits do not depend on it."""
