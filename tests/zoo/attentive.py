@@ -81,7 +81,7 @@ def _latent(n_query: int | None, n_low: int, n_turned: int, *, absorbed: bool) -
 
 
 def _deepseek2() -> Animal:
-    n_low, n_turned = 32, 16
+    n_low = n_turned = 32
     rest = {**norm("attn_norm", "ffn_norm"), **_latent(32, n_low, n_turned, absorbed=True)}
     keys: Keys = {
         **RMS,
@@ -106,7 +106,7 @@ def _deepseek2() -> Animal:
 def _minicpm3() -> Animal:
     layer = {
         **norm("attn_norm", "ffn_norm"),
-        **_latent(32, 32, 16, absorbed=False),
+        **_latent(32, 32, 32, absorbed=False),
         **feed_forward(),
     }
     keys: Keys = {
@@ -115,9 +115,9 @@ def _minicpm3() -> Animal:
         "attention.head_count_kv": N_HEADS,
         "attention.q_lora_rank": 32,
         "attention.kv_lora_rank": 32,
-        "attention.key_length": HEAD + 16,
+        "attention.key_length": HEAD + 32,
         "attention.value_length": HEAD,
-        "rope.dimension_count": 16,
+        "rope.dimension_count": 32,
     }
     return _alike(layer, keys)
 

@@ -50,7 +50,7 @@ _DELTA: Keys = {
     "attention.value_length": HEAD,
     "rope.dimension_count": HEAD,
 }
-_SECTIONS: Keys = {"rope.dimension_sections": [4, 2, 2, 0]}
+_SECTIONS: Keys = {"rope.dimension_sections": [8, 4, 4, 0]}
 
 
 def _delta(*, together: bool) -> Shapes:
@@ -188,7 +188,7 @@ def _rwkv7() -> Animal:
     keys: Keys = {
         "attention.layer_norm_epsilon": 1e-5,
         "attention.head_count": 0,
-        "wkv.head_size": HEAD,
+        "wkv.head_size": 64,  # llama.cpp reads so many, whatever is said here
         **{
             f"attention.{x}_lora_rank": n_low
             for x in ("decay", "iclr", "value_residual_mix", "gate")
@@ -202,7 +202,7 @@ def _rwkv7() -> Animal:
 
 
 def _kimi_linear() -> Animal:
-    n_low, n_turned = 32, 16
+    n_low = n_turned = 32
     n_key, n_value, n = HEAD + n_turned, HEAD, N_HEADS * HEAD
     delta: Shapes = {
         **{f"ssm_conv1d_{x}.weight": (n, 1, CONV) for x in "qkv"},
