@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from codespec.backends.llama import LlamaTarget, load_model
+from codespec.backends.llama.states import States
 from codespec.models.registry import BUNDLED_TARGET, bundled
 from codespec.types import NO_DRAFT, CancelledError
 
@@ -115,7 +116,7 @@ def test_no_budget_nothing_kept(make, texts):
 def test_what_would_not_be_kept_is_not_copied(make, texts, monkeypatch):
     """A large model's cache is a gigabyte: to copy it for nothing takes memory and a second."""
     target = make(max_saved_bytes=1000)
-    monkeypatch.setattr(LlamaTarget, "_state", lambda self: pytest.fail("copied"))
+    monkeypatch.setattr(States, "read", lambda self: pytest.fail("copied"))
     for tokens in texts:
         logits(target, tokens)
 

@@ -16,7 +16,7 @@ from typing import Literal, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from codespec.backends.checkpoints import Checkpoint, Checkpoints, State
+from codespec.backends.checkpoints import Checkpoint, Checkpoints
 from codespec.backends.kv import CachedTokens
 from codespec.backends.llama import kernels
 from codespec.backends.llama.batch import MAIN, MAX_LEAVES, Batch
@@ -30,6 +30,7 @@ from codespec.backends.llama.loader import (
     lib,
     writes_nothing,
 )
+from codespec.backends.llama.states import States
 from codespec.backends.llama.undo import n_sequences, undo_of
 from codespec.errors import ModelError
 from codespec.native import Drafting, Rows, Stretch
@@ -113,6 +114,7 @@ class LlamaTarget:
         self._can_truncate = self._undo.is_total
         self.reads_again = not self._can_truncate
         self.max_draft = min(64, self._n_batch // 2)
+        self._states = States(model.handle, self._ctx)
         self._saved = Checkpoints(max_saved_bytes, can_truncate=self._can_truncate)
         self.is_exact: bool = model.is_exact and kv_type == "f16"
         """A token's logits are the same to the bit in passes of any size over chains."""
@@ -205,15 +207,15 @@ class LlamaTarget:
         if len(self._kv) < (_WORTH_SAVING if self._can_truncate else _CHECKPOINT_EVERY):
             return
         # Copied only where it may be kept: a large model's takes as long as some passes.
-        if not self._is_held and self._state_bytes() <= self._saved.room:
-            state = self._state()
+        if not self._is_held and self._states.n_bytes <= self._saved.room:
+            state = self._states.read()
             if len(state):
                 self._saved.add(self._kv.tokens, state)
 
     def hold(self) -> Checkpoint:
         """What the cache holds, for `take_back`; in memory until `let_go`, or until too many
         others are held."""
-        held = self._saved.hold(self._kv.tokens, self._state())
+        held = self._saved.hold(self._kv.tokens, self._states.read())
         self._is_held = True
         return held
 
@@ -230,23 +232,10 @@ class LlamaTarget:
         """It will not be taken back any more."""
         self._saved.let_go(held)
 
-    def _state_bytes(self) -> int:
-        return int(lib.llama_state_seq_get_size(self._ctx, MAIN))
-
-    def _state(self) -> State:
-        """Empty where llama.cpp cannot say it."""
-        state = np.empty(self._state_bytes(), np.uint8)
-        pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
-        n = int(lib.llama_state_seq_get_data(self._ctx, pointer, len(state), MAIN))
-        return state[:n]
-
     def _restore(self, checkpoint: Checkpoint) -> None:
-        state = checkpoint.state
         self._is_held = False
         self._cut(0)
-        pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
-        done = lib.llama_state_seq_set_data(self._ctx, pointer, len(state), MAIN)
-        if done:
+        if self._states.restore(checkpoint.state):
             self._kv.append(checkpoint.tokens)
         else:
             self._cut(0)

@@ -1,0 +1,68 @@
+"""What a context's memory holds of the committed tokens, as bytes, and back.
+
+Of layers whose attention slides, llama.cpp writes no more of a sequence than its next token sees.
+Such a state goes on as if nothing had happened, but cannot be cut back: tokens that would come into
+the window again are not there, and nobody says so. Of a whole context it writes all. That has
+another head; what follows is the same, and read as a sequence's where there is no other one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from codespec.backends.checkpoints import State
+from codespec.backends.llama.batch import MAIN
+from codespec.backends.llama.loader import lib
+
+_N_HEAD = 8
+"""Bytes before what the memory writes of a sequence: a mark, and the sequence."""
+
+
+class States:
+    """Of one context, which nothing has been read into yet. One thread only."""
+
+    def __init__(self, model: Any, context: Any) -> None:
+        self._context = context
+        # Recurrent states cannot be cut back anyway.
+        recurs = lib.llama_model_is_recurrent(model) or lib.llama_model_is_hybrid(model)
+        self._is_whole = lib.llama_model_n_swa(model) > 0 and not recurs
+        self._head = self._of_sequence()[:_N_HEAD].copy()
+
+    @property
+    def n_bytes(self) -> int:
+        """Of `read`, or a few more."""
+        if self._is_whole:
+            return int(lib.llama_state_get_size(self._context))
+        return int(lib.llama_state_seq_get_size(self._context, MAIN))
+
+    def read(self) -> State:
+        """Empty where llama.cpp cannot say it. No other sequence may be in use."""
+        return self._of_context() if self._is_whole else self._of_sequence()
+
+    def restore(self, state: State) -> bool:
+        """Into an empty cache. False where llama.cpp does not take it."""
+        return bool(lib.llama_state_seq_set_data(self._context, _pointer(state), len(state), MAIN))
+
+    def _of_sequence(self) -> State:
+        state = np.empty(lib.llama_state_seq_get_size(self._context, MAIN), np.uint8)
+        n = lib.llama_state_seq_get_data(self._context, _pointer(state), len(state), MAIN)
+        return state[:n]
+
+    def _of_context(self) -> State:
+        room = np.empty(_N_HEAD + self.n_bytes, np.uint8)  # the other head may be shorter
+        whole = room[_N_HEAD:]
+        n = int(lib.llama_state_get_data(self._context, _pointer(whole), len(whole)))
+        if not n:
+            return whole[:0]
+        # Its own head is the architecture's name, after the length of that.
+        start = 4 + int(whole[:4].view(np.uint32)[0])
+        state = room[start : _N_HEAD + n]
+        state[:_N_HEAD] = self._head
+        return state
+
+
+def _pointer(state: State) -> Any:
+    return state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
