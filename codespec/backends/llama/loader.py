@@ -106,8 +106,18 @@ def build() -> str:
     return "+".join([llama_cpp.__version__, *kernels.in_use()])
 
 
-# Families whose scores fall with the distance (ALiBi) though no file says so: llama.cpp knows.
-_BIASED = {"baichuan", "bloom", "refact"}
+# Families with more in their attention than their files' keys need say: llama.cpp knows.
+_ODD = {
+    *("baichuan", "bloom", "refact"),  # scores fall with the distance (ALiBi)
+    "gemma2",  # they are capped
+    *(
+        "deepseek4",
+        "gpt-oss",
+        "granite_swa",
+        "hy_v4",
+        "mimo2",
+    ),  # tokens do not get all attention (sinks)
+}
 
 
 class LoadedModel:
@@ -133,7 +143,7 @@ class LoadedModel:
 
     def has_plain_attention(self) -> bool:
         """Whether it is such as our own kernels make: keys as long as values, whole registers of
-        them, scores neither capped nor less with the distance."""
+        them, scores neither capped nor less with the distance, all attention to tokens."""
         kind = self.metadata("general.architecture")
 
         def number(key: str, otherwise: float = 0.0) -> float:
@@ -146,7 +156,7 @@ class LoadedModel:
         head = int(lib.llama_model_n_embd(self.handle)) / n_heads if n_heads > 0 else 0.0
         length = number("attention.key_length", head)
         return (
-            kind not in _BIASED
+            kind not in _ODD
             and length > 0
             and length % 16 == 0
             and number("attention.value_length", head) == length
