@@ -44,9 +44,7 @@ def matrix(name: str, rows: int, columns: int, *, bias: bool = False) -> Shapes:
 
 
 def norm(*names: str, n: int = WIDTH, bias: bool = False) -> Shapes:
-    return {
-        f"{name}.{part}": (n,) for name in names for part in ("weight", *["bias"] * bias)
-    }
+    return {f"{name}.{part}": (n,) for name in names for part in ("weight", *["bias"] * bias)}
 
 
 def attention(*, gate: int = 1, n_kv: int = N_KV_HEADS, bias: bool = False) -> Shapes:

@@ -8,8 +8,6 @@ from tests.zoo.parts import (
     EXPERTS,
     HEAD,
     HEADS,
-    INNER,
-    N_EXPERTS,
     N_FF,
     N_FF_EXPERT,
     N_GROUPS,
@@ -57,7 +55,10 @@ def _delta(*, together: bool) -> Shapes:
     """together: as Qwen3-Next has the two gates, else apart."""
     gates = matrix("ssm_ba", 2 * N_SSM_HEADS, WIDTH)
     if not together:
-        gates = {**matrix("ssm_beta", N_SSM_HEADS, WIDTH), **matrix("ssm_alpha", N_SSM_HEADS, WIDTH)}
+        gates = {
+            **matrix("ssm_beta", N_SSM_HEADS, WIDTH),
+            **matrix("ssm_alpha", N_SSM_HEADS, WIDTH),
+        }
     return {
         **matrix("attn_qkv", _MIXED, WIDTH),
         **matrix("attn_gate", _VALUES, WIDTH),
@@ -178,8 +179,7 @@ def _rwkv7() -> Animal:
         "time_mix_lerp_fused.weight": (6, 1, 1, WIDTH),
         **{f"time_mix_{x}.weight": (WIDTH,) for x in ("k_k", "k_a", "r_k")},
         **{
-            f"time_mix_{x}.weight": (WIDTH, WIDTH)
-            for x in ("key", "value", "receptance", "output")
+            f"time_mix_{x}.weight": (WIDTH, WIDTH) for x in ("key", "value", "receptance", "output")
         },
         "channel_mix_lerp_k.weight": (1, 1, WIDTH),
         **matrix("channel_mix_key", N_FF, WIDTH),
