@@ -46,7 +46,7 @@ def file(request, tmp_path_factory):
     return zoo.write(tmp_path_factory.mktemp("zoo") / "animal.gguf", name, **changed)
 
 
-@pytest.fixture(params=["ours", "llama.cpp", "q8_0"])
+@pytest.fixture(scope="module", params=["ours", "llama.cpp", "q8_0"])
 def way(request):
     """How it is computed: all by our own kernels where possible, or nothing, or with a quantised
     cache."""
@@ -63,7 +63,7 @@ class Zookeeper:
         self._way = way
         self._made = []
         tokenizer = LlamaTokenizer(self.model)
-        self.documents = [tokenizer.encode(text[:3000])[:N_READ] for text in TEXTS]
+        self.documents = [tokenizer.encode(text[:1500])[:N_READ] for text in TEXTS]
 
     def target(self, **options):
         made = LlamaTarget(self.model, n_ctx=N_CTX, n_threads=1, **self._way, **options)
@@ -76,7 +76,7 @@ class Zookeeper:
         self.model.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def keeper(file, way):
     keeper = Zookeeper(file, way)
     yield keeper

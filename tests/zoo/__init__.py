@@ -15,15 +15,14 @@ import numpy.typing as npt
 
 from codespec.models.registry import BUNDLED_TARGET, bundled
 from tests.zoo.attentive import ATTENTIVE
-from tests.zoo.parts import N_FF, WIDTH, Animal, Keys
+from tests.zoo.parts import N_CTX, N_FF, WIDTH, Animal, Keys
 from tests.zoo.recurrent import RECURRENT
 
 ANIMALS: dict[str, Animal] = {**RECURRENT, **ATTENTIVE}
-N_CTX = 4096
 
 _Q8_0 = gguf.GGMLQuantizationType.Q8_0
 # What llama.cpp wants in full: convolutions, norms, decays, and what is added or multiplied alone.
-_PLAIN = re.compile(r"conv1d|conv\.conv|norm|ssm_[ad]$|lerp|gate_inp|bias")
+_PLAIN = re.compile(r"conv1d|conv\.conv|norm|ssm_[ad]$|lerp|gate_inp|bias|freqs")
 
 
 def write(path: Path, architecture: str, *, quantised: bool = True, **changed: object) -> Path:

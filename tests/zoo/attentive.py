@@ -7,6 +7,7 @@ from tests.zoo.parts import (
     HEAD,
     HEADS,
     LAYER_NORM,
+    N_CTX,
     N_EXPERTS,
     N_FF,
     N_FF_EXPERT,
@@ -138,6 +139,46 @@ def _llama4() -> Animal:
     return Animal(keys, [dense, mixed, dense, mixed])
 
 
+def _gemma4() -> Animal:
+    """Layers with heads of two lengths; the last two take keys and values of those before, and each
+    has an embedding of its own."""
+    n_own, n_layers = 32, 4
+    rest: Shapes = {
+        **_SANDWICH,
+        **feed_forward(),
+        **matrix("inp_gate", n_own, WIDTH),
+        **matrix("proj", WIDTH, n_own),
+        **norm("post_norm"),
+    }
+    layers = [
+        {**rest, **attention(head=n), **norm("attn_q_norm", "attn_k_norm", n=n)}
+        for n in (HEAD, 2 * HEAD) * 2
+    ]
+    top: Shapes = {
+        **TOP,
+        "rope_freqs.weight": (HEAD,),
+        "per_layer_token_embd.weight": (-1, n_own * n_layers),
+        **matrix("per_layer_model_proj", n_own * n_layers, WIDTH),
+        **norm("per_layer_proj_norm", n=n_own),
+    }
+    keys: Keys = {
+        **RMS,
+        **HEADS,
+        **_SLIDING,
+        "attention.sliding_window_pattern": [True, False] * 2,
+        "attention.shared_kv_layers": 2,
+        "attention.key_length": 2 * HEAD,
+        "attention.value_length": 2 * HEAD,
+        "attention.key_length_swa": HEAD,
+        "attention.value_length_swa": HEAD,
+        "rope.dimension_count": 2 * HEAD,
+        "rope.dimension_count_swa": HEAD,
+        "embedding_length_per_layer_input": n_own,
+        "final_logit_softcapping": 30.0,
+    }
+    return Animal(keys, layers, top, loudness=0.05)
+
+
 def _glm4moe() -> Animal:
     rest = {**norm("attn_norm", "post_attention_norm"), **attention(), **_QK_NORMS}
     keys: Keys = {
@@ -196,6 +237,7 @@ ATTENTIVE: dict[str, Animal] = {
         {**_SANDWICH, **attention(), **_QK_NORMS, **feed_forward()},
         {**RMS, **HEADS, **_HEAD, **_SLIDING, "attention.sliding_window_pattern": 2},
     ),
+    "gemma4": _gemma4(),
     "gpt-oss": _gpt_oss(),
     "deepseek2": _deepseek2(),
     "cohere2": _alike(
@@ -219,6 +261,13 @@ ATTENTIVE: dict[str, Animal] = {
         {**_OLD, **attention(bias=True)}, {**LAYER_NORM, **HEADS, **_SLIDING}, _BIASED_TOP
     ),
     "phi3": _alike(_PHI3, {**RMS, **HEADS, "rope.dimension_count": HEAD}),
+    "qwen2vl": _alike(_PLAIN, {**RMS, **HEADS, "rope.dimension_sections": [8, 4, 4, 0]}),
+    "refact": _alike(_PLAIN, {**RMS, **HEADS}),
+    "starcoder": _alike(
+        {**_OLD, **fused_attention(n_kv=1, bias=True)},
+        {**LAYER_NORM, **HEADS, "attention.head_count_kv": 1},
+        {**_BIASED_TOP, "position_embd.weight": (N_CTX, WIDTH)},
+    ),
     "gptneox": _alike(
         {**_OLD, **fused_attention(n_kv=N_HEADS, bias=True)},
         {**LAYER_NORM, **_FULL, "use_parallel_residual": True, "rope.dimension_count": HEAD // 2},

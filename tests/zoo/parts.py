@@ -47,13 +47,15 @@ def norm(*names: str, n: int = WIDTH, bias: bool = False) -> Shapes:
     return {f"{name}.{part}": (n,) for name in names for part in ("weight", *["bias"] * bias)}
 
 
-def attention(*, gate: int = 1, n_kv: int = N_KV_HEADS, bias: bool = False) -> Shapes:
+def attention(
+    *, gate: int = 1, n_kv: int = N_KV_HEADS, head: int = HEAD, bias: bool = False
+) -> Shapes:
     """gate: 2 where queries come with a gate each."""
-    n_query = N_HEADS * HEAD
+    n_query = N_HEADS * head
     return {
         **matrix("attn_q", gate * n_query, WIDTH, bias=bias),
-        **matrix("attn_k", n_kv * HEAD, WIDTH, bias=bias),
-        **matrix("attn_v", n_kv * HEAD, WIDTH, bias=bias),
+        **matrix("attn_k", n_kv * head, WIDTH, bias=bias),
+        **matrix("attn_v", n_kv * head, WIDTH, bias=bias),
         **matrix("attn_output", WIDTH, n_query, bias=bias),
     }
 
@@ -114,6 +116,8 @@ def mamba(*, norms: bool = False) -> Shapes:
         **matrix("ssm_out", WIDTH, INNER),
     }
 
+
+N_CTX = 4096
 
 RMS: Keys = {"attention.layer_norm_rms_epsilon": 1e-5}
 LAYER_NORM: Keys = {"attention.layer_norm_epsilon": 1e-5}
