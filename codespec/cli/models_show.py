@@ -25,7 +25,7 @@ def describe(path: Path, settings: Settings, *, measure: bool) -> dict[str, Any]
     """
     with closing(load_model(path, n_gpu_layers=settings.model.n_gpu_layers)) as model:
         info = model.info
-        n_ctx, kv_type = settings.model.window(info.n_ctx), settings.model.kv_type
+        n_ctx, kv_type = model.window(settings.model.window(info.n_ctx)), settings.model.kv_type
         fim, texts = info.fim, model.token_texts()
         facts: dict[str, Any] = {
             "name": info.name,

@@ -43,7 +43,7 @@ class Models:
         try:
             context = LlamaTarget(
                 model,
-                n_ctx=chosen.window(model.info.n_ctx),
+                n_ctx=model.window(chosen.window(model.info.n_ctx)),
                 n_threads=chosen.n_threads,
                 kv_type=chosen.kv_type,
                 max_saved_bytes=chosen.max_saved_kv_bytes,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from codespec.backends.llama import LlamaTarget, LlamaTokenizer, kernels, load_model
-from codespec.config import load_settings
+from codespec.config import ModelSettings, Settings, load_settings
 from codespec.drafters.cost import CostCurve
 from codespec.engine.local import LocalEngine
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
@@ -20,6 +20,7 @@ from codespec.requests import CompletionRequest
 from codespec.types import NO_DRAFT, CancelledError, Draft, SamplingParams
 from tests import zoo
 from tests.drafters import OracleDrafter, ScriptedDrafter, draft_much, tree
+from tests.zoo.parts import N_CTX as N_LEARNED
 from tests.zoo.parts import WINDOW
 
 N_CTX, N_READ, N_PROMPT, N_MORE = 256, 200, 2 * WINDOW + 16, 20
@@ -242,3 +243,11 @@ def test_as_a_draft_model(file, make):
         assert made.tokens == plain.tokens
     assert running.context.info.path == str(file)
     assert running.context.n_cached > 0  # it was asked
+
+
+def test_positions_that_were_not_learned_are_not_asked_for(tmp_path):
+    file = zoo.write(tmp_path / "starcoder.gguf", "starcoder")
+    settings = ModelSettings(target=str(file), draft="", n_ctx=2 * N_LEARNED, n_threads=1)
+    engine = LocalEngine(Settings(model=settings))
+    assert engine.target.n_ctx == N_LEARNED
+    engine.close()

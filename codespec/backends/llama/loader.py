@@ -120,6 +120,10 @@ _ODD = {
 }
 
 
+# Families that learned each position of a text by itself: llama.cpp gives up at the first one more.
+_COUNTING = {"gpt2", "starcoder"}
+
+
 class LoadedModel:
     """A GGUF file in memory, its vocabulary and what it says about itself."""
 
@@ -140,6 +144,11 @@ class LoadedModel:
         buffer = ctypes.create_string_buffer(512)
         n = lib.llama_model_meta_val_str(self.handle, key.encode(), buffer, len(buffer))
         return _line(buffer.value) if n >= 0 else ""
+
+    def window(self, n: int) -> int:
+        """Of so many tokens of context, how many it can have."""
+        counts = self.metadata("general.architecture") in _COUNTING
+        return min(n, self.info.n_ctx or n) if counts else n
 
     def has_plain_attention(self) -> bool:
         """Whether it is such as our own kernels make: keys as long as values, whole registers of
