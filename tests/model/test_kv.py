@@ -15,7 +15,7 @@ import pytest
 from codespec.backends.llama import LlamaTarget, load_model
 from codespec.backends.llama.states import States
 from codespec.models.registry import BUNDLED_TARGET, bundled
-from codespec.types import NO_DRAFT, CancelledError
+from codespec.types import NO_DRAFT, CancelledError, Draft
 
 N_CTX = 512
 
@@ -206,6 +206,22 @@ def test_a_recurrent_model_types_on_from_its_checkpoints(make, mamba, texts):
         assert n_reused >= 192
         fresh = make(mamba, max_saved_bytes=0)
         np.testing.assert_allclose(row, logits(fresh, typed)[1], rtol=1e-3, atol=1e-3)
+
+
+def test_a_recurrent_model_reads_what_was_typed_alone(make, mamba, texts):
+    """Whatever was drafted and generated in between."""
+    target, tokens = make(mamba), texts[0]
+    for n in range(200, 210):
+        n_reused, row = logits(target, tokens[:n])
+        assert n_reused >= n - 1 or n == 200
+        said = tokens[:n]
+        for wrong in (5, 6, 7):
+            said = np.append(said, np.int32(wrong))
+            tail = said[target.n_cached :]
+            target.decode(tail, Draft.chain([wrong, wrong, wrong]))
+            target.keep([0])
+            assert target.n_cached == len(said) - len(tail)
+        np.testing.assert_allclose(row, logits(make(mamba), tokens[:n])[1], rtol=1e-3, atol=1e-3)
 
 
 def test_a_recurrent_model_switches_documents(make, mamba, texts):
