@@ -148,6 +148,26 @@ def test_the_tree_is_the_best_there_is(seed):
     assert rate == pytest.approx(best_by_force(nodes, costs, 99), rel=1e-5)
 
 
+@pytest.mark.parametrize(("again", "n_tail"), [(0.2, 1), (0.2, 6), (1.0, 1)])
+def test_a_chain_is_the_best_of_its_width_where_tokens_are_read_again(again, n_tail):
+    planner = fresh()
+    offer = (Source.PREFIX, proposal(b"for key in keys: for key in keys:", b"for k"))
+    probs = plan(planner, offer, costs=np.full(40, 1.0))[2]
+    costs = np.cumsum(np.full(len(probs) + 1, 0.3)) + 1.0
+    path = np.concatenate([[1.0], np.cumprod(probs)])
+    rates = [
+        path[: k + 1].sum()
+        / (costs[k] + again * ((path[:k] - path[1 : k + 1]) * (n_tail + np.arange(k))).sum())
+        for k in range(len(probs) + 1)
+    ]
+    args = 16, 1, costs, NO_TOKENS, NO_PROBS, Source.DRAFT_MODEL, again, n_tail
+    found = planner.plan(offered((offer[0], -1, offer[1].columns, NO_TOKENS)), *args)
+    n_drafted = 0 if found is None else len(found[0])
+    assert rates[n_drafted] == pytest.approx(max(rates))
+    with pytest.raises(ValueError, match="again"):
+        planner.plan(offered(), *args[:-2], -1.0, 1)
+
+
 def test_offers_go_on_where_their_path_leads():
     planner = fresh()
     ab, cd = tokens(b"ab"), tokens(b"cd")

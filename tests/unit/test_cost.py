@@ -44,6 +44,40 @@ def test_nothing_is_drafted_where_nothing_pays():
     assert best_width([0.5] * 8, FLAT, draft_ms=0.9)[0] == 0
 
 
+def with_reading(probs, n_tail):
+    """Cost of passes with the first 0, 1, ... tokens of a chain, by what may come of each."""
+    curve = CostCurve(STEPS.points)
+    again_ms = (STEPS.pass_ms(9) - STEPS.pass_ms(2)) / 7
+    path = np.concatenate([[1.0], np.cumprod(probs)])
+    for k in range(len(probs) + 1):
+        wrong_at = path[:k] - path[1 : k + 1]  # after so many that were right
+        n_again = (wrong_at * (n_tail + np.arange(k))).sum()
+        yield curve.pass_ms(n_tail + k) + again_ms * n_again
+
+
+@pytest.mark.parametrize("n_tail", [1, 5])
+def test_what_will_have_to_be_read_again_is_part_of_the_cost(n_tail):
+    rng = np.random.default_rng(2)
+    curve = CostCurve(STEPS.points)
+    curve.set_tail(n_tail)
+    assert curve.n_tail == 1  # of a cache that can be cut, a pass always reads one
+    curve.reads_again = True
+    curve.set_tail(n_tail)
+    widths = set()
+    for _ in range(200):
+        probs = rng.random(8) ** 0.2
+        k, rate = best_width(probs.tolist(), curve)
+        costs = list(with_reading(probs, n_tail))
+        path = np.cumprod(probs)
+        rates = [(1 + path[:n].sum()) / cost for n, cost in enumerate(costs)]
+        assert rate == pytest.approx(max(rates))
+        assert rates[k] == pytest.approx(max(rates))
+        widths.add(k)
+    assert len(widths) > 2
+    curve.set_tail(1)
+    assert best_width([0.9] * 8, STEPS)[0] > best_width([0.9] * 8, curve)[0]
+
+
 def test_the_table_is_the_curve():
     np.testing.assert_allclose(STEPS.table, STEPS.ms(np.arange(1, N_TABLE + 1)))
     beyond = STEPS.ms(np.array([N_TABLE + 10]))[0]
