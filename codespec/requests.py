@@ -23,8 +23,6 @@ class CompletionRequest:
     path: str = ""  # absolute, "" for an untitled document
     workspace: str = ""  # absolute folder, "" for none
     language_id: str = ""
-    doc_version: int = 0
-    request_id: str = ""
     max_tokens: int = 64
     deadline_ms: float = 0.0  # counted from the engine's receipt; 0: none
     sampling: SamplingParams = field(default_factory=SamplingParams)
@@ -47,8 +45,6 @@ class Completion:
 
     text: str = ""
     finish: Finish = "empty"
-    doc_version: int = 0
-    request_id: str = ""
     reason: str = ""
     trace: Trace = field(default_factory=Trace)
     alternatives: tuple[str, ...] = ()

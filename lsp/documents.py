@@ -46,7 +46,6 @@ class Snapshot:
 
     uri: str
     language_id: str
-    version: int
     prefix: str
     suffix: str
     place: Place
@@ -171,7 +170,6 @@ class Document:
         return Snapshot(
             uri=self.uri,
             language_id=self.language_id,
-            version=self.version,
             prefix=around.above + _newlines(before) + selected,
             suffix=_newlines(after) + around.below,
             place=Place(line, to_character(here, index, encoding)),

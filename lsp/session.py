@@ -245,7 +245,6 @@ class Session:
             path=ask.path,
             workspace=ask.workspace,
             language_id=snapshot.language_id,
-            doc_version=snapshot.version,
             max_tokens=limits.max_tokens,
             deadline_ms=patience_ms,
             sampling=SamplingParams(temperature=limits.temperature),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
 import sys
 from collections.abc import Callable
@@ -91,7 +90,7 @@ class AsyncClient:
         try:
             return await self.ask(request, document, on_progress, linger_ms)
         except CodespecError as e:
-            return payload.empty(request, "empty", e.message)
+            return Completion(reason=e.message)
 
     async def ask(
         self,
@@ -131,7 +130,9 @@ class AsyncClient:
             )
             await self._wait(reply, due_s)
             answered = reply.done()
-            return _completion(request, reply.result()) if answered else _late(request)
+            if not answered:
+                return Completion(finish="deadline", reason="no answer by the deadline")
+            return _completion(reply.result())
         finally:
             del self._pending[request_id]
             self._listeners.pop(request_id, None)
@@ -270,18 +271,10 @@ def _tell(listener: Callable[[_T], None], news: _T) -> None:
         log.error("a listener failed: %s", outline(e))  # its message may quote source text
 
 
-def _completion(request: CompletionRequest, reply: wire.Completed | wire.Failed) -> Completion:
+def _completion(reply: wire.Completed | wire.Failed) -> Completion:
     if isinstance(reply, wire.Failed):
         raise wire.error_of(reply)
-    return dataclasses.replace(
-        payload.unpack_completion(reply.completion),
-        doc_version=request.doc_version,
-        request_id=request.request_id,
-    )
-
-
-def _late(request: CompletionRequest) -> Completion:
-    return payload.empty(request, "deadline", "no answer by the deadline")
+    return payload.unpack_completion(reply.completion)
 
 
 async def _open(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:

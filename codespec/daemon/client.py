@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import selectors
 import socket
 import sys
@@ -179,7 +178,7 @@ class DaemonEngine:
             except ConnectionError:
                 self.close()
                 why = "the daemon ended during the request; ask again, or see: codespec daemon logs"
-                return payload.empty(request, "empty", why)
+                return Completion(reason=why)
         raise DaemonError("the daemon ends as soon as it starts", "See: codespec daemon logs")
 
     def _await(
@@ -207,10 +206,7 @@ class DaemonEngine:
                 connection.send(wire.Status(id=connection.new_id()))
                 asked = True
             if isinstance(reply, wire.Completed) and reply.id == request_id:
-                completion = payload.unpack_completion(reply.completion)
-                return dataclasses.replace(
-                    completion, doc_version=request.doc_version, request_id=request.request_id
-                )
+                return payload.unpack_completion(reply.completion)
             if isinstance(reply, wire.Failed) and reply.id == request_id:
                 raise wire.error_of(reply)
             if isinstance(reply, wire.Partial) and reply.id == request_id and on_progress:

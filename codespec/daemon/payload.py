@@ -10,7 +10,6 @@ import msgspec
 
 from codespec.daemon.wire import MAX_REQUEST_BYTES, WireError, decode, too_large
 from codespec.requests import Completion, CompletionRequest
-from codespec.types import Finish
 
 _encoder = msgspec.msgpack.Encoder()
 _request_decoder = msgspec.msgpack.Decoder(CompletionRequest)
@@ -42,13 +41,3 @@ def unpack_request(raw: msgspec.Raw) -> CompletionRequest:
 def unpack_completion(raw: msgspec.Raw) -> Completion:
     """Raises: WireError."""
     return decode(raw, _completion_decoder, "a completion")
-
-
-def empty(request: CompletionRequest, finish: Finish, reason: str) -> Completion:
-    """No suggestion, and why."""
-    return Completion(
-        finish=finish,
-        doc_version=request.doc_version,
-        request_id=request.request_id,
-        reason=reason,
-    )

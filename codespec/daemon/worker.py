@@ -212,9 +212,9 @@ def _answer(
         if message.prefetch:
             if isinstance(engine, Prefetcher):
                 yield from engine.prefetching(request, task.cancelled.is_set, task.paused)
-            completion = payload.empty(request, "empty", "")
+            completion = Completion()
         elif task.cancelled.is_set():
-            completion = payload.empty(request, "cancelled", "cancelled before it began")
+            completion = Completion(finish="cancelled", reason="cancelled before it began")
         else:
             on_progress = tell if message.stream else None
             told = (request, task.cancelled.is_set, on_progress)

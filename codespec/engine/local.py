@@ -121,8 +121,6 @@ class LocalEngine:
         started, busy_s = self._clock(), self._models.busy_s
         if why := self._documents.why_excluded(request):
             return Completion(
-                doc_version=request.doc_version,
-                request_id=request.request_id,
                 reason=why,
                 trace=Trace(model=self.info.name, backend=self.info.backend),
             )
@@ -139,8 +137,6 @@ class LocalEngine:
         return Completion(
             text=finished.text,
             finish=made.finish,
-            doc_version=request.doc_version,
-            request_id=request.request_id,
             reason="" if finished.text else made.why_empty(finished),
             trace=trace,
             alternatives=alternatives,

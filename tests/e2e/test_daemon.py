@@ -35,8 +35,6 @@ REQUEST = CompletionRequest(
     "import os\n\n\ndef read_file(path):\n    with open(",
     "\n\n\ndef main():\n    pass\n",
     path="/project/a.py",
-    doc_version=3,
-    request_id="r1",
     max_tokens=16,
 )
 
@@ -80,7 +78,6 @@ def test_it_says_what_the_engine_says(home: Home) -> None:
         found = engine.complete(REQUEST)
         assert found.text == expected.text
         assert found.finish == expected.finish
-        assert (found.doc_version, found.request_id) == (3, "r1")
         assert found.trace.n_tokens == expected.trace.n_tokens
         report = engine.status()
     assert report.state == "ready"

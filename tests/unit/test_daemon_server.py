@@ -108,12 +108,11 @@ async def test_two_clients_share_one_daemon(transport: Transport) -> None:
         states: list[str] = []
         first = AsyncClient(Settings(), lambda s: states.append(s.state), transport)
         second = AsyncClient(Settings(), transport=transport)
-        request = CompletionRequest("a", doc_version=4, request_id="r", deadline_ms=2e4)
+        request = CompletionRequest("a", deadline_ms=2e4)
         answers = await asyncio.gather(
             first.complete(request, "doc"), second.complete(request, "doc")
         )
         assert [a.text for a in answers] == ["[a|]", "[a|]"]
-        assert [(a.doc_version, a.request_id) for a in answers] == [(4, "r"), (4, "r")]
         assert server.supervisor.report(0).n_respawns == 0
         assert states[0] == "starting"
         assert states[-1] == "ready"

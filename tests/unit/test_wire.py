@@ -34,7 +34,6 @@ requests = st.builds(
     prefix=text,
     suffix=text,
     path=text,
-    doc_version=ids,
     max_tokens=st.integers(1, 4096),
     deadline_ms=finite,
     sampling=st.builds(SamplingParams, temperature=finite, seed=ids),
