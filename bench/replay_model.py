@@ -36,6 +36,8 @@ from .replay import MAX_TOKENS, MIN_TOKENS, Tally, TextTarget, Tree, Trees
 from .results import Row
 
 IDEAL_WIDTH = 24
+N_REPEATS = 3
+"""Of each completion, ways in turn; the median time counts."""
 
 
 @dataclass
@@ -70,30 +72,16 @@ class _Sums:
 
 
 class ModelReplay:
-    """Replays the last commits of a history with a real model.
+    """Replays the last commits of a history with a real model."""
 
-    n_repeats: each completion is made so often, ways in turn, and its median time counts.
-    clock:     of whole completions. Where others use the machine, `time.thread_time` tells more,
-               for a model on one thread.
-    """
-
-    def __init__(
-        self,
-        root: Path,
-        settings: Settings,
-        glob: str = "*.py",
-        n_repeats: int = 3,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
+    def __init__(self, root: Path, settings: Settings, glob: str = "*.py") -> None:
         self._root = root
         self._history = History(root, glob)
         self._tree: Tree | None = None
         self._engine = LocalEngine(settings, repository=lambda workspace: self._tree)
-        self._clock = clock
         self._engine.settle()
         self._passes = PassTimer(self._engine.target)
         self._max_tokens = settings.completion.max_tokens
-        self._n_repeats = n_repeats
         self._cuts = safe_cuts(self._engine.tokenizer)
         self._trees = Trees(self._history, self._engine.tokenizer)
         self.plain, self.drafted = _Sums(), _Sums()
@@ -130,13 +118,13 @@ class ModelReplay:
         ways: dict[tuple[str, ...] | None, list[Trace]] = {(): [], None: []}
         took: dict[tuple[str, ...] | None, list[float]] = {(): [], None: []}
         texts: list[str] = []
-        for _ in range(self._n_repeats):
+        for _ in range(N_REPEATS):
             for drafters, traces in ways.items():
                 self._engine.settle()  # what is done while nobody waits
                 time.sleep(PAUSE_S)
-                start = self._clock()
+                start = time.perf_counter()
                 completion = self._engine.complete(self._request(hunk, drafters))
-                took[drafters].append((self._clock() - start) * 1e3)
+                took[drafters].append((time.perf_counter() - start) * 1e3)
                 traces.append(completion.trace)
                 texts.append(completion.text)
         others = {way: self._engine.complete(self._request(hunk, way)).trace for way in ways}

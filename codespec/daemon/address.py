@@ -91,14 +91,14 @@ def address_of(settings: Settings, transport: Transport | None = None) -> Addres
     return _address(_folder(), f"{__version__}-{_identity(resolved(settings))}", transport)
 
 
-def known_addresses(transport: Transport | None = None) -> list[Address]:
+def known_addresses() -> list[Address]:
     """Of all daemons that this user ever had, of any version and settings, running or not.
 
     Raises: as `address_of`.
     """
     folder = _folder()
     names = (lock.stem.removeprefix("daemon-") for lock in sorted(folder.glob("daemon-*.lock")))
-    return [_address(folder, name, transport) for name in names]
+    return [_address(folder, name) for name in names]
 
 
 def _folder() -> Path:
@@ -107,7 +107,7 @@ def _folder() -> Path:
     return folder
 
 
-def _address(folder: Path, name: str, transport: Transport | None) -> Address:
+def _address(folder: Path, name: str, transport: Transport | None = None) -> Address:
     socket = folder / f"daemon-{name}.sock"
     if len(os.fsencode(socket)) > _MAX_SOCKET_PATH_BYTES:
         socket = _short_folder() / f"{_digest(str(socket), 16)}.sock"

@@ -31,24 +31,22 @@ _READY_S = 300.0
 _POLL_S = 0.02
 
 
-def start(
-    settings: Settings, *, wait_ready: bool = True, transport: Transport | None = None
-) -> wire.StatusReport:
+def start(settings: Settings, *, wait_ready: bool = True) -> wire.StatusReport:
     """Start the daemon of these settings, or find it running.
 
     wait_ready: until the model is loaded, or will not be (state "failed").
     Raises: DaemonError, ConfigError.
     """
-    with connect_or_start(address_of(settings, transport), settings) as connection:
+    with connect_or_start(address_of(settings), settings) as connection:
         return _settled(connection) if wait_ready else _status(connection)
 
 
-def status(settings: Settings, *, transport: Transport | None = None) -> wire.StatusReport | None:
+def status(settings: Settings) -> wire.StatusReport | None:
     """None where no daemon of these settings runs.
 
     Raises: DaemonError, also for one that does not answer; ConfigError.
     """
-    address = address_of(settings, transport)
+    address = address_of(settings)
     connection = try_connect(address, _STOP_S)
     if connection is None:
         if is_free(address.lock):
@@ -58,22 +56,20 @@ def status(settings: Settings, *, transport: Transport | None = None) -> wire.St
         return _status(connection)
 
 
-def alive(transport: Transport | None = None) -> list[Address]:
+def alive() -> list[Address]:
     """Where all daemons of this user are, of other settings and versions, too. Asks none of them.
 
     Raises: DaemonError.
     """
-    return [a for a in known_addresses(transport) if not is_free(a.lock)]
+    return [a for a in known_addresses() if not is_free(a.lock)]
 
 
-def running(
-    transport: Transport | None = None,
-) -> list[tuple[Address, wire.StatusReport | None]]:
+def running() -> list[tuple[Address, wire.StatusReport | None]]:
     """What those say of themselves, None for one that does not answer this version.
 
     Raises: as `alive`.
     """
-    return [(address, _asked(address)) for address in alive(transport)]
+    return [(address, _asked(address)) for address in alive()]
 
 
 def stop(settings: Settings, *, transport: Transport | None = None) -> bool:
@@ -84,12 +80,12 @@ def stop(settings: Settings, *, transport: Transport | None = None) -> bool:
     return _stop(address_of(settings, transport))
 
 
-def stop_all(transport: Transport | None = None) -> int:
+def stop_all() -> int:
     """End all daemons of this user, of other settings and versions, too. Returns: how many ran.
 
     Raises: as `stop`.
     """
-    return sum([_stop(address) for address in alive(transport)])
+    return sum([_stop(address) for address in alive()])
 
 
 def _stop(address: Address) -> bool:
@@ -130,12 +126,10 @@ def _asked(address: Address) -> wire.StatusReport | None:
     return None
 
 
-def restart(
-    settings: Settings, *, wait_ready: bool = True, transport: Transport | None = None
-) -> wire.StatusReport:
+def restart(settings: Settings, *, wait_ready: bool = True) -> wire.StatusReport:
     """Raises: DaemonError, ConfigError."""
-    stop(settings, transport=transport)
-    return start(settings, wait_ready=wait_ready, transport=transport)
+    stop(settings)
+    return start(settings, wait_ready=wait_ready)
 
 
 def switch_model(
@@ -144,7 +138,6 @@ def switch_model(
     draft: str = "auto",
     *,
     wait_ready: bool = True,
-    transport: Transport | None = None,
 ) -> wire.StatusReport:
     """Load another model in the running daemon, for all its clients, until it ends or is switched
     again; what settings files say stays. Starts the daemon where there is none.
@@ -158,7 +151,7 @@ def switch_model(
     for path in (target_path(model), draft_path(model)):
         if path is not None:
             check_file(path)
-    with connect_or_start(address_of(settings, transport), settings) as connection:
+    with connect_or_start(address_of(settings), settings) as connection:
         connection.ask(wire.Configure(id=connection.new_id(), settings=other))
         return _settled(connection) if wait_ready else _status(connection)
 

@@ -63,14 +63,13 @@ class LocalEngine:
     def __init__(
         self,
         settings: Settings,
-        clock: Callable[[], float] = time.perf_counter,
         on_loading: Callable[[float], None] = lambda _: None,
         repository: Callable[[str], Repository | None] | None = None,
     ) -> None:
         """on_loading: told the share of the target that is loaded, 0 to 1. repository: gives the
         index of a workspace folder; default: the one in the cache folder."""
         self.settings = settings
-        self._clock = clock
+        self._clock = time.perf_counter
         self._models = Models(settings.model)
         running = self._models.load(target_path(settings.model), on_loading)
         self._model, self._target, self._pace = running.model, running.context, running.pace

@@ -28,9 +28,9 @@ class Trials:
     Raises: TooLateError, from `root` and `with_change`.
     """
 
-    def __init__(self, parsed: ParsedDocument, late: Late = never) -> None:
+    def __init__(self, parsed: ParsedDocument) -> None:
         self._parsed = parsed
-        self.late = late
+        self.late: Late = never
 
     @property
     def text(self) -> bytes:

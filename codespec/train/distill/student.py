@@ -72,7 +72,6 @@ class Student:
         on_step: Callable[[Progress, float], bool],
         *,
         from_text: bool = False,
-        clock: Callable[[], float] = time.monotonic,
         checkpoint_s: float = CHECKPOINT_SECONDS,
     ) -> None:
         """Trains until the budget is spent or on_step(progress, share of the budget) is true. The
@@ -80,7 +79,7 @@ class Student:
         """
         by_shape = [[t for which, t in lessons.taught if which == i] for i in range(len(SHAPES))]
         shapes = [i for i, taught in enumerate(by_shape) if taught]
-        state, started = self.progress, clock() - self.progress.seconds
+        state, started = self.progress, time.monotonic() - self.progress.seconds
         saved = state.seconds
         with GradientPool(self.model, self._n_threads) as pool:
             self._muon.mapper = pool.map
@@ -92,7 +91,7 @@ class Student:
                 chosen = [rng.choice(taught) for _ in range(SHAPES[which].n_rows)]
                 rows = batch(chosen, self._vocabulary, from_text=from_text)
                 self._step(pool, rows, SHAPES[which].n_micro_rows, share)
-                state.seconds = clock() - started
+                state.seconds = time.monotonic() - started
                 if state.seconds - saved > checkpoint_s:
                     saved = state.seconds
                     self.save()
