@@ -136,7 +136,8 @@ def command(
             seed=seed,
             grammar=_text_of(grammar),
         ),
-        stop=stop,
+        # What ends suggestions at the line does not look at the model's own text.
+        stop=(*stop, "\n") if single_line and (verbatim or grammar) else stop,
         drafters=() if no_draft else names,
         multiline=not single_line,
         verbatim=verbatim,

@@ -117,6 +117,18 @@ def test_the_repository_drafts(repository):
     assert after["by_source"]["repository"]["n_drafted"] > 0
 
 
+def test_a_single_line_is_one_of_the_models_own_text_too(repository, tmp_path):
+    place = f"{repository / 'new.py'}:41:1"
+    grammar = tmp_path / "lines.gbnf"
+    grammar.write_text('root ::= "a" "\\n" "b"')
+    for how in (["--verbatim"], ["--grammar", grammar]):
+        args = ["complete", place, "--json", "--max-tokens", 40, *how]
+        assert "\n" in json.loads(codespec(*args)[0])["text"]
+        text = json.loads(codespec(*args, "--single-line")[0])["text"]
+        assert text
+        assert "\n" not in text
+
+
 def test_complete_for_people(repository):
     stdout, _, _ = codespec("complete", f"{repository / 'new.py'}:41:1", "--max-tokens", 8)
     for word in ("model", "tokens", "target passes", "ms"):
