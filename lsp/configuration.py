@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+from codespec.files import FileState, state_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 SECTION = "codespec.server"
 """What is asked for in the editor's configuration: sections and keys as in `config.toml`."""
 
-_FileState = tuple[int, int, int] | None
-
 
 class Configuration:
     """`options`: what came with `initialize`; `client`: what the editor says later, which wins."""
@@ -24,14 +23,14 @@ class Configuration:
         self._path: Path | None = None
         self.options: object = None
         self.client: object = None
-        self._file: _FileState = None
+        self._file: FileState = None
 
     def load(self) -> Settings:
         """Raises: ConfigError, as `load_settings`."""
         from codespec.config import config_path, load_settings
 
         self._path = config_path()
-        self._file = _state_of(self._path)
+        self._file = state_of(self._path)
         merged: dict[str, Any] = {}
         for layer in (self.options, self.client):
             for section, values in layer.items() if isinstance(layer, Mapping) else ():
@@ -45,8 +44,8 @@ class Configuration:
 
     @property
     def file_changed(self) -> bool:
-        """Whether the user's file changed since `load`. Costs a few microseconds."""
-        return self._path is not None and self._file != _state_of(self._path)
+        """Whether the user's file changed since `load`. Takes a few microseconds."""
+        return self._path is not None and self._file != state_of(self._path)
 
 
 def section_of(settings: object) -> object:
@@ -55,11 +54,3 @@ def section_of(settings: object) -> object:
     for name in SECTION.split("."):
         settings = settings.get(name) if isinstance(settings, Mapping) else None
     return settings
-
-
-def _state_of(path: Path) -> _FileState:
-    try:
-        s = os.stat(path)
-    except OSError:
-        return None
-    return s.st_mtime_ns, s.st_ino, s.st_size

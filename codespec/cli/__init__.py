@@ -189,6 +189,10 @@ def draft_model_option(f: Callable[..., Any]) -> Callable[..., Any]:
     )(f)
 
 
+def json_option(f: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--json", "as_json", is_flag=True, help="One JSON object.")(f)
+
+
 def model_options(f: Callable[..., Any]) -> Callable[..., Any]:
     """--model and --draft-model, for every command that loads both."""
     return model_option(draft_model_option(f))

@@ -9,13 +9,11 @@ from typing import Any
 import click
 import msgspec
 
-from codespec.cli import model_options, model_settings, print_json
+from codespec.cli import json_option, model_options, model_settings, print_json
 from codespec.config import load_settings
 from codespec.daemon import control
 from codespec.daemon.address import Address
 from codespec.daemon.wire import StatusReport
-
-_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
 @click.group()
@@ -38,7 +36,7 @@ _all_option = click.option(
 @command.command()
 @model_options
 @_wait_option
-@_json_option
+@json_option
 def start(model: str | None, draft_model: str | None, no_wait: bool, as_json: bool) -> None:
     """Start it; where it runs, load another model if one is given.
 
@@ -55,7 +53,7 @@ def start(model: str | None, draft_model: str | None, no_wait: bool, as_json: bo
 
 @command.command()
 @_all_option
-@_json_option
+@json_option
 def stop(of_all: bool, as_json: bool) -> None:
     """End it and the model with it."""
     if of_all:
@@ -75,7 +73,7 @@ def stop(of_all: bool, as_json: bool) -> None:
 
 @command.command()
 @_all_option
-@_json_option
+@json_option
 def status(of_all: bool, as_json: bool) -> None:
     """What it runs, and how it fares. Exit code 3 where it does not run, with --all where none
     does."""
@@ -107,7 +105,7 @@ def _name_others(how_to_end: str, mine: str = "") -> None:
 @command.command()
 @_all_option
 @_wait_option
-@_json_option
+@json_option
 def restart(of_all: bool, no_wait: bool, as_json: bool) -> None:
     """Stop it, then start it with the settings as they are now.
 

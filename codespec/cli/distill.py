@@ -22,6 +22,7 @@ from codespec.cli import (
     INTERRUPTED,
     FiniteRange,
     check_folder,
+    json_option,
     model_settings,
     print_json,
     printable,
@@ -90,7 +91,7 @@ if TYPE_CHECKING:
 @click.option("--status", "ask", flag_value="status", help="How far it is.")
 @click.option("--stop", "ask", flag_value="stop", help="Stop it; the next start goes on.")
 @click.option("--forget", "ask", flag_value="forget", help="Delete the draft model.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@json_option
 def command(
     target: str | None,
     workspace: Path,

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from codespec.cli import model_options, model_settings, print_json, printable
+from codespec.cli import json_option, model_options, model_settings, print_json, printable
 from codespec.cli.place import FilePlace, PlaceParam, request_at, warn_without_cache
 from codespec.config import Settings, load_settings
 from codespec.engine.explain import Explanation, Prompt, Span
@@ -36,7 +36,7 @@ class Unasked(msgspec.Struct, frozen=True, kw_only=True):
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Folder whose text drafts (default: the Git root of FILE, or its folder).",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@json_option
 def command(
     place: FilePlace,
     model: str | None,

@@ -20,7 +20,7 @@ from rich.progress import (
 )
 from rich.table import Column, Table
 
-from codespec.cli import print_json
+from codespec.cli import json_option, print_json
 from codespec.config import load_settings, origins
 from codespec.errors import InputError, ModelError
 from codespec.models import (
@@ -41,7 +41,6 @@ _GO_BACK = {
     "target": "it is the model in use; go back: codespec models default bundled",
     "draft": "it is the draft model in use; go back: codespec models default --draft auto",
 }
-_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
 def _folded(header: str = "") -> Column:
@@ -58,7 +57,7 @@ def command() -> None:
 
 
 @command.command("list", short_help="The models that are here.")
-@_json_option
+@json_option
 def list_models(as_json: bool) -> None:
     """The bundled pair, models added, files in use beside these, drafts distilled."""
     in_use = _in_use()
@@ -145,7 +144,7 @@ def _row(name: str, path: Path, origin: str, in_use: dict[str, Path]) -> dict[st
 @command.command(short_help="What a model is, needs, and does here.")
 @click.argument("model")
 @click.option("--no-speed", is_flag=True, help="Do not measure its speed.")
-@_json_option
+@json_option
 def show(model: str, no_speed: bool, as_json: bool) -> None:
     """What a model (a name from the list, or a file) is, needs, and does here."""
     from codespec.cli.models_show import describe, in_words
@@ -163,7 +162,7 @@ def show(model: str, no_speed: bool, as_json: bool) -> None:
 @command.command(short_help="Add a model: a file, a URL, or a known name.")
 @click.argument("source")
 @click.option("--sha256", metavar="HEX", help="SHA-256 that the file must have.")
-@_json_option
+@json_option
 def add(source: str, sha256: str | None, as_json: bool) -> None:
     """Add a model: a .gguf FILE, a URL of one, or a NAME that `codespec models recommend` lists,
     for download or as one that another program keeps here. Files stay where they are.
@@ -282,7 +281,7 @@ def remove(name: str, keep_file: bool) -> None:
 
 
 @command.command(short_help="Open code models, and which one suits this machine.")
-@_json_option
+@json_option
 def recommend(as_json: bool) -> None:
     """Open code models, what they need, and which one suits this machine."""
     from codespec.backends.llama.loader import gpu_backend

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from codespec import stats
-from codespec.cli import FiniteRange, print_json, printable
+from codespec.cli import FiniteRange, json_option, print_json, printable
 from codespec.habits import Habit
 from codespec.stats import LanguageStats, Stats
 
@@ -17,7 +17,7 @@ from codespec.stats import LanguageStats, Stats
 @click.option("--days", type=FiniteRange(0, min_open=True), help="Only of the last DAYS.")
 @click.option("--delete", "delete_all", is_flag=True, help="Delete them all.")
 @click.option("--yes", is_flag=True, help="Delete without asking.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@json_option
 def command(days: float | None, delete_all: bool, yes: bool, as_json: bool) -> None:
     """What was shown and accepted, how much of your code it wrote, how fast it was, and at which
     kinds of places fewer suggestions are made because you hardly ever accepted any.

@@ -28,10 +28,6 @@ log = logging.getLogger(__name__)
 
 # Of the client's deadline, for the way back.
 _MARGIN_MS = 5.0
-_HELLO_S = 10.0
-# A daemon that said nothing for so long, or is late, is asked whether it is there, and has as long
-# to say something.
-_SILENCE_S = 10.0
 # A daemon that could not be started is not tried at every keystroke.
 _RETRY_S = 5.0
 # Nobody waits for it; by then it is of no use.
@@ -177,7 +173,7 @@ class AsyncClient:
         """Until it is there, or its time is over."""
         loop = asyncio.get_running_loop()
         while not reply.done() and (left_s := due_s - loop.time()) > 0:
-            await asyncio.wait({reply}, timeout=min(left_s, _SILENCE_S))
+            await asyncio.wait({reply}, timeout=min(left_s, wire.SILENCE_S))
             if not reply.done() and (self._doubting is None or self._doubting.done()):
                 self._doubting = loop.create_task(self._doubt())
 
@@ -189,7 +185,7 @@ class AsyncClient:
         self._heard.clear()
         self._send(wire.Status(id=next(self._ids)))
         try:
-            await asyncio.wait_for(self._heard.wait(), _SILENCE_S)
+            await asyncio.wait_for(self._heard.wait(), wire.SILENCE_S)
         except asyncio.TimeoutError:
             if writer is self._writer:
                 self._failed(unresponsive(address.lock))
@@ -298,7 +294,7 @@ async def _open(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamW
         return None
     try:
         writer.write(wire.frame(wire.Hello(version=__version__, key=key, watch=True)))
-        welcome = await asyncio.wait_for(wire.read(reader, wire.daemon_decoder), _HELLO_S)
+        welcome = await asyncio.wait_for(wire.read(reader, wire.daemon_decoder), wire.HELLO_S)
         if isinstance(welcome, wire.Failed):
             raise wire.error_of(welcome)
         if isinstance(welcome, wire.Welcome):

@@ -19,9 +19,6 @@ from codespec.daemon.spawn import Starter
 from codespec.errors import DaemonError
 from codespec.requests import Completion, CompletionRequest, OnProgress, Progress
 
-_HELLO_S = 10.0
-# A daemon that said nothing for so long is asked whether it is there.
-_SILENCE_S = 10.0
 _FRAME_S = 10.0
 _GRACE_S = 2.0
 _POLL_S = 0.01
@@ -54,7 +51,7 @@ class Connection:
             self._socket.connect(target)
             self._selector.register(self._socket, selectors.EVENT_READ)
             self.send(wire.Hello(version=__version__, key=key))
-            welcome = self.receive(_HELLO_S if hello_s is None else hello_s)
+            welcome = self.receive(wire.HELLO_S if hello_s is None else hello_s)
             if welcome is None and not is_free(address.lock):
                 raise unresponsive(address.lock)
             if not isinstance(welcome, wire.Welcome):
@@ -199,10 +196,12 @@ class DaemonEngine:
             now = time.monotonic()
             if reply is not None:
                 heard_s, asked = now, False
-            elif (request.deadline_ms > 0 and now > give_up_s) or now > heard_s + 2 * _SILENCE_S:
+            elif (
+                request.deadline_ms > 0 and now > give_up_s
+            ) or now > heard_s + 2 * wire.SILENCE_S:
                 self.close()
                 raise unresponsive(self._address.lock)
-            elif now > heard_s + _SILENCE_S and not asked:
+            elif now > heard_s + wire.SILENCE_S and not asked:
                 connection.send(wire.Status(id=connection.new_id()))
                 asked = True
             if isinstance(reply, wire.Completed) and reply.id == request_id:

@@ -17,6 +17,7 @@ from codespec.daemon import wire
 from codespec.daemon.address import address_of
 from codespec.daemon.async_client import AsyncClient
 from codespec.errors import CodespecError
+from codespec.files import state_of
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ class CurrentDaemon:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.why_outdated = ""
-        self._stamp = _stamp()
+        self._stamp = state_of(config_path())
         self._look_at_s = 0.0
         self._state = wire.StateChanged(state="starting")
         self._client = self._new_client()
@@ -71,7 +72,7 @@ class CurrentDaemon:
         if now < self._look_at_s:
             return
         self._look_at_s = now + _LOOK_S
-        stamp = _stamp()
+        stamp = state_of(config_path())
         if stamp == self._stamp:
             return
         self._stamp = stamp
@@ -104,12 +105,3 @@ class CurrentDaemon:
             task = asyncio.ensure_future(client.close())
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
-
-
-def _stamp() -> tuple[int, int, int] | None:
-    """Other once the settings file is; None where there is none."""
-    try:
-        found = config_path().stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino

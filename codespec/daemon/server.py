@@ -26,7 +26,6 @@ from codespec.errors import DaemonError
 
 log = logging.getLogger(__name__)
 
-_HELLO_S = 10.0
 # Before the first client came there is none to count the idle time from.
 _MIN_FIRST_IDLE_S = 20.0
 # Of answers that a client does not read; then it is dropped.
@@ -160,7 +159,7 @@ class Server:
     async def _converse(self, client: _Client, reader: asyncio.StreamReader) -> None:
         try:
             hello = await asyncio.wait_for(
-                wire.read(reader, wire.client_decoder, wire.MAX_HELLO_BYTES), _HELLO_S
+                wire.read(reader, wire.client_decoder, wire.MAX_HELLO_BYTES), wire.HELLO_S
             )
         except asyncio.TimeoutError:
             raise wire.WireError("no greeting") from None

@@ -31,6 +31,11 @@ MAX_REQUEST_BYTES = MAX_FRAME_BYTES - 4096  # the rest of the frame grows a litt
 STREAM_BYTES = 1 << 20
 """Buffer of asyncio's streams and of pipes: a request of usual size passes in one piece."""
 MAX_HELLO_BYTES = 4096  # from somebody who has not shown a key yet
+HELLO_S = 10.0
+"""How long either end waits for the other's greeting."""
+SILENCE_S = 10.0
+"""A daemon that said nothing for so long, or is late, is asked whether it is there, and has as long
+to say something."""
 _LENGTH = struct.Struct("<I")
 
 State: TypeAlias = Literal[

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
+from codespec.files import FileState, state_of
 from codespec.index.edits import RecentEdits
 from codespec.index.live import LiveDocument
 from codespec.index.openfiles import Looks, OpenFileRules
@@ -24,8 +24,6 @@ MAX_PRIVATE = 4
 """Of those that lend nothing, apart: whoever sends many of them takes no editor's place."""
 MAX_WORKSPACES = 8
 
-_FileState = tuple[int, int, int] | None
-
 
 @dataclass(slots=True)
 class _Open:
@@ -34,7 +32,7 @@ class _Open:
     document: LiveDocument
     path: str
     workspace: str
-    file: _FileState = None
+    file: FileState = None
 
 
 class OpenDocuments:
@@ -103,7 +101,7 @@ class OpenDocuments:
         elif edits is not None:
             known.workspace = request.workspace
             known.document.report_to(edits)
-        known.file = _file_state(path)
+        known.file = state_of(path)
         shelf[name] = known
         if len(shelf) > n_most:
             _, gone = shelf.popitem(last=False)
@@ -180,7 +178,7 @@ class OpenDocuments:
         questions at the same moment."""
         if self._is_secret(path):
             return False
-        is_there = path in self._open or _file_state(path) is not None
+        is_there = path in self._open or state_of(path) is not None
         return is_there and not self._rules.why_excluded(path, workspace, looks=looks)
 
     def _is_secret(self, path: str) -> bool:
@@ -201,7 +199,7 @@ class OpenDocuments:
         return [
             path
             for path, known in self._open.items()
-            if known.workspace == workspace and known.file == _file_state(path)
+            if known.workspace == workspace and known.file == state_of(path)
         ]
 
     def _edits_of(self, workspace: str) -> RecentEdits:
@@ -227,7 +225,7 @@ def _likeness(a: str, b: str) -> float:
 
 
 def _is_saved(known: _Open) -> bool:
-    now = _file_state(known.path)
+    now = state_of(known.path)
     # A file that changed since was saved, most likely by this editor; not one that is gone.
     return now is not None and (now != known.file or _holds(known.path, known.document.text))
 
@@ -236,11 +234,3 @@ def _holds(path: str, text: str) -> bool:
     """Whether a file's text is this one."""
     read = read_file(path, 4 * len(text) + 64)
     return read is not None and normalise(read[0].decode("utf-8", "replace")) == text
-
-
-def _file_state(path: str) -> _FileState:
-    try:
-        s = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return s.st_mtime_ns, s.st_ino, s.st_size

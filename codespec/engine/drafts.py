@@ -16,6 +16,7 @@ from codespec.drafters.mapped import MappedModel, shared_ids
 from codespec.drafters.small import OnPass, SharedVocabulary, SmallModel
 from codespec.drafters.translated import Translated
 from codespec.errors import CodespecError, ModelError
+from codespec.files import FileState, state_of
 from codespec.models import drafts
 from codespec.types import Drafter, ModelInfo, Tokenizer
 
@@ -24,14 +25,14 @@ log = logging.getLogger(__name__)
 
 Unload = Callable[[], None]
 
-_FileState = tuple[Path, int, int, int]
+_Found = tuple[Path, FileState]
 
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
     """drafter: None where the file cannot be used."""
 
-    file: _FileState
+    file: _Found
     drafter: Drafter | None
     unload: Unload = lambda: None
 
@@ -68,7 +69,7 @@ class WorkspaceDrafts:
             self._loaded[folder] = self._try(file)
         return self._loaded[folder].drafter
 
-    def _try(self, file: _FileState) -> _Loaded:
+    def _try(self, file: _Found) -> _Loaded:
         try:
             return _Loaded(file, *self._load(file[0]))
         except CodespecError as e:
@@ -91,15 +92,12 @@ class WorkspaceDrafts:
         self._replaced = in_use
 
 
-def _found(folder: Path) -> _FileState | None:
+def _found(folder: Path) -> _Found | None:
     path = drafts.find(folder)
     if path is None:
         return None
-    try:
-        s = path.stat()
-    except OSError:  # gone since
-        return None
-    return path, s.st_mtime_ns, s.st_ino, s.st_size
+    state = state_of(path)
+    return None if state is None else (path, state)  # None: gone since
 
 
 def as_draft(

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.errors import IndexCorruptError
+from codespec.files import FileState
 from codespec.index.store import Manifest, SegmentEntry, Store
 from codespec.index.symbol_file import SymbolFile, hash_of
 from codespec.native import DamagedSegmentError, Proposal, Segment, SuffixAutomaton
@@ -85,7 +86,7 @@ class WorkspaceIndex:
     def __init__(self, store: Store) -> None:
         """Use `open`."""
         self._store = store
-        self._identity = (0, 0, 0)
+        self._identity: FileState = None
         self._segments: list[_OpenSegment] = []
         self._sound_symbols: set[str] = set()
         self._load()
@@ -107,7 +108,7 @@ class WorkspaceIndex:
     def refresh(self) -> bool:
         """Go over to a newer generation if there is one; True if so. Costs one stat otherwise.
         An index that was deleted or damaged meanwhile leaves the view as it is."""
-        if self._store.generation in (self._identity, (0, 0, 0)):
+        if self._store.generation in (self._identity, None):
             return False
         try:
             self._load()
@@ -223,7 +224,7 @@ class WorkspaceIndex:
         return self._store.folder
 
     @property
-    def generation(self) -> tuple[int, int, int]:
+    def generation(self) -> FileState:
         """Another value after every `refresh` that returned True."""
         return self._identity
 

@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.errors import IndexBusyError, IndexCorruptError
+from codespec.files import FileState, state_of
 from codespec.folders import cache_dir, cache_path, not_writable
 from codespec.index.scan import FileStat
 from codespec.index.symbol_file import SymbolFile, pack_symbols
@@ -156,13 +157,9 @@ class Store:
         return manifest
 
     @property
-    def generation(self) -> tuple[int, int, int]:
-        """Another value for each manifest that is written; zeros where there is none."""
-        try:
-            s = os.stat(self.manifest_path)
-        except OSError:
-            return (0, 0, 0)
-        return (s.st_mtime_ns, s.st_ino, s.st_size)
+    def generation(self) -> FileState:
+        """Another value for each manifest that is written; None where there is none."""
+        return state_of(self.manifest_path)
 
     def mark_used(self) -> None:
         """Note that somebody needs this index: the least recently used ones are evicted first."""

@@ -15,6 +15,7 @@ import msgspec
 
 from codespec.config import IndexSettings
 from codespec.errors import IndexCorruptError
+from codespec.files import FileState
 from codespec.index.build import BuildProgress, BuildReport, build_index
 from codespec.index.ignore import IGNORE_FILES, IgnoreRules
 from codespec.index.parsers import Parsers
@@ -73,7 +74,7 @@ class EventFilter:
     def __init__(self, store: Store, settings: IndexSettings) -> None:
         self._store = store
         self._settings = settings
-        self._generation = (0, 0, 0)
+        self._generation: FileState = None
         self._indexed: list[str] | None = None  # sorted; None: there is no index that can be used
 
     def affecting(self, paths: Collection[str]) -> set[str]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from codespec.daemon import async_client, client, control, wire
+from codespec.daemon import async_client, control, wire
 from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.client import DaemonEngine
 from codespec.errors import DaemonError
@@ -25,9 +25,8 @@ PATIENT = CompletionRequest("a", "b", deadline_ms=TIMEOUT_S * 1e3)
 @pytest.fixture
 def pid(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Of a daemon on which nobody waits long."""
-    for name in ("_HELLO_S", "_SILENCE_S"):
-        monkeypatch.setattr(client, name, 0.3)
-        monkeypatch.setattr(async_client, name, 0.3)
+    for name in ("HELLO_S", "SILENCE_S"):
+        monkeypatch.setattr(wire, name, 0.3)
     monkeypatch.setattr(async_client, "_RETRY_S", 0.0)
     with daemon_of(home, "ok"):
         found = control.status(home.settings)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from codespec.cli import model_options, model_settings, print_json
+from codespec.cli import json_option, model_options, model_settings, print_json
 from codespec.cli.doctor.findings import Finding, Level
 from codespec.config import load_settings
 from codespec.context.document import workspace_of
@@ -25,7 +25,7 @@ _MARKS: dict[Level, tuple[str, str]] = {
 @click.argument("path", type=click.Path(path_type=Path, exists=True), default=".")
 @model_options
 @click.option("--quick", is_flag=True, help="Do not load the model to measure its speed.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@json_option
 def command(
     path: Path, model: str | None, draft_model: str | None, quick: bool, as_json: bool
 ) -> None:

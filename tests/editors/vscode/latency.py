@@ -4,8 +4,8 @@ From the browser's keydown event to the first frame that shows the text: VS Code
 it asks (50 ms, which no setting and no extension changes), extension host, language server, daemon,
 model and drawing included. Settings are those of the tests: no popups, no brackets closed.
 `typist` says what is typed. Keys that get no text (the server's rules, the deadline) are counted
-apart. `server_ms_p50` is what the language server took of it, model included, as `codespec stats`
-has it. Prints a table and one line of JSON.
+apart. `..._server_ms_p50` is what the language server took of it, model included, as
+`codespec stats` has it. Prints a table and one line of JSON.
 """
 
 from __future__ import annotations
