@@ -65,7 +65,7 @@ def events(raw: bytes) -> list[Any]:
 
 
 @contextmanager
-def front_of(folder: Path, *options: str, key: str = "") -> Iterator[Front]:
+def front_of(folder: Path, *options: str) -> Iterator[Front]:
     log = folder / "front.log"
     command = [sys.executable, "-m", "codespec", "daemon", "http", "--port", "0", *options]
     with (
@@ -75,7 +75,7 @@ def front_of(folder: Path, *options: str, key: str = "") -> Iterator[Front]:
         assert front.stdout is not None
         try:
             url = front.stdout.readline().decode().strip()
-            yield Front(int(url.rpartition(":")[2]), log, key)
+            yield Front(int(url.rpartition(":")[2]), log)
         finally:
             front.terminate()
             front.wait(TIMEOUT_S)

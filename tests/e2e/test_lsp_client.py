@@ -66,8 +66,8 @@ async def initialize(
     return result.capabilities
 
 
-def open_document(client: LanguageClient, uri: str, text: str, version: int = 1) -> None:
-    item = types.TextDocumentItem(uri, "python", version, text)
+def open_document(client: LanguageClient, uri: str, text: str) -> None:
+    item = types.TextDocumentItem(uri, "python", 1, text)
     client.text_document_did_open(types.DidOpenTextDocumentParams(item))
 
 

@@ -48,7 +48,6 @@ def run(
     *,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
-    timeout_s: float = 600,
 ) -> str:
     """Standard output. Raises: Unavailable, with the end of what the command said."""
     try:
@@ -56,7 +55,7 @@ def run(
             command,
             cwd=cwd,
             env=env,
-            timeout=timeout_s,
+            timeout=600,
             check=False,
             text=True,
             errors="replace",

@@ -26,11 +26,11 @@ def git(root: Path, *args: str) -> None:
     subprocess.run(["git", "-C", str(root), *identity, *args], check=True, capture_output=True)
 
 
-def repository(root: Path, names: tuple[str, ...], first: str = FIRST, more: str = MORE) -> Path:
-    """Two commits: each file begins with `first`, and `more` comes behind it."""
+def repository(root: Path, names: tuple[str, ...], first: str = FIRST) -> Path:
+    """Two commits: each file begins with `first`, and MORE comes behind it."""
     root.mkdir()
     git(root, "init", "-q")
-    for text in (first, first + more):
+    for text in (first, first + MORE):
         for name in names:
             (root / name).parent.mkdir(exist_ok=True)
             (root / name).write_bytes(text.encode())

@@ -43,9 +43,9 @@ def law(n: int, before: int, n_context: int) -> float:
     return 1.0 + 0.3 * n + 0.5 * (n > 4) + 0.2 * (n != before) + n_context * (1e-3 + 2e-4 * n)
 
 
-def measured(target: Machine, contexts: Sequence[int] = CONTEXTS, n_rounds: int = 2) -> PassCosts:
+def measured(target: Machine, contexts: Sequence[int] = CONTEXTS) -> PassCosts:
     timer = PassTimer(target, contexts, clock=target.clock, sleep=lambda s: None)
-    for _ in range(n_rounds):
+    for _ in range(2):
         timer.round(1.0)
     return timer.costs()
 

@@ -45,10 +45,8 @@ def transport(request: pytest.FixtureRequest) -> Transport:
 
 
 @asynccontextmanager
-async def serving(
-    transport: Transport, settings: Settings | None = None
-) -> AsyncIterator[tuple[Server, Address]]:
-    settings = settings or Settings()
+async def serving(transport: Transport) -> AsyncIterator[tuple[Server, Address]]:
+    settings = Settings()
     address = address_of(settings, transport)
     server = Server(settings, address, command=WORKER, policy=Policy(backoff_s=0.01))
     task = asyncio.create_task(server.run())

@@ -24,9 +24,9 @@ def target() -> FakeTarget:
     return FakeTarget(hashed_logits(N_VOCAB, 3.0), N_VOCAB)
 
 
-def mapped(ids: np.ndarray = KNOWN) -> MappedModel:
-    own = FakeTarget(hashed_logits(len(ids) + 1, 3.0), len(ids) + 1)
-    return MappedModel(own, ids, target().info)
+def mapped() -> MappedModel:
+    own = FakeTarget(hashed_logits(len(KNOWN) + 1, 3.0), len(KNOWN) + 1)
+    return MappedModel(own, KNOWN, target().info)
 
 
 def complete(sampling: SamplingParams, *drafters: ModelDrafter) -> tuple[list[int], Trace]:
