@@ -106,10 +106,11 @@ def build() -> str:
     return "+".join([llama_cpp.__version__, *kernels.in_use()])
 
 
-# Families with more in their attention than their files' keys need say, which llama.cpp knows: scores
-# fall with the distance (ALiBi), are capped, or tokens do not get all attention (sinks).
-_ODD = {"baichuan", "bloom", "refact"} | {"gemma2"}
-_ODD |= {"deepseek4", "gpt-oss", "granite_swa", "hy_v4", "mimo2"}
+# Families with more in their attention than their files' keys need say, which llama.cpp knows:
+# scores fall with the distance (ALiBi), are capped, or tokens do not get all attention (sinks).
+_BIASED, _CAPPED = {"baichuan", "bloom", "refact"}, {"gemma2"}
+_WITH_SINKS = {"deepseek4", "gpt-oss", "granite_swa", "hy_v4", "mimo2"}
+_ODD = _BIASED | _CAPPED | _WITH_SINKS
 
 # Families that learned each position of a text by itself: llama.cpp gives up at the first one more.
 _COUNTING = {"gpt2", "starcoder"}
