@@ -280,6 +280,8 @@ class ModelDrafter:
 
     def _sampled(self, width: int) -> Draft:
         drafted, laws = self._small.draw(width)
+        if not drafted:
+            return NO_DRAFT
         probs = np.full(len(drafted), self._rate, np.float32)
         return Draft.chain(drafted, Source.DRAFT_MODEL, probs, np.stack(laws))
 

@@ -84,7 +84,7 @@ class SmallModel(Protocol):
         ...
 
     def draw(self, n: int) -> tuple[list[int], list[Logits]]:
-        """(n tokens drawn one after the other, the law of each)."""
+        """(n tokens drawn one after the other, the law of each); none where nothing is known."""
         ...
 
     def opinions(

@@ -14,6 +14,7 @@ from codespec.drafters.chain import DraftChain
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter, Repository
 from codespec.drafters.model import ModelDrafter
+from codespec.drafters.own_layer import OwnLayer
 from codespec.drafters.worth import Worth
 from codespec.engine.documents import OpenDocuments
 from codespec.engine.drafts import Unload, WorkspaceDrafts, as_draft
@@ -70,7 +71,11 @@ class Drafting:
             )
         }
         small = draft_path(settings.model)
-        if small is not None and "model" in settings.drafting.drafters:
+        if target.own is not None:
+            speaking = OwnLayer(target.own.context, target.own.pace.observe)
+            curves = target.pace.curve, target.own.pace.curve
+            self._drafters["model"] = ModelDrafter(speaking, *curves)
+        elif small is not None and "model" in settings.drafting.drafters:
             self._drafters["model"], _ = self._draft_model(small)
         self._distilled = WorkspaceDrafts(Path(info.path), self._draft_model)
         self.watchers: list[Drafter] = []
@@ -112,6 +117,11 @@ class Drafting:
             unload()
             raise
         return ModelDrafter(speaking, self._target.pace.curve, small.pace.curve), unload
+
+
+def drafts_itself(settings: Settings) -> bool:
+    """Whether a target's own layer is to draft for it, where it has one."""
+    return settings.model.draft == "auto" and "model" in settings.drafting.drafters
 
 
 def check_drafters(names: tuple[str, ...]) -> None:

@@ -20,7 +20,7 @@ from codespec.engine.ahead import read_in_turns
 from codespec.engine.candidates import alternatives
 from codespec.engine.completer import Completer, Limits, Stop, Turns, in_one_turn
 from codespec.engine.documents import OpenDocuments
-from codespec.engine.drafting import Drafting
+from codespec.engine.drafting import Drafting, drafts_itself
 from codespec.engine.gather import Gatherer
 from codespec.engine.generation import Generation
 from codespec.engine.models import Models
@@ -71,7 +71,9 @@ class LocalEngine:
         self.settings = settings
         self._clock = time.perf_counter
         self._models = Models(settings.model)
-        running = self._models.load(target_path(settings.model), on_loading)
+        running = self._models.load(
+            target_path(settings.model), on_loading, own_layer=drafts_itself(settings)
+        )
         self._model, self._target, self._pace = running.model, running.context, running.pace
         self.info: ModelInfo = self._target.info
         self.tokenizer = LlamaTokenizer(self._model)
@@ -97,7 +99,8 @@ class LocalEngine:
         self.chain = self._drafting.chain
         """See `Drafting.chain`."""
         self._stretches: Stretches | None = None
-        if not self._target.reads_again:
+        # Nor those whose hidden states are asked for after each pass.
+        if not self._target.reads_again and running.own is None:
             self._stretches = Stretches(self._target, self._vocabulary)
         self._reading = Reading(settings, running.pace)
 

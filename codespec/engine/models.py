@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,22 @@ import numpy as np
 from codespec import folders
 from codespec.backends.llama import LlamaTarget, LoadedModel, build, load_model
 from codespec.backends.llama.loader import computes_nothing
+from codespec.backends.llama.mtp import OpenTarget, OwnLayer
 from codespec.config import ModelSettings
 from codespec.drafters.measure import CurveStore
 from codespec.engine.pace import Pace, Paces, thread_counts
 from codespec.errors import ModelError
 from codespec.types import NO_DRAFT, ModelInfo
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningLayer:
+    """A model's own layer that drafts for it, and what passes over that cost."""
+
+    context: OwnLayer
+    pace: Pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +37,7 @@ class Running:
     model: LoadedModel
     context: LlamaTarget
     pace: Pace
+    own: RunningLayer | None = None
 
 
 class Models:
@@ -36,12 +49,25 @@ class Models:
         self._busy_s_unloaded = 0.0
         self.paces = Paces([])
 
-    def load(self, path: Path, on_progress: Callable[[float], None] = lambda _: None) -> Running:
-        """on_progress: told the share that is loaded, 0 to 1. Raises: ModelError."""
+    def load(
+        self,
+        path: Path,
+        on_progress: Callable[[float], None] = lambda _: None,
+        *,
+        own_layer: bool = False,
+    ) -> Running:
+        """on_progress: told the share that is loaded, 0 to 1. own_layer: with the layer that drafts
+        for it, where it has one. Raises: ModelError."""
         chosen = self._settings
-        model = load_model(path, n_gpu_layers=chosen.n_gpu_layers, on_progress=on_progress)
+        model = load_model(
+            path,
+            n_gpu_layers=chosen.n_gpu_layers,
+            own_layer=own_layer,
+            on_progress=on_progress,
+        )
         try:
-            context = LlamaTarget(
+            kind = OpenTarget if model.has_own_layer else LlamaTarget
+            context = kind(
                 model,
                 n_ctx=model.window(chosen.window(model.info.n_ctx)),
                 n_threads=chosen.n_threads,
@@ -56,37 +82,65 @@ class Models:
         except ModelError:
             model.close()
             raise
-        running = Running(model, context, self._pace_of(context))
+        own = self._own_layer(model, context) if isinstance(context, OpenTarget) else None
+        running = Running(model, context, self._pace_of(context), own)
         self._running.append(running)
         self.paces.add(running.pace)
+        if own is not None:
+            self.paces.add(own.pace)
         return running
+
+    def _own_layer(self, model: LoadedModel, context: OpenTarget) -> RunningLayer | None:
+        """None where it cannot be used: what is only faster must not fail."""
+        try:
+            layer = OwnLayer(model, context, kv_type=self._settings.kv_type)
+        except ModelError as e:
+            log.warning("the layer that drafts for its model is left alone: %s", e.message)
+            return None
+        return RunningLayer(layer, self._pace_of(layer, "own layer"))
 
     def unload(self, running: Running) -> None:
         """Nobody uses this one any more."""
         self._running.remove(running)
-        self.paces.remove(running.pace)
-        self._busy_s_unloaded += running.context.busy_s
-        running.context.close()
-        running.model.close()
+        self._busy_s_unloaded += _busy_s(running)
+        for pace in _paces(running):
+            self.paces.remove(pace)
+        _close(running)
 
     @property
     def busy_s(self) -> float:
         """Time spent in passes up to now, seconds."""
-        return self._busy_s_unloaded + sum(running.context.busy_s for running in self._running)
+        return self._busy_s_unloaded + sum(map(_busy_s, self._running))
 
     def close(self) -> None:
         self.paces.save()
         for running in self._running:
-            running.context.close()
-            running.model.close()
+            _close(running)
         self._running = []
 
-    def _pace_of(self, context: LlamaTarget) -> Pace:
+    def _pace_of(self, context: LlamaTarget | OwnLayer, part: str = "") -> Pace:
         info = context.info
         fixed = self._settings.n_threads or info.backend != "cpu"
         counts = (context.n_threads,) if fixed else thread_counts(context.n_threads)
         store = CurveStore(folders.cache_path() / "curves.json")
-        return Pace(context, counts, store, curve_key(info, self._settings))
+        key = curve_key(info, self._settings)
+        return Pace(context, counts, store, f"{key}:{part}" if part else key)
+
+
+def _paces(running: Running) -> list[Pace]:
+    return [running.pace, *([running.own.pace] if running.own is not None else [])]
+
+
+def _busy_s(running: Running) -> float:
+    own = running.own.context.busy_s if running.own is not None else 0.0
+    return running.context.busy_s + own
+
+
+def _close(running: Running) -> None:
+    if running.own is not None:
+        running.own.context.close()
+    running.context.close()
+    running.model.close()
 
 
 def _try_out(context: LlamaTarget) -> None:

@@ -7,7 +7,9 @@ from __future__ import annotations
 import functools
 import re
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import gguf
 import numpy as np
@@ -18,6 +20,8 @@ from tests.zoo.attentive import ATTENTIVE
 from tests.zoo.parts import N_CTX, N_FF, WIDTH, Animal, Keys
 from tests.zoo.recurrent import RECURRENT
 
+Weights: TypeAlias = Callable[[str, npt.NDArray[np.float32]], npt.NDArray[np.float32]]
+
 ANIMALS: dict[str, Animal] = {**RECURRENT, **ATTENTIVE}
 
 _Q8_0 = gguf.GGMLQuantizationType.Q8_0
@@ -25,15 +29,26 @@ _Q8_0 = gguf.GGMLQuantizationType.Q8_0
 _PLAIN = re.compile(r"conv1d|conv\.conv|norm|ssm_[ad]$|lerp|gate_inp|bias|freqs")
 
 
-def write(path: Path, architecture: str, *, quantised: bool = True, **changed: object) -> Path:
-    """A GGUF file. quantised: matrices in q8_0, else in f16. changed: keys that are others, with
-    __ for the dots; None for one that is left out."""
+def write(
+    path: Path,
+    architecture: str,
+    *,
+    quantised: bool = True,
+    own_layer: bool = False,
+    weights: Weights = lambda name, values: values,
+    **changed: object,
+) -> Path:
+    """A GGUF file. quantised: matrices in q8_0, else in f16. own_layer: with one that drafts for
+    the others. weights: others in place of a tensor's, by its name. changed: keys that are others,
+    with __ for the dots; None for one that is left out."""
     animal = ANIMALS[architecture]
+    layers = [*animal.layers, *([animal.own] if own_layer else [])]
     keys: Keys = {
         "context_length": N_CTX,
         "embedding_length": WIDTH,
         "feed_forward_length": N_FF,
-        "block_count": len(animal.layers),
+        "block_count": len(layers),
+        **({"nextn_predict_layers": 1} if own_layer else {}),
         **animal.keys,
         **{key.replace("__", "."): value for key, value in changed.items()},
     }
@@ -46,12 +61,13 @@ def write(path: Path, architecture: str, *, quantised: bool = True, **changed: o
         writer.add_key_value(key, field[0], *field[1])
     n_vocab = len(_tokenizer()["tokenizer.ggml.tokens"][0])
     tensors = {"token_embd.weight": (-1, WIDTH), **animal.top}
-    for i, layer in enumerate(animal.layers):
+    for i, layer in enumerate(layers):
         tensors |= {f"blk.{i}.{name}": shape for name, shape in layer.items()}
     for name, shape in tensors.items():
         values = _values(name, tuple(n_vocab if n < 0 else n for n in shape))
         if name.startswith("token_embd"):
             values *= animal.loudness
+        values = weights(name, values)
         if len(shape) == 1 or _PLAIN.search(name):
             writer.add_tensor(name, values)
         elif quantised and shape[-1] % 32 == 0:

@@ -26,6 +26,7 @@ from tests.zoo.parts import (
     fused_attention,
     matrix,
     norm,
+    predicting,
 )
 
 N_LAYERS = 2
@@ -191,7 +192,8 @@ def _glm4moe() -> Animal:
         "rope.dimension_count": HEAD // 2,
     }
     mixture = experts(shared=True, scores=True)
-    return Animal(keys, [{**rest, **feed_forward()}, {**rest, **mixture}])
+    layers = [{**rest, **feed_forward()}, {**rest, **mixture}]
+    return Animal(keys, layers, own=predicting(rest, mixture))
 
 
 def _olmo2() -> Animal:

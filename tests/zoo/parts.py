@@ -29,13 +29,14 @@ class Animal:
 
     layers: tensors of each. top: those of no layer, but the embedding; shapes of (-1, n): one row
     for each token. loudness: of the embedding. Where it is too much, the next token is a matter of
-    the last alone.
+    the last alone. own: one more layer, which drafts for the others.
     """
 
     keys: Keys
     layers: list[Shapes]
     top: Shapes = field(default_factory=lambda: TOP)
     loudness: float = 0.5
+    own: Shapes = field(default_factory=dict[str, tuple[int, ...]])
 
 
 def matrix(name: str, rows: int, columns: int, *, bias: bool = False) -> Shapes:
@@ -114,6 +115,15 @@ def mamba(*, norms: bool = False) -> Shapes:
         "ssm_a": (INNER, STATE),
         "ssm_d": (INNER,),
         **matrix("ssm_out", WIDTH, INNER),
+    }
+
+
+def predicting(*parts: Shapes) -> Shapes:
+    """A layer that predicts the token after next."""
+    return {
+        **{name: shape for part in parts for name, shape in part.items()},
+        **matrix("nextn.eh_proj", WIDTH, 2 * WIDTH),
+        **norm("nextn.enorm", "nextn.hnorm", "nextn.shared_head_norm"),
     }
 
 

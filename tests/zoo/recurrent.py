@@ -29,6 +29,7 @@ from tests.zoo.parts import (
     mamba2,
     matrix,
     norm,
+    predicting,
 )
 
 # Queries and keys of the delta rule, its values, and what the convolution goes over.
@@ -76,7 +77,7 @@ def _qwen(rest: Shapes, keys: Keys, *, together: bool = False) -> Animal:
     delta = _delta(together=together)
     full = {**attention(gate=2), **norm("attn_q_norm", "attn_k_norm", n=HEAD)}
     layers = [{**norms, **mixer, **rest} for mixer in (delta, full, delta, full)]
-    return Animal({**_DELTA, **keys}, layers)
+    return Animal({**_DELTA, **keys}, layers, own=predicting(norms, full, rest))
 
 
 _QWEN_EXPERTS: Shapes = {**experts(shared=True), "ffn_gate_inp_shexp.weight": (WIDTH,)}

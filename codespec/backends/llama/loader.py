@@ -17,6 +17,7 @@ from codespec.backends.llama import kernels
 from codespec.backends.llama.interrupts import interrupts_noted
 from codespec.backends.llama.kernels import llama_cpp
 from codespec.backends.llama.memory import check_fits
+from codespec.backends.llama.nextn import layer_in
 from codespec.context.fim import FAMILIES, OTHER_FILES, Family
 from codespec.errors import ModelError, without_controls
 from codespec.models.registry import check_file
@@ -129,6 +130,8 @@ class LoadedModel:
         self.backend = backend
         self.is_exact = share.is_all
         """A token's logits are the same to the bit in passes of any size over chains."""
+        self.has_own_layer = False
+        """Whether a layer was loaded that drafts for the others (`mtp`)."""
         self._info: ModelInfo | None = None
 
     def metadata(self, key: str) -> str:
@@ -277,11 +280,13 @@ def load_model(
     n_gpu_layers: int = -1,
     vocab_only: bool = False,
     weights: bool = True,
+    own_layer: bool = False,
     on_progress: Callable[[float], None] = lambda _: None,
 ) -> LoadedModel:
     """Load a GGUF file; `vocab_only` reads metadata and tokenizer alone (tens of milliseconds).
 
     weights: False to see whether it could be loaded; the model can then say what it is, no more.
+    own_layer: with the one that drafts for the others, where the file has one that can be used.
     on_progress: told the share that is loaded, 0 to 1.
     Raises: ModelError when the file is missing, no GGUF, damaged, not supported, too large for the
         memory that is free, or of a model that writes no text.
@@ -311,6 +316,7 @@ def load_model(
         callback = lib.llama_progress_callback(told)
         params.progress_callback = callback
         forget_causes()
+        params.load_mtp = own_layer and layer_in(path)
         handle = lib.llama_model_load_from_file(os.fsencode(path), params)
         if not handle:
             raise ModelError(
@@ -319,6 +325,7 @@ def load_model(
                 "another.",
             )
     model = LoadedModel(handle, path, backend, share)
+    model.has_own_layer = bool(params.load_mtp)
     if not _writes_text(model):
         model.close()
         raise writes_nothing(path)

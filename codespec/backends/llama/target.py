@@ -11,14 +11,13 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from codespec.backends.checkpoints import Checkpoint, Checkpoints
 from codespec.backends.kv import CachedTokens
-from codespec.backends.llama import kernels
 from codespec.backends.llama.batch import MAIN, MAX_LEAVES, Batch
 from codespec.backends.llama.interrupts import interrupts_noted
 from codespec.backends.llama.loader import (
@@ -30,6 +29,7 @@ from codespec.backends.llama.loader import (
     lib,
     writes_nothing,
 )
+from codespec.backends.llama.params import KvType, context_params
 from codespec.backends.llama.states import States
 from codespec.backends.llama.undo import n_sequences, undo_of
 from codespec.errors import ModelError
@@ -39,8 +39,6 @@ from codespec.types import NO_DRAFT, CancelledError, Draft, ModelInfo, Tokens
 # A pass over fewer tokens than this is too short to be worth interrupting, and calling back into
 # Python for every node of its graph would cost more than it could save.
 MIN_ABORTABLE = 32
-
-_NO_FLASH_ATTENTION, _FLASH_ATTENTION = 0, 1
 
 # States of fewer tokens are not worth putting aside, and one that saves no more is not restored.
 _WORTH_SAVING = 64
@@ -74,25 +72,13 @@ class LlamaTarget:
         n_ctx: int = 2048,
         n_batch: int = 512,
         n_threads: int = 0,
-        kv_type: Literal["f16", "q8_0"] = "f16",
+        kv_type: KvType = "f16",
         max_saved_bytes: int = 1 << 28,
     ) -> None:
         self._model = model
         n_threads = n_threads or default_threads()
-        params = lib.llama_context_default_params()
-        params.n_ctx = n_ctx
-        params.n_batch = params.n_ubatch = min(n_batch, n_ctx)
+        params = context_params(model, n_ctx, n_batch, n_threads, kv_type)
         params.n_seq_max = n_sequences(model.handle)
-        params.kv_unified = True
-        if kv_type == "q8_0":
-            params.type_k = params.type_v = lib.GGML_TYPE_Q8_0
-            params.flash_attn_type = _FLASH_ATTENTION
-        elif model.backend == "cpu":
-            # llama.cpp's flash attention on a CPU costs linearly per query at verification widths,
-            # and its kernels differ by width and thread count; ours neither.
-            is_ours = kernels.attend() and model.has_plain_attention()
-            params.flash_attn_type = _FLASH_ATTENTION if is_ours else _NO_FLASH_ATTENTION
-        params.n_threads = params.n_threads_batch = n_threads
         forget_causes()
         self._ctx = lib.llama_init_from_model(model.handle, params)
         if not self._ctx:

@@ -1,0 +1,293 @@
+"""A target's own layer that predicts the token after next, as a model that drafts for it (MTP).
+
+The layer is given a token together with the target's hidden state of the token before it, and says
+the token after, with a hidden state of its own that the next step can go on from. So it needs the
+hidden states of all that the target reads. They are kept, prompts included, until other tokens take
+their places: the layer reads lazily, and after an edit it starts at a token whose predecessor the
+target does not read again. Memory is taken as they come, 4 bytes a number.
+
+Position p of the layer's cache is of token p and the hidden state of token p - 1; zeros stand in
+before the first. What is not known is where a state of the target was put back into its cache
+without its tokens being read: a few such positions get zeros, before more of them the layer starts
+anew behind the gap.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from codespec.backends.kv import CachedTokens
+from codespec.backends.llama.batch import MAIN, Batch
+from codespec.backends.llama.loader import LoadedModel, forget_causes, get_logits, last_cause, lib
+from codespec.backends.llama.nextn import OF_WANTED_ONLY, hand_out, handed_out
+from codespec.backends.llama.params import KvType, context_params
+from codespec.backends.llama.target import LlamaTarget
+from codespec.errors import ModelError
+from codespec.native import Rows, common_prefix
+from codespec.types import NO_DRAFT, CancelledError, Draft, ModelInfo, Tokens
+
+Hidden = npt.NDArray[np.float32]
+
+_FEW = 4
+"""Unknown states that are not worth reading all the rest anew for."""
+
+_N_MEASURED = 32
+"""Tokens beyond one of passes that are made to see what they cost."""
+
+
+class HiddenStates:
+    """Those of one text: of its tokens `first` to `end` - 1, without a gap."""
+
+    def __init__(self, n_ctx: int, width: int) -> None:
+        self._tokens = np.zeros(n_ctx, np.int32)
+        self.rows: Hidden = np.empty((n_ctx, width), np.float32)  # the system gives pages on use
+        self._first = self._end = 0
+
+    def note(self, before: Tokens, tokens: Tokens, rows: Hidden) -> None:
+        """Those of tokens that were read behind others."""
+        start, end = len(before), len(before) + len(tokens)
+        n_same = common_prefix(self._tokens[: self._end], before)
+        self._first = start if n_same < start else min(self._first, start)
+        self._tokens[:start] = before
+        self._tokens[start:end] = tokens
+        self.rows[start:end] = rows
+        self._end = end
+
+    def known(self, tokens: Tokens) -> tuple[int, int]:
+        """(first, end) of those that are known of a text's tokens; the same twice for none."""
+        end = common_prefix(self._tokens[: self._end], tokens)
+        return min(self._first, end), end
+
+
+class OpenTarget(LlamaTarget):
+    """A target that hands out its hidden states, once it is told to."""
+
+    hidden: HiddenStates | None = None
+    _n_read_last = 0
+
+    def open(self) -> HiddenStates:
+        width = int(lib.llama_model_n_embd_out(self._model.handle))
+        hand_out(self._ctx, wanted_only=False)
+        self._view = _View(self._n_batch, width)
+        self.hidden = HiddenStates(self.n_ctx, width)
+        return self.hidden
+
+    def _read(self, part: Tokens, cancelled: Callable[[], bool]) -> None:
+        before = self._kv.tokens
+        super()._read(part, cancelled)
+        self._note(before, part, range(len(part)))
+
+    def decode(self, tokens: Tokens, draft: Draft) -> Rows:
+        before = self._kv.tokens
+        rows = super().decode(tokens, draft)
+        self._n_read_last = len(tokens)
+        self._note(before, tokens, range(len(tokens)))
+        return rows
+
+    def keep(self, path: Sequence[int]) -> None:
+        # Also where the state goes and they are read again: the draft may come before that.
+        if path:
+            kept = self._draft.tokens[list(path)]
+            self._note(self._kv.tokens, kept, [self._n_read_last + node for node in path])
+        super().keep(path)
+
+    def _note(self, before: Tokens, tokens: Tokens, at: Sequence[int]) -> None:
+        """at: their places in the last pass."""
+        rows = self._view.at(handed_out(self._ctx)) if self.hidden is not None else None
+        if rows is not None and self.hidden is not None:
+            is_start = isinstance(at, range)
+            self.hidden.note(before, tokens, rows[: len(at)] if is_start else rows[list(at)])
+
+
+class _View:
+    """Numbers of llama.cpp's as an array: to make one takes as long as to look at it."""
+
+    def __init__(self, n: int, width: int) -> None:
+        self._shape = n, width
+        self._rows: Hidden = np.zeros((0, width), np.float32)
+        self._address = 0
+
+    def at(self, address: int) -> Hidden | None:
+        if not address:
+            return None
+        if address != self._address:
+            pointer = ctypes.cast(address, ctypes.POINTER(ctypes.c_float))
+            self._rows = np.ctypeslib.as_array(pointer, self._shape)
+            self._address = address
+        return self._rows
+
+
+class OwnLayer:
+    """`TargetModel` over the layer, as far as a draft model is one: it never keeps a draft, and of
+    a pass gives the logits after its last token alone. A chain that is given to `decode` is only
+    there to see what passes cost. One thread only.
+
+    Raises: ModelError where no context can be made, or what it computes is no numbers.
+    """
+
+    reads_again = False
+    max_leaves = 1
+    _hidden: HiddenStates | None = None
+
+    def __init__(
+        self, model: LoadedModel, target: OpenTarget, *, n_batch: int = 512, kv_type: KvType = "f16"
+    ) -> None:
+        params = context_params(model, target.n_ctx, n_batch, target.n_threads, kv_type)
+        params.n_seq_max = 1
+        params.ctx_type = lib.LLAMA_CONTEXT_TYPE_MTP
+        forget_causes()
+        self._ctx = lib.llama_init_from_model(model.handle, params)
+        if not self._ctx:
+            raise ModelError(f"{model.path}: its own layer cannot draft{last_cause()}")
+        self._memory = lib.llama_get_memory(self._ctx)
+        self._wanted_only = model.info.architecture in OF_WANTED_ONLY
+        hand_out(self._ctx, wanted_only=self._wanted_only)
+        n_batch = int(lib.llama_n_batch(self._ctx))
+        width = int(lib.llama_model_n_embd_out(model.handle))
+        self._batch = Batch(n_batch)
+        self._given: Hidden = np.zeros((n_batch, width), np.float32)
+        floats = ctypes.POINTER(ctypes.c_float)
+        self._batch.raw.embd = self._given.ctypes.data_as(floats)
+        self.info: ModelInfo = _info_of(model, target.n_ctx)
+        self.max_draft = min(_N_MEASURED, n_batch // 2)
+        self._n_part = n_batch - self.max_draft
+        self.n_threads = target.n_threads
+        self.busy_s = 0.0
+        """Time spent in passes up to now, seconds."""
+        self._kv = CachedTokens(target.n_ctx)
+        self._first = 0  # before this one there is nothing in the cache
+        self._n_sure = 0  # tokens that were read with the target's states, not its own
+        self._logits = _View(1, self.info.n_vocab)
+        self._rows, self._rows_at = Rows(np.zeros((0, self.info.n_vocab), np.float32)), 0
+        self._states = _View(n_batch, width)
+        self._own: Hidden = np.zeros(width, np.float32)
+        self._own_at = -1  # the token that is the hidden state of
+        try:
+            row = self.decode(np.zeros(1, np.int32), NO_DRAFT).row(0)
+            if not np.isfinite(row.max()) or not np.isfinite(self._own).all():
+                raise ModelError(f"{model.path}: what its own layer computes is no numbers")
+            self._cut(0)
+            self._hidden = target.open()
+        except ModelError:
+            self.close()
+            raise
+
+    @property
+    def n_cached(self) -> int:
+        return len(self._kv)
+
+    def knows(self, tokens: Tokens) -> bool:
+        """Whether it can say what follows a text: the target has read all but its last token."""
+        if self._hidden is None or not len(tokens):
+            return False
+        first, end = self._hidden.known(tokens)
+        return len(tokens) == 1 or first < len(tokens) - 1 <= end
+
+    def prefill(self, tokens: Tokens, cancelled: Callable[[], bool]) -> int:
+        known = tokens[:-1]
+        self._cut(min(self._kv.common_prefix(known), self._n_sure))
+        if self._hidden is not None:
+            first, end = self._hidden.known(known)
+            start = first + 1 if first else 0
+            if end > first and start > len(self._kv) + _FEW:
+                self._cut(0)
+                self._kv.append(tokens[:start])
+                self._first = self._n_sure = start
+        n_reused = len(self._kv)
+        while len(tokens) - len(self._kv) > self._n_part:
+            if cancelled():
+                raise CancelledError
+            self._pass(tokens[len(self._kv) : len(self._kv) + self._n_part], want_last=False)
+        return n_reused
+
+    def decode(self, tokens: Tokens, draft: Draft) -> Rows:
+        n = len(self._kv) + len(tokens)
+        self._pass(np.concatenate([tokens, draft.tokens]) if len(draft) else tokens, want_last=True)
+        address = get_logits(self._ctx)
+        logits = self._logits.at(address)
+        assert logits is not None, "a pass has logits"
+        if address != self._rows_at:
+            self._rows, self._rows_at = Rows(logits), address
+        if len(draft):
+            self._cut(n)
+        return self._rows
+
+    def keep(self, path: Sequence[int]) -> None:
+        """Nothing of a chain was kept."""
+
+    def _pass(self, tokens: Tokens, *, want_last: bool) -> None:
+        start, n = len(self._kv), len(tokens)
+        n_sure = self._give(start, tokens)
+        self._batch.lay(tokens, NO_DRAFT, start, want_last=want_last)
+        began = time.perf_counter()
+        code = int(lib.llama_decode(self._ctx, self._batch.raw))
+        self.busy_s += time.perf_counter() - began
+        if code:
+            self._cut(0)
+            raise ModelError(f"{self.info.path}: its own layer cannot read (code {code})")
+        self._kv.append(tokens)
+        if self._n_sure >= start:
+            self._n_sure = max(self._n_sure, n_sure)
+        self._own_at = -1
+        states = self._states.at(handed_out(self._ctx)) if want_last else None
+        if states is not None:
+            self._own[:] = states[0 if self._wanted_only else n - 1]
+            self._own_at = start + n - 1
+
+    def _give(self, start: int, tokens: Tokens) -> int:
+        """The hidden states before these tokens into the batch. Returns: up to which token all are
+        the target's, as far as they are known."""
+        given = self._given[: len(tokens)]
+        given[:] = 0
+        if start and self._own_at == start - 1:
+            given[0] = self._own
+        if self._hidden is None:
+            return start
+        first, end = self._hidden.known(np.concatenate([self._kv.tokens, tokens]))
+        # The first one that is given is of the token before `start`.
+        first, last = max(first, start - 1), min(end, start + len(tokens) - 1)
+        if first < last or (not start and len(tokens) == 1):
+            at = 1 - start
+            given[first + at : last + at] = self._hidden.rows[first:last]
+            return last + 1
+        return start
+
+    def _cut(self, n: int) -> None:
+        """Nothing stays but the first `n` tokens."""
+        if n < len(self._kv) or not n:
+            n = n if n > self._first else 0
+            if not lib.llama_memory_seq_rm(self._memory, MAIN, n or -1, -1):
+                lib.llama_memory_seq_rm(self._memory, MAIN, -1, -1)
+                n = 0
+            self._kv.truncate(n)
+            self._first = self._first if n else 0
+            self._own_at = -1
+        self._n_sure = min(self._n_sure, n)
+
+    def set_threads(self, n_threads: int) -> None:
+        if n_threads != self.n_threads:
+            lib.llama_set_n_threads(self._ctx, n_threads, n_threads)
+            self.n_threads = n_threads
+
+    def close(self) -> None:
+        if self._ctx:
+            self._batch.raw.embd = None  # not llama.cpp's to free
+            self._batch.close()
+            lib.llama_free(self._ctx)
+            self._ctx = None
+
+
+def _info_of(model: LoadedModel, n_ctx: int) -> ModelInfo:
+    """A guess of what a pass reads: its share of the layers, and the table of words."""
+    info = model.info
+    n_layers = max(1, int(lib.llama_model_n_layer(model.handle)))
+    n_words = info.n_vocab * int(lib.llama_model_n_embd(model.handle))
+    n_params = min(info.n_params, info.n_params // n_layers + n_words)
+    n_bytes = info.file_bytes * n_params // max(1, info.n_params)
+    return dataclasses.replace(info, n_ctx=n_ctx, n_params=n_params, file_bytes=n_bytes)

@@ -1,0 +1,59 @@
+"""A target that drafts for itself: one more of its layers predicts the token after next.
+
+It speaks the target's tokens and follows its output as any draft model of that vocabulary. But it
+goes on from what the target thought of the token before last, and where that is not known, it has
+nothing to say until the target's next pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from codespec.drafters.small import OnPass, SharedVocabulary, unheard
+from codespec.native import margin
+from codespec.types import NO_DRAFT, NO_TOKENS, Logits, TargetModel, Tokens
+
+
+class OwnLayerModel(TargetModel, Protocol):
+    """What such a layer says."""
+
+    def knows(self, tokens: Tokens) -> bool:
+        """Whether it can say what follows a text."""
+        ...
+
+
+class OwnLayer(SharedVocabulary):
+    """`SmallModel` over such a layer."""
+
+    def __init__(self, model: OwnLayerModel, on_pass: OnPass = unheard) -> None:
+        super().__init__(model, on_pass)
+        self._own = model
+
+    def read(self, interrupted: Callable[[], bool]) -> None:
+        if self._own.knows(self._prompt):
+            super().read(interrupted)
+
+    def catch_up(self, emitted: Tokens, interrupted: Callable[[], bool]) -> None:
+        if self._own.knows(np.concatenate([self._prompt, emitted])):
+            super().catch_up(emitted, interrupted)
+        else:
+            self._is_over = True
+
+    def draw(self, n: int) -> tuple[list[int], list[Logits]]:
+        return ([], []) if self._is_over else super().draw(n)
+
+    def opinions(
+        self, emitted: Tokens, chain: Tokens, interrupted: Callable[[], bool]
+    ) -> list[float]:
+        """Of the first token alone: what the target thinks of the others is not known yet."""
+        self.catch_up(emitted, interrupted)
+        nothing = [-math.inf] * len(chain)
+        if self._is_over or not nothing:
+            return nothing
+        self._first = rows = self._passes.decode(self._tail, NO_DRAFT)
+        self._unread = NO_TOKENS
+        return [margin(rows.row(0), int(chain[0])), *nothing[1:]]
