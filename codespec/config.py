@@ -51,7 +51,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """GGUF file of the target model, or a name of the user's list; empty: the bundled one."""
     draft: str = "auto"
     """The same for the draft model, of any tokenizer; "auto": the one distilled for the workspace,
-    else the bundled one; "": none."""
+    else the target's own layer that predicts further (MTP), else the bundled one; "": none."""
     n_ctx: Annotated[
         int,
         msgspec.Meta(
@@ -179,6 +179,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     index: IndexSettings = IndexSettings()
     daemon: DaemonSettings = DaemonSettings()
     stats: StatsSettings = StatsSettings()
+
+    @property
+    def may_draft_itself(self) -> bool:
+        """Whether a target's own layer is to draft for it, where it has one."""
+        return self.model.draft == "auto" and "model" in self.drafting.drafters
 
 
 _SECTIONS: dict[str, type[msgspec.Struct]] = {

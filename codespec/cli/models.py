@@ -103,9 +103,15 @@ def list_models(as_json: bool) -> None:
 
 
 def _in_use() -> dict[str, Path]:
-    """The target and the draft model of the settings."""
-    settings = load_settings().model
-    files = {"target": target_path(settings), "draft": draft_path(settings)}
+    """The target and the draft model of the settings, if the target does not draft for itself."""
+    settings = load_settings()
+    target, small = target_path(settings.model), draft_path(settings.model)
+    files = {"target": target, "draft": small}
+    if settings.model.target and settings.may_draft_itself:
+        from codespec.backends.llama.nextn import layer_in
+
+        if layer_in(target):
+            del files["draft"]
     return {role: path.absolute() for role, path in files.items() if path is not None}
 
 

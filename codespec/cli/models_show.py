@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from codespec.backends.llama import LlamaTarget, load_model
+from codespec.backends.llama.nextn import layer_in
 from codespec.cli import printable
 from codespec.config import Settings
 from codespec.drafters.measure import measure as measure_curve
@@ -41,6 +42,7 @@ def describe(path: Path, settings: Settings, *, measure: bool) -> dict[str, Any]
             "fim_order": fim.order if fim else None,
             "fim_tokens": [texts[t] for t in fim.markers] if fim else None,
             "other_files": _other_files(fim, texts),
+            "drafts_for_itself": layer_in(path),
             "memory_bytes": info.file_bytes + n_ctx * _kv_bytes_a_token(model.metadata, kv_type),
             "tok_per_s": None,
         }
@@ -60,6 +62,8 @@ def in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
             text = "-"
         elif key.endswith("bytes"):
             text = f"{value / 1e6:,.1f} MB"
+        elif isinstance(value, bool):
+            text = "yes" if value else "no"
         elif isinstance(value, list):
             text = printable(" ".join(value))
         else:

@@ -119,11 +119,6 @@ class Drafting:
         return ModelDrafter(speaking, self._target.pace.curve, small.pace.curve), unload
 
 
-def drafts_itself(settings: Settings) -> bool:
-    """Whether a target's own layer is to draft for it, where it has one."""
-    return settings.model.draft == "auto" and "model" in settings.drafting.drafters
-
-
 def check_drafters(names: tuple[str, ...]) -> None:
     """Raises: ConfigError for a name that is no drafter's."""
     for name in names:

@@ -20,7 +20,7 @@ from codespec.engine.ahead import read_in_turns
 from codespec.engine.candidates import alternatives
 from codespec.engine.completer import Completer, Limits, Stop, Turns, in_one_turn
 from codespec.engine.documents import OpenDocuments
-from codespec.engine.drafting import Drafting, drafts_itself
+from codespec.engine.drafting import Drafting
 from codespec.engine.gather import Gatherer
 from codespec.engine.generation import Generation
 from codespec.engine.models import Models
@@ -72,7 +72,7 @@ class LocalEngine:
         self._clock = time.perf_counter
         self._models = Models(settings.model)
         running = self._models.load(
-            target_path(settings.model), on_loading, own_layer=drafts_itself(settings)
+            target_path(settings.model), on_loading, own_layer=settings.may_draft_itself
         )
         self._model, self._target, self._pace = running.model, running.context, running.pace
         self.info: ModelInfo = self._target.info

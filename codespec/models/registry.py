@@ -39,7 +39,8 @@ def target_path(settings: ModelSettings) -> Path:
 
 
 def draft_path(settings: ModelSettings) -> Path | None:
-    """The draft model's file, or None. "auto" is the bundled one, whatever the target.
+    """The draft model's file, or None. "auto" is the bundled one, for targets without a layer of
+    their own that drafts.
 
     Raises: ConfigError.
     """

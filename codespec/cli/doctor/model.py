@@ -23,6 +23,7 @@ from codespec.backends.llama import (
 )
 from codespec.backends.llama.loader import computes_nothing, gpu_backend
 from codespec.backends.llama.memory import check_fits
+from codespec.backends.llama.nextn import layer_in
 from codespec.backends.llama.trial import try_model
 from codespec.cli.doctor.findings import Finding
 from codespec.config import Settings
@@ -138,6 +139,12 @@ def _draft(settings: Settings) -> Iterator[Finding]:
     if "model" not in settings.drafting.drafters:
         return
     try:
+        if settings.may_draft_itself and layer_in(target_path(settings.model)):
+            says = (
+                "one more of its layers drafts for it, where none was distilled for the workspace"
+            )
+            yield Finding("model", "ok", says)
+            return
         path = draft_path(settings.model)
         if path is not None:
             try_model(path)
