@@ -140,10 +140,8 @@ def _draft(settings: Settings) -> Iterator[Finding]:
         return
     try:
         if settings.may_draft_itself and layer_in(target_path(settings.model)):
-            says = (
-                "one more of its layers drafts for it, where none was distilled for the workspace"
-            )
-            yield Finding("model", "ok", says)
+            says = "a layer of its own (MTP) drafts for it"
+            yield Finding("model", "ok", f"{says}, where nothing was distilled for a workspace")
             return
         path = draft_path(settings.model)
         if path is not None:

@@ -1,0 +1,96 @@
+"""A target's own layer as a draft model: what it says, and that it says nothing it cannot know."""
+
+import math
+
+import numpy as np
+import pytest
+
+from codespec.backends.fake import FakeTarget
+from codespec.drafters.model import ModelDrafter
+from codespec.drafters.own_layer import OwnLayer
+from codespec.types import NO_DRAFT, NO_TOKENS, Context, SamplingParams
+
+PROMPT = np.arange(40, 60, dtype=np.int32)
+
+
+class Knowing(FakeTarget):
+    """Knows what the target read: `n` tokens."""
+
+    n = 100
+
+    def knows(self, tokens):
+        return len(tokens) <= self.n
+
+
+def never():
+    return False
+
+
+def tokens(*ids):
+    return np.array(ids, np.int32)
+
+
+@pytest.fixture
+def layer():
+    return OwnLayer(Knowing())
+
+
+@pytest.fixture
+def model(layer):
+    return layer._own
+
+
+def likeliest(said, n):
+    target = FakeTarget()
+    out = []
+    for _ in range(n):
+        whole = np.concatenate([said, tokens(*out)])
+        target.prefill(whole, never)
+        out.append(target.decode(whole[target.n_cached :], NO_DRAFT).argmax(0))
+        target.keep([])
+    return out
+
+
+def test_it_says_what_follows(layer):
+    layer.begin(Context(PROMPT))
+    layer.read(never)
+    assert layer.n_cached == len(PROMPT) - 1
+    layer.catch_up(tokens(7), never)
+    said = [layer.next()[0] for _ in range(3)]
+    assert said == likeliest(np.append(PROMPT, np.int32(7)), 3)
+
+
+def test_an_opinion_is_of_the_first_token_alone(layer):
+    layer.begin(Context(PROMPT))
+    right = likeliest(PROMPT, 2)
+    first, *others = layer.opinions(NO_TOKENS, tokens(*right, 5), never)
+    assert first > 0
+    assert others == [-math.inf] * 2
+    assert [layer.next()[0], layer.next()[0]] == right  # goes on from what was said
+    wrong, *_ = layer.opinions(tokens(7), tokens(8), never)
+    assert wrong < 0
+
+
+def test_what_the_target_has_not_read_is_unknown(layer, model):
+    layer.begin(Context(PROMPT))
+    model.n = 10
+    layer.read(never)
+    assert layer.n_cached == 0
+    layer.catch_up(NO_TOKENS, never)
+    assert layer.next() is None
+    assert layer.draw(3) == ([], [])
+    assert layer.opinions(NO_TOKENS, tokens(5, 6), never) == [-math.inf] * 2
+    assert layer.next() is None
+    model.n = 100
+    layer.catch_up(NO_TOKENS, never)
+    assert layer.next()[0] == likeliest(PROMPT, 1)[0]
+
+
+@pytest.mark.parametrize("sampling", [SamplingParams(), SamplingParams(1.0, any_seed=True)])
+def test_a_drafter_that_knows_nothing_drafts_nothing(layer, model, sampling):
+    drafter = ModelDrafter(layer)
+    drafter.begin(Context(PROMPT, sampling=sampling))
+    model.n = 10
+    assert not len(drafter.propose(NO_TOKENS, 4))
+    model.n = 100
+    assert len(drafter.propose(NO_TOKENS, 4))
