@@ -8,6 +8,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
+from codespec.backends.checkpoints import Checkpoints
 from codespec.backends.llama import LlamaTokenizer, load_model, nextn
 from codespec.backends.llama.mtp import HiddenStates, OpenTarget, OwnLayer
 from codespec.types import NO_DRAFT, Draft
@@ -24,10 +25,10 @@ def never():
 class Pair:
     """A target and its own layer."""
 
-    def __init__(self, file, kind=OwnLayer):
+    def __init__(self, file, kind=OwnLayer, **options):
         self.model = load_model(file, n_gpu_layers=0, own_layer=True)
         assert self.model.has_own_layer
-        self.target = OpenTarget(self.model, n_ctx=N_CTX, n_threads=1)
+        self.target = OpenTarget(self.model, n_ctx=N_CTX, n_threads=1, **options)
         self.layer = kind(self.model, self.target)
         tokenizer = LlamaTokenizer(self.model)
         self.documents = [tokenizer.encode(text[:1500])[:180] for text in TEXTS]
@@ -117,9 +118,10 @@ def test_a_token_is_read_with_the_state_of_the_one_before(family, tmp_path):
 def test_what_was_read_before_does_not_matter(file):
     """Typing, edits, rejected and accepted drafts, other texts, and its own drafts."""
     rng = np.random.default_rng(5)
-    with closing(Pair(file)) as pair, closing(Pair(file)) as fresh:
+    options = {"max_saved_bytes": 0}  # what is put back was not read
+    with closing(Pair(file, **options)) as pair, closing(Pair(file, **options)) as fresh:
         tokens = pair.documents[0][:100]
-        for _ in range(24):
+        for _ in range(40):
             match int(rng.integers(6)):
                 case 0:  # typed on
                     tokens = np.concatenate([tokens, pair.documents[1][: int(rng.integers(1, 20))]])
@@ -178,7 +180,13 @@ def test_a_state_that_was_put_back_is_no_reason_to_guess(file):
         assert pair.layer.knows(np.append(more, np.int32(row.argmax())))
         assert np.isfinite(pair.drafted(np.append(more, np.int32(row.argmax())))).all()
         assert pair.layer._first > 0
-        other = second[::-1].copy()  # which is read from its beginning
+        # Read from the beginning.
+        pair.target._saved = Checkpoints(0, can_truncate=not pair.target.reads_again)
+        pair.target._cut(0)
+        said = np.append(more, np.int32(pair.read(more).argmax()))
+        assert np.isfinite(pair.drafted(said)).all()
+        assert pair.layer._first == 0  # there is no gap any more
+        other = second[::-1].copy()
         pair.read(other)
         assert np.isfinite(pair.drafted(np.append(other, np.int32(5)))).all()
         assert pair.layer._first == 0

@@ -8,8 +8,8 @@ target does not read again. Memory is taken as they come, 4 bytes a number.
 
 Position p of the layer's cache is of token p and the hidden state of token p - 1; zeros stand in
 before the first. What is not known is where a state of the target was put back into its cache
-without its tokens being read: a few such positions get zeros, before more of them the layer starts
-anew behind the gap.
+without its tokens being read: a few such positions get zeros, where they are many the layer starts
+anew behind them.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from codespec.types import NO_DRAFT, CancelledError, Draft, ModelInfo, Tokens
 
 Hidden = npt.NDArray[np.float32]
 
-_FEW = 4
-"""Unknown states that are not worth reading all the rest anew for."""
+_FEW, _SHARE = 4, 8
+"""Unknown states that what is before them is not given up for: so many, or this part of that."""
 
 _N_MEASURED = 32
 """Tokens beyond one of passes that are made to see what they cost."""
@@ -195,7 +195,9 @@ class OwnLayer:
         if self._hidden is not None:
             first, end = self._hidden.known(known)
             start = first + 1 if first else 0
-            if end > first and start > len(self._kv) + _FEW:
+            n = len(self._kv)
+            # Behind the gap, or there is none any more.
+            if end > first and (start > n + max(_FEW, n // _SHARE) or start < self._first):
                 self._cut(0)
                 self._kv.append(tokens[:start])
                 self._first = self._n_sure = start
