@@ -22,7 +22,6 @@ from codespec.types import SamplingParams
 from tests import zoo
 from tests.own_layer import FAMILIES, TEXTS, answering
 
-
 pytestmark = pytest.mark.skipif(
     nextn._hand_out is None, reason="this build of llama.cpp hands out no hidden states"
 )
