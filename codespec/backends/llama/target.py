@@ -97,15 +97,14 @@ class LlamaTarget:
         self._n_batch = int(lib.llama_n_batch(self._ctx))
         self._n_read = min(self._n_batch, _CPU_PART if model.backend == "cpu" else self._n_batch)
         self._undo = undo_of(model.handle, self._memory)
-        self._can_truncate = self._undo.is_total
-        self.reads_again = not self._can_truncate
+        self.reads_again = not self._undo.is_total
         self.max_draft = min(64, self._n_batch // 2)
         self._states = States(model.handle, self._ctx)
-        self._saved = Checkpoints(max_saved_bytes, can_truncate=self._can_truncate)
+        self._saved = Checkpoints(max_saved_bytes, can_truncate=not self.reads_again)
         self.is_exact: bool = model.is_exact and kv_type == "f16"
         """A token's logits are the same to the bit in passes of any size over chains."""
         # Trees would be 1 to 3 % faster where passes over chains are exact.
-        self.max_leaves = 1 if self.is_exact or not self._can_truncate else MAX_LEAVES
+        self.max_leaves = 1 if self.is_exact or self.reads_again else MAX_LEAVES
         self.n_threads = n_threads
         self.busy_s = 0.0
         """Time spent in passes up to now, seconds."""
@@ -146,7 +145,7 @@ class LlamaTarget:
         step = min(self._n_batch - self.max_draft, self._n_read)
         while len(tokens) - len(self._kv) > step:
             self._read(tokens[len(self._kv) : len(self._kv) + step], cancelled)
-        if not self._can_truncate:
+        if self.reads_again:
             n = len(known) // _CHECKPOINT_EVERY * _CHECKPOINT_EVERY
             if n > len(self._kv):
                 self._read(tokens[len(self._kv) : n], cancelled)
@@ -166,7 +165,7 @@ class LlamaTarget:
         self._begin(known)
         while len(known) - len(self._kv) > 0:
             self._read(known[len(self._kv) : len(self._kv) + self._n_read], cancelled)
-            if not self._can_truncate:
+            if self.reads_again:
                 self._put_aside()
 
     def _read(self, part: Tokens, cancelled: Callable[[], bool]) -> None:
@@ -184,13 +183,13 @@ class LlamaTarget:
         is_better = checkpoint is not None and n_there >= n_here + _WORTH_SAVING // 2
         # Taken first: to put another aside may make room by forgetting this one.
         state = self._saved.take(checkpoint) if checkpoint is not None and is_better else None
-        if self._can_truncate and (is_better or 2 * n_here < len(self._kv)):
+        if not self.reads_again and (is_better or 2 * n_here < len(self._kv)):
             self._put_aside()  # another document: this one's turn may come again
         if state is not None and checkpoint is not None:
             self._restore(Checkpoint(checkpoint.tokens, state))
 
     def _put_aside(self) -> None:
-        if len(self._kv) < (_WORTH_SAVING if self._can_truncate else _CHECKPOINT_EVERY):
+        if len(self._kv) < (_CHECKPOINT_EVERY if self.reads_again else _WORTH_SAVING):
             return
         # Copied only where it may be kept: a large model's takes as long as some passes.
         if not self._is_held and self._states.n_bytes <= self._saved.room:
@@ -210,7 +209,7 @@ class LlamaTarget:
         effect where that was lost: it is read again."""
         if not len(held.state):
             return
-        if self._can_truncate:
+        if not self.reads_again:
             self._put_aside()
         self._restore(held)
 
@@ -266,7 +265,7 @@ class LlamaTarget:
 
     @property
     def max_branches(self) -> int:
-        return min(MAX_LEAVES, 1 + self.max_draft) if self._can_truncate else 1
+        return 1 if self.reads_again else min(MAX_LEAVES, 1 + self.max_draft)
 
     def fork(self) -> None:
         self._n_forked = 0
@@ -369,7 +368,7 @@ class LlamaTarget:
         """Whatever part of a pass reached the cache goes; what was committed stays where it can be
         told apart."""
         self._leaf_nodes = []
-        if self._can_truncate:
+        if not self.reads_again:
             for s in range(1, 1 + MAX_LEAVES):
                 lib.llama_memory_seq_rm(self._memory, s, -1, -1)
         self._kv.truncate(self._undo.cut(len(self._kv)))
