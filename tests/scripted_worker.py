@@ -90,6 +90,8 @@ class ScriptedEngine:
         elif request.prefix == "choose":
             others = ("b", "c", "d")[: request.n_candidates - 1]
             return Completion("a", "stop", alternatives=others)
+        elif request.prefix == "is parsed":
+            return Completion(str(request.parses), "stop")
         elif request.prefix == "what was closed":
             return Completion(" ".join(sorted(self._closed)), "stop")
         elif request.prefix == "what was read ahead":

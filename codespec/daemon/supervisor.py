@@ -1,7 +1,9 @@
 """Routes requests to the model worker.
 
 The worker may die or hang at any moment (a native abort, a damaged model, a kernel bug): the
-requests it had get an empty completion with a reason, the others wait for the next worker.
+requests it had get an empty completion with a reason, the others wait for the next worker. The
+document that it had in work is not parsed any more until it is closed: text can be made so that its
+parse takes all memory, and each key typed in it would end another worker.
 asyncio only; one loop, so no locks. No native code runs in this process, and requests pass
 through it unread.
 """
@@ -51,6 +53,7 @@ class Supervisor:
         self._replies: dict[Job, Reply] = {}
         self._timers: dict[Job, asyncio.TimerHandle] = {}
         self._documents: dict[int, set[str]] = {}  # open in each client
+        self._deadly: set[tuple[int, str]] = set()  # of these, those that a worker ended with
         self._grace: asyncio.TimerHandle | None = None
         self._must_pause: asyncio.TimerHandle | None = None
         self._turn_end: asyncio.TimerHandle | None = None
@@ -143,6 +146,7 @@ class Supervisor:
             if job.document == document:
                 self._give_up(job, "cancelled", "the document was closed")
         self._documents.get(client, set()).discard(document)
+        self._deadly.discard((client, document))
         self._keeper.send(wire.Closed(document=_known_as(client, document)))
 
     def drop(self, client: int) -> None:
@@ -151,6 +155,7 @@ class Supervisor:
             self._replies.pop(job, None)
             self._give_up(job, "cancelled", "the client is gone")
         for document in self._documents.pop(client, ()):
+            self._deadly.discard((client, document))
             self._keeper.send(wire.Closed(document=_known_as(client, document)))
 
     def _pump(self) -> None:
@@ -201,6 +206,7 @@ class Supervisor:
                 deadline_ms=left_ms,
                 stream=job.stream,
                 prefetch=job.prefetch,
+                parses=(job.client, job.document) not in self._deadly,
             )
         )
 
@@ -281,6 +287,9 @@ class Supervisor:
 
     def _worker_down(self, reason: str) -> None:
         jobs = [job for job in self._scheduler.jobs if job.paused or job is self._scheduler.running]
+        running = self._scheduler.running
+        if running is not None and running.document in self._documents.get(running.client, ()):
+            self._deadly.add((running.client, running.document))
         self._release_worker()
         for job in jobs:
             self._scheduler.remove(job)

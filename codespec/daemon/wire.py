@@ -74,8 +74,8 @@ class Complete(Message, frozen=True):
     `document` takes this one's place; "" never does. `deadline_ms`, from receipt; 0: none.
     `linger_ms`: how long to go on after that, if nobody else waits for the model. `stream`: send
     `Partial` on the way. `prefetch`: only get ready for such a request, while none that is due
-    soon needs the model; a later one of this client takes its place. `request` is a
-    `CompletionRequest`."""
+    soon needs the model; a later one of this client takes its place. `parses`: see
+    `CompletionRequest`, which `request` is."""
 
     id: int
     request: msgspec.Raw
@@ -84,6 +84,7 @@ class Complete(Message, frozen=True):
     linger_ms: float = 0.0
     stream: bool = False
     prefetch: bool = False
+    parses: bool = True
 
 
 class Cancel(Message, frozen=True):

@@ -208,7 +208,9 @@ def _answer(
         request = payload.unpack_request(message.request)
         if message.document and request.path and request.lends:
             paths[message.document] = request.path
-        request = dataclasses.replace(request, deadline_ms=message.deadline_ms)
+        request = dataclasses.replace(
+            request, deadline_ms=message.deadline_ms, parses=message.parses
+        )
         if message.prefetch:
             if isinstance(engine, Prefetcher):
                 yield from engine.prefetching(request, task.cancelled.is_set, task.paused)

@@ -296,7 +296,9 @@ class LocalEngine:
         is_verbatim = request.verbatim or bool(request.sampling.grammar)
         # What follows is about shapes; to look for one takes seconds in a line of megabytes.
         place = Place("", "", TEXT)
-        if not is_verbatim:
+        if not is_verbatim and not request.parses:
+            place = Place(request.prefix, request.suffix, TEXT)
+        elif not is_verbatim:
             place = place_in(self._trees, request.prefix, request.suffix, name, request.language_id)
         shape = shape_at(place, multiline=request.multiline)
         trace.shape, trace.shape_why = shape.kind, shape.why

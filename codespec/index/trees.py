@@ -1,7 +1,8 @@
 """Syntax trees of open documents, kept in step with their text, and trees of what a suggestion
 would make of them. An edit costs half a millisecond in a document of 100 kB, the first parse ten.
 
-Parsing may kill the process, see `parse`: use this only where that is allowed.
+Parsing may kill the process, see `parse`, and does so before it takes much memory: use this only
+where that is allowed.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from tree_sitter import Node, Point, Tree
 from codespec.index.languages import TEXT, language_of, language_of_id, syntax_tree
 from codespec.index.symbols import Symbol, find_symbols
 from codespec.index.text import common_prefix, common_suffix
+from codespec.processes import memory_limited
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 2_000
 """Brackets within brackets: some grammars overflow the stack at some ten thousand."""
+MAX_MEMORY_BYTES = 512 << 20
+"""Of a parse; the largest text takes about a tenth. 6 kB of C can be made to take gigabytes."""
 MAX_TREES = 8
 _MAX_ERRORS = 100
 _FAR_BYTES = 4096
@@ -199,7 +203,8 @@ class ParsedDocument:
         """change: what became of the base."""
         base = self._base
         old = _edited(base, text, change) if base is not None else None
-        tree = syntax_tree(self.language, text, old, interrupted)
+        with memory_limited(MAX_MEMORY_BYTES):
+            tree = syntax_tree(self.language, text, old, interrupted)
         if tree is not None and (
             base is None
             or not tree.root_node.has_error

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import asyncio.base_events
 import inspect
+import os
 import sched
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codespec.index.symbols import find_symbols
-from codespec.index.trees import MAX_DEPTH, MAX_TREES, NEAR_BYTES, ParsedDocument, Trees
+from codespec.index.trees import (
+    MAX_DEPTH,
+    MAX_MEMORY_BYTES,
+    MAX_TREES,
+    NEAR_BYTES,
+    ParsedDocument,
+    Trees,
+)
 
 TEXTS = {
     "python": inspect.getsource(sched),
@@ -75,6 +85,25 @@ def test_what_is_too_deep_has_no_tree_until_it_is_mended() -> None:
     assert document.symbols == ()
     document.update(b"def f(x):\n    pass\n")
     assert [s.name for s in document.symbols] == ["f"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory there alone")
+def test_a_parse_that_takes_all_memory_ends_its_process_before() -> None:
+    script = (
+        "from codespec.index.trees import Trees\n"
+        "Trees().update('a.py', '', b'def f(x):\\n    pass\\n')\n"
+        "print('parsed', flush=True)\n"
+        "Trees().update('a.java', '', b'a<\\n' * 20_000)\n"
+        "print('unharmed')\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    with child.stdout as out:
+        said = out.read()
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert (said, child.returncode < 0) == (b"parsed\n", True)
+    assert used.ru_maxrss < (MAX_MEMORY_BYTES >> 10) * 1.3
 
 
 def _with_line(text: bytes, line: int, new: bytes) -> tuple[int, int, bytes]:
