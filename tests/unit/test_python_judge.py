@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import time
 
 import pytest
 from hypothesis import assume, given
@@ -139,6 +140,17 @@ def test_what_nests_deeply_is_not_judged():
     for name, text in hostile(2 * python.MAX_STATEMENT_BYTES - 200).items():
         if name != "blocks":
             assert judged(f"y = 1\n{text}\nz = 1\n", 6, 6 + len(text)) is None, name
+
+
+def test_what_nests_deeply_is_passed_over_in_no_time():
+    """A parent is looked for from the top: from each node to the next that took seven seconds."""
+    document = ParsedDocument("python")
+    document.update(b"do |x|\n" * 20_000)
+    root = document.root
+    assert root is not None
+    began = time.process_time()
+    accepts(root, document.text, 70_000, 70_000)
+    assert time.process_time() - began < 1
 
 
 def test_what_is_judged_needs_little_stack():

@@ -152,10 +152,15 @@ def _is_code(line: bytes) -> bool:
 
 def _block_over(root: Node, first: int, last: int) -> Node:
     """The innermost sequence of statements over the bytes."""
-    node = root.descendant_for_byte_range(first, last) or root
-    while node.parent is not None and (node.type != "block" or node.parent.type == _CASES):
-        node = node.parent
-    return node
+    # From the top: a node does not know its parent, which is looked for from the top each time.
+    cursor, found, above = root.walk(), root, ""
+    while (node := cursor.node) is not None and node.start_byte <= first and last <= node.end_byte:
+        if node.type == "block" and above != _CASES:
+            found = node
+        above = node.type
+        if cursor.goto_first_child_for_byte(first) is None:
+            break
+    return found
 
 
 def _children(node: Node, first: int, last: int) -> Iterator[Node]:
