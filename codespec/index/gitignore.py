@@ -3,9 +3,9 @@
 Written here rather than taken from a library for two reasons: files that git ignores must never
 be indexed, in no corner case; and a hostile repository can choose patterns on which a plain
 translation to a regular expression backtracks for hours. Here every pattern costs time linear in
-the name it is held against, times the pattern's length, and the lines and wildcards of a file are
-counted: where they are more than anybody writes, everything is ignored. Patterns without any are
-looked up.
+the name it is held against, times the pattern's length, and the lines and wildcards of all files
+that hold for a name are counted: where they are more than anybody writes, everything is ignored.
+Patterns without any are looked up.
 
 As for git, names are bytes: `?` is one of them, not a letter that takes two. Here they are strings
 with a character a byte.
@@ -22,7 +22,8 @@ from dataclasses import dataclass
 
 MAX_PATTERNS = 100_000
 MAX_WILDCARDS = 4096
-"""In all patterns of a file. So many take half a second to translate and 20 ms a name."""
+"""In all patterns that hold for a name, as a hundred folders may each have a file of them. So many
+take half a second to translate and 20 ms a name."""
 _SPECIAL = re.compile(r"[*?\[\\]")
 _CLASSES = {
     "alnum": "a-zA-Z0-9",
@@ -80,12 +81,18 @@ class RuleSet:
     """The rules of one ignore file, for paths below the folder that holds it."""
 
     def __init__(
-        self, lines: Iterable[str], is_whole: bool = True, ignore_case: bool = False
+        self,
+        lines: Iterable[str],
+        is_whole: bool = True,
+        ignore_case: bool = False,
+        above: Sequence[RuleSet] = (),
     ) -> None:
         """is_whole: whether these are all lines of the file; what others say is not known, so all
-        is ignored where they are not. ignore_case: as git's core.ignoreCase."""
+        is ignored where they are not. ignore_case: as git's core.ignoreCase. above: the rules that
+        are asked about the same names, too."""
         self._ignore_case = ignore_case
-        rules = _parse(lines, ignore_case)
+        self._n_lines = self._n_wildcards = 0
+        rules = self._parse(lines, above)
         self._rules = tuple(rules) if is_whole else (_everything("a file longer than is read"),)
         self._plain: dict[str | tuple[str, ...], list[int]] = {}
         wild: list[int] = []
@@ -119,33 +126,34 @@ class RuleSet:
                 return self._rules[i]
         return self._rules[last] if last >= 0 else None
 
-
-def _parse(lines: Iterable[str], ignore_case: bool) -> Iterator[Rule]:
-    n_wildcards = 0
-    for n, raw in enumerate(lines):
-        if n >= MAX_PATTERNS:
-            yield _everything("more lines than are read")
-            return
-        line = raw.removesuffix("\n").removesuffix("\r")
-        if n == 0:
-            line = line.removeprefix("\ufeff")
-        if line.startswith("#"):
-            continue
-        text = _strip_spaces(line)
-        body = text[1:] if text.startswith("!") else text
-        dir_only = body.endswith("/")
-        pattern = body[:-1] if dir_only else body
-        if not pattern:
-            continue
-        n_wildcards += len(_SPECIAL.findall(pattern))
-        if n_wildcards > MAX_WILDCARDS:
-            yield _everything("more wildcards than are read")
-            return
-        try:
-            name, parts = _compile(_in_bytes(pattern), n, ignore_case)
-        except (_NeverMatchesError, UnicodeEncodeError):  # the latter: what no file is called
-            continue
-        yield Rule(text, text.startswith("!"), dir_only, name, parts)
+    def _parse(self, lines: Iterable[str], above: Sequence[RuleSet]) -> Iterator[Rule]:
+        n_lines = MAX_PATTERNS - sum(rules._n_lines for rules in above)
+        n_wildcards = MAX_WILDCARDS - sum(rules._n_wildcards for rules in above)
+        for n, raw in enumerate(lines):
+            if n >= n_lines:
+                yield _everything("more lines than are read")
+                return
+            self._n_lines += 1
+            line = raw.removesuffix("\n").removesuffix("\r")
+            if n == 0:
+                line = line.removeprefix("\ufeff")
+            if line.startswith("#"):
+                continue
+            text = _strip_spaces(line)
+            body = text[1:] if text.startswith("!") else text
+            dir_only = body.endswith("/")
+            pattern = body[:-1] if dir_only else body
+            if not pattern:
+                continue
+            self._n_wildcards += len(_SPECIAL.findall(pattern))
+            if self._n_wildcards > n_wildcards:
+                yield _everything("more wildcards than are read")
+                return
+            try:
+                name, parts = _compile(_in_bytes(pattern), n, self._ignore_case)
+            except (_NeverMatchesError, UnicodeEncodeError):  # the latter: what no file is called
+                continue
+            yield Rule(text, text.startswith("!"), dir_only, name, parts)
 
 
 def _in_bytes(text: str) -> str:

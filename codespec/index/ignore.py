@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from codespec.errors import without_controls
 from codespec.index.gitfiles import (
     MAX_BYTES,
     ignores_case,
@@ -29,6 +30,9 @@ from codespec.index.gitfiles import (
 )
 from codespec.index.gitignore import RuleSet
 from codespec.index.restrictions import RESTRICTIONS_FILE, parse_restrictions
+
+_MAX_WHY = 300
+"""Characters of a reason, which may quote what a repository says."""
 
 MAX_DEPTH = 100
 """Folders below the workspace root; what lies deeper is not looked at."""
@@ -154,13 +158,16 @@ class _Limits:
 
     def below(self, folder: str, depth: int) -> _Limits:
         """Those in a folder within; all that was asked for above it holds there, too."""
+        if self.why_off:
+            return self
         data = read_regular(os.path.join(folder, RESTRICTIONS_FILE), follow=False)
         if data is None:
             return self
         found = parse_restrictions(data)
-        rules = _IgnoreFile(RuleSet(found.exclude), depth, RESTRICTIONS_FILE)
+        above = [file.rules for file in self.firm]
+        rules = _IgnoreFile(RuleSet(found.exclude, above=above), depth, RESTRICTIONS_FILE)
         return _Limits(
-            self.why_off or found.why_off,
+            found.why_off,
             self.disabled_languages + found.disabled_languages,
             (*self.firm, rules),
         )
@@ -187,7 +194,7 @@ class IgnoreRules:
         self._chains: dict[tuple[str, ...], _Chain] = {}
         chain: _Chain = ((),) * len(_FAMILIES)
         *_, user = user_files()
-        chain = _add(chain, _GIT, self._read_rules(user), 0, user)
+        chain = _add(chain, _GIT, self._read_rules(user, chain), 0, user)
         firm = (_IgnoreFile(RuleSet(exclude), len(self._above), "the settings"),)
         limits = _Limits(firm=firm)
         for depth in range(len(self._above) + 1):
@@ -211,7 +218,7 @@ class IgnoreRules:
         parent = os.path.realpath(os.path.dirname(written))
         for candidate in dict.fromkeys((os.path.join(parent, os.path.basename(written)), real)):
             if why := self._why(candidate, is_dir):
-                return why
+                return _shown(why)
         return ""
 
     def _why(self, path: str, is_dir: bool) -> str:
@@ -277,7 +284,7 @@ class IgnoreRules:
         parts = tuple(below.split(os.sep)[:-1])
         limits = self._limits_of(() if os.pardir in parts[:1] else parts[:MAX_DEPTH])
         if limits.why_off or language_id not in limits.disabled_languages:
-            return limits.why_off
+            return _shown(limits.why_off)
         return f"switched off for {language_id} in {RESTRICTIONS_FILE}"
 
     def _chain(self, folder: tuple[str, ...]) -> _Chain:
@@ -293,20 +300,28 @@ class IgnoreRules:
         label = os.path.relpath(folder, self.root)
         exclude = info_exclude(folder)
         if exclude:
-            chain = _add(chain, _GIT, self._read_rules(exclude), depth, ".git/info/exclude")
+            rules = self._read_rules(exclude, chain)
+            chain = _add(chain, _GIT, rules, depth, ".git/info/exclude")
         for i, name in enumerate(_FAMILIES):
             # As git: a link in a work tree must not make us read files elsewhere.
-            rules = self._read_rules(os.path.join(folder, name), follow=False)
+            rules = self._read_rules(os.path.join(folder, name), chain, follow=False)
             chain = _add(chain, i, rules, depth, os.path.normpath(os.path.join(label, name)))
         return chain
 
-    def _read_rules(self, path: str, follow: bool = True) -> RuleSet | None:
-        """None for a file that is not there."""
+    def _read_rules(self, path: str, above: _Chain, follow: bool = True) -> RuleSet | None:
+        """above: the rules that hold there, too. None for a file that is not there."""
         data = read_regular(path, follow)
         if data is None:
             return None
         is_whole = len(data) < MAX_BYTES
-        return RuleSet(os.fsdecode(data).split("\n"), is_whole, self._ignore_case)
+        known = [file.rules for family in above for file in family]
+        return RuleSet(os.fsdecode(data).split("\n"), is_whole, self._ignore_case, known)
+
+
+def _shown(why: str) -> str:
+    """A line for a status or a terminal."""
+    why = without_controls(why[: 2 * _MAX_WHY])
+    return why if len(why) <= _MAX_WHY else f"{why[:_MAX_WHY]}…"
 
 
 def _add(chain: _Chain, family: int, rules: RuleSet | None, depth: int, label: str) -> _Chain:

@@ -22,6 +22,8 @@ else:  # pragma: no cover
     import tomli as tomllib
 
 RESTRICTIONS_FILE = ".codespec.toml"
+MAX_BYTES = 1 << 14
+"""The parser takes time that is quadratic in the parts of a key: a second for so many."""
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,6 +43,8 @@ class Restrictions:
 
 def parse_restrictions(data: bytes) -> Restrictions:
     """Never raises: see the module."""
+    if len(data) > MAX_BYTES:
+        return Restrictions(f"{RESTRICTIONS_FILE}: longer than {MAX_BYTES:,} bytes")
     try:
         found = tomllib.loads(data.decode("utf-8"))
         known = [f.name for f in msgspec.structs.fields(_File)]
@@ -50,7 +54,8 @@ def parse_restrictions(data: bytes) -> Restrictions:
                 hint = f'did you mean "{near[0]}"?' if near else f"known: {', '.join(known)}"
                 return Restrictions(f'{RESTRICTIONS_FILE}: unknown key "{key}", {hint}')
         file = msgspec.convert(found, _File)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as e:
+    # ValueError: no UTF-8, no TOML, or a number of more digits than Python reads.
+    except (ValueError, msgspec.ValidationError) as e:
         return Restrictions(f"{RESTRICTIONS_FILE}: {e}")
     except RecursionError:
         return Restrictions(f"{RESTRICTIONS_FILE}: nested too deeply")

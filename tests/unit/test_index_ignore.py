@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from codespec.index.gitfiles import MAX_BYTES
+from codespec.index.gitignore import MAX_WILDCARDS
 from codespec.index.ignore import MAX_DEPTH, IgnoreRules, secret_in, secret_name
+from codespec.index.restrictions import MAX_BYTES as MAX_RESTRICTIONS
 from codespec.index.scan import scan
 from tests.index_support import git, isolate
 
@@ -293,6 +296,9 @@ def test_settings_and_the_workspace_can_only_exclude(tmp_path: Path) -> None:
         b"exclude = [",
         b"[a]",
         b"a" * 99,
+        b"a = " + b"1" * 5000,  # more digits than Python reads
+        b"#" * MAX_RESTRICTIONS + b"\nexclude = []",
+        b"a." * 100_000 + b"b = 1",  # minutes to read
     ],
 )
 def test_a_workspace_file_that_says_no_or_nonsense_excludes_all(
@@ -306,6 +312,37 @@ def test_a_workspace_file_that_says_no_or_nonsense_excludes_all(
     (tmp_path / ".codespec.toml").rename(tmp_path / "other")
     (tmp_path / ".codespec.toml").symlink_to("other")
     assert IgnoreRules(tmp_path).why_excluded("a.py", is_dir=False) == ""
+
+
+def test_a_reason_is_a_line_that_commands_no_terminal(tmp_path: Path) -> None:
+    """Also of an editor, whose status shows it."""
+    title, overridden = "\x1b]0;a\x07\n", "\u202e"
+    (tmp_path / ".gitignore").write_text(f"*.log{title[:-1]}\n*.py[{overridden}x]\n{'y' * 5000}*\n")
+    (tmp_path / f"a{title}").mkdir()
+    (tmp_path / f"a{title}" / ".gitignore").write_text("b.py\n")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / ".codespec.toml").write_text(f'"k{title!r}{overridden}" = 1'.replace("'", ""))
+    rules = IgnoreRules(tmp_path)
+    for name in (f"x.log{title[:-1]}", "x.pyx", "y" * 5000, f"a{title}/b.py", "c/d.py"):
+        why = rules.why_excluded(name, is_dir=False)
+        assert why.isprintable(), name
+        assert 0 < len(why) <= 301
+    assert rules.why_disabled("python", str(tmp_path / "c" / "d.py")).isprintable()
+
+
+def test_wildcards_of_folders_within_folders_count_together(tmp_path: Path) -> None:
+    """A hundred files, each of what one may hold, would take a minute, in an editor's request."""
+    folder, text = tmp_path, "\n".join(f"*{i}a?" for i in range(MAX_WILDCARDS // 2 - 1))
+    for _ in range(20):
+        folder /= "d"
+        folder.mkdir()
+        for name in (".gitignore", ".ignore", ".codespecignore"):
+            (folder / name).write_text(text)
+        (folder / ".codespec.toml").write_text('exclude = ["*a", "?b"]')
+    began = time.process_time()
+    why = IgnoreRules(tmp_path).why_excluded(folder / "a.py", is_dir=False)
+    assert time.process_time() - began < 3
+    assert "more wildcards than are read" in why
 
 
 def test_a_folders_own_file_holds_below_it(tmp_path: Path) -> None:
