@@ -116,9 +116,9 @@ def _drop_what_cannot_be_written() -> None:
 
 
 def _fail(e: CodespecError) -> NoReturn:
-    click.secho(f"error: {e.message}", fg="red", err=True, color=_colour())
+    click.secho(f"error: {printable(e.message, CODE)}", fg="red", err=True, color=_colour())
     if e.hint:
-        click.echo(f"  {e.hint}", err=True)
+        click.echo(f"  {printable(e.hint, CODE)}", err=True)
     sys.exit(1)
 
 
@@ -173,10 +173,14 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value))
 
 
-def printable(text: str) -> str:
-    """A name or a line out of a repository for a line of a terminal, which obeys control
-    characters."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+CODE = "\n\t"
+"""What text of several lines is laid out with."""
+
+
+def printable(text: str, kept: str = "") -> str:
+    """A name or text out of a repository for a terminal, which obeys control characters. kept:
+    those that it may obey."""
+    return "".join(c if c.isprintable() or c in kept else repr(c)[1:-1] for c in text)
 
 
 def draft_model_option(f: Callable[..., Any]) -> Callable[..., Any]:

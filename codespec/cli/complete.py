@@ -8,7 +8,14 @@ from typing import Any, TextIO
 
 import click
 
-from codespec.cli import FiniteRange, model_options, model_settings, print_json
+from codespec.cli import (
+    CODE,
+    FiniteRange,
+    model_options,
+    model_settings,
+    print_json,
+    printable,
+)
 from codespec.cli.place import FilePlace, PlaceParam, request_at, warn_without_cache
 from codespec.config import load_settings, without_none
 from codespec.engine.measures import Comparison, Measures, measures
@@ -198,7 +205,8 @@ def report(completion: Completion, comparison: Comparison | None = None) -> dict
 def _print(completion: Completion, prefix: str) -> None:
     trace = completion.trace
     if completion.text:
-        click.echo(click.style(prefix.rsplit("\n", 1)[-1], dim=True) + completion.text)
+        line = printable(prefix.rsplit("\n", 1)[-1], CODE)
+        click.echo(click.style(line, dim=True) + printable(completion.text, CODE))
     else:
         click.secho(f"no completion: {completion.reason}", fg="yellow")
     if not trace.model:  # nobody was asked

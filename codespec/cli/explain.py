@@ -8,7 +8,14 @@ from pathlib import Path
 import click
 import msgspec
 
-from codespec.cli import json_option, model_options, model_settings, print_json, printable
+from codespec.cli import (
+    CODE,
+    json_option,
+    model_options,
+    model_settings,
+    print_json,
+    printable,
+)
 from codespec.cli.place import FilePlace, PlaceParam, request_at, warn_without_cache
 from codespec.config import Settings, load_settings
 from codespec.engine.explain import Explanation, Prompt, Span
@@ -86,7 +93,8 @@ def _unasked(request: CompletionRequest, settings: Settings) -> Unasked:
 def _print(found: Explanation, here: Unasked, prefix: str, root: str) -> None:
     _title("suggestion")
     if found.text:
-        click.echo(click.style(prefix.rsplit("\n", 1)[-1], dim=True) + found.text)
+        line = printable(prefix.rsplit("\n", 1)[-1], CODE)
+        click.echo(click.style(line, dim=True) + printable(found.text, CODE))
     else:
         click.secho(f"none: {found.reason}", fg="yellow")
     if found.prompt is None:
@@ -124,7 +132,7 @@ def _print_prompt(prompt: Prompt, root: str) -> None:
     if not prompt.snippets:
         click.echo("no text of other files")
     for shown in prompt.snippets:
-        click.echo(f"{shown.source}: {_relative(shown.path, root)}: {shown.why}")
+        click.echo(f"{shown.source}: {_relative(shown.path, root)}: {printable(shown.why)}")
 
 
 def _span(span: Span, root: str) -> str:

@@ -24,7 +24,8 @@ def print_report(path: Path, report: BuildReport, as_json: bool) -> None:
         return
     size = report.n_index_bytes / max(report.n_tokens, 1)
     click.echo(
-        f"{path}: {_counted(report.n_files, 'file', 'files')}, {report.n_tokens:,} tokens, "
+        f"{printable(str(path))}: {_counted(report.n_files, 'file', 'files')}, "
+        f"{report.n_tokens:,} tokens, "
         f"{report.n_index_bytes / 1e6:.1f} MB ({size:.1f} bytes a token), {report.seconds:.2f} s"
     )
     click.echo(f"  {report.n_tokenised} files read anew, {report.n_excluded} excluded by rules")
@@ -48,7 +49,7 @@ def print_status(path: Path | None, as_json: bool) -> None:
         print_json([{**asdict(s), "sound": s.is_sound} for s in found])
         return
     for s in found:
-        click.echo(s.root or s.folder)
+        click.echo(printable(s.root or s.folder))
         click.echo(f"  {s.problem}" if s.problem else "  sound")
         n_segments = _counted(s.n_segments, "segment", "segments")
         click.echo(
@@ -66,7 +67,8 @@ def print_status(path: Path | None, as_json: bool) -> None:
 
 
 def _no_index(path: Path) -> str:
-    return f"{path}: no index yet: codespec index {shlex.quote(str(path))}"
+    name = str(path)
+    return printable(f"{name}: no index yet: codespec index {shlex.quote(name)}")
 
 
 def _counted(n: int, one: str, many: str) -> str:
@@ -80,7 +82,7 @@ def print_pruned(max_bytes: int, as_json: bool) -> None:
         return
     for s in removed:
         why = s.problem or "least recently used"
-        click.echo(f"removed {s.root or s.folder}: {s.n_bytes / 1e6:.1f} MB, {why}")
+        click.echo(f"removed {printable(s.root or s.folder)}: {s.n_bytes / 1e6:.1f} MB, {why}")
     click.echo(f"{_counted(len(removed), 'index', 'indexes')} removed")
 
 
@@ -120,7 +122,9 @@ def verify(path: Path, repair: bool, as_json: bool) -> bool:
             click.echo(f"damaged: {d['file']}: {d['what']}")
         state = f"{len(damaged)} damaged" if damaged else "sound"
         indexes = _counted(n_indexes, "index", "indexes")
-        click.echo(f"{path}: {indexes}, {_counted(n_segments, 'segment', 'segments')}: {state}")
+        click.echo(
+            f"{printable(str(path))}: {indexes}, {_counted(n_segments, 'segment', 'segments')}: {state}"
+        )
     return bool(damaged)
 
 
@@ -139,7 +143,7 @@ def print_symbols(path: Path, name: str, as_json: bool) -> int:
             lines = f"{d.first_line}-{d.last_line}"
             click.echo(f"{printable(d.path)}:{lines}: {printable(d.signature)} ({d.kind})")
         if not found:
-            none = f"{path}: no definition of {name} in the index"
+            none = f"{printable(str(path))}: no definition of {name} in the index"
             click.echo(none if known else _no_index(path), err=True)
     return 0 if found else 1
 

@@ -455,3 +455,19 @@ def test_ctrl_c_ends_the_language_server_on_a_terminal():
         server.stdout.close()
         os.close(master)
         os.close(slave)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such names")
+def test_text_of_a_repository_does_not_command_the_terminal(tmp_path):
+    title = "\x1b]0;a\x07"
+    file = tmp_path / f"a{title}.py"
+    file.write_text(f"def f(x):\n    # {title}\u202e\n    return x\n")
+    for command in ("complete", "explain"):
+        said, _, _ = codespec(command, f"{file}:2:{len(title) + 7}")
+        assert "\x1b]" not in said
+        assert "\u202e" not in said
+    assert "\x1b]" not in error("complete", tmp_path / f"b{title}.py:1:1")
+    (tmp_path / ".gitignore").write_text("*.py\n")
+    said, _, _ = codespec("doctor", "--quick", file)
+    assert "\\x1b]0;a\\x07.py gets no completions" in said
+    assert "\x1b]" not in said

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from codespec.cli import json_option, model_options, model_settings, print_json
+from codespec.cli import json_option, model_options, model_settings, print_json, printable
 from codespec.cli.doctor.findings import Finding, Level
 from codespec.config import load_settings
 from codespec.context.document import workspace_of
@@ -40,9 +40,10 @@ def command(
     else:
         for finding in findings:
             mark, colour = _MARKS[finding.level]
-            click.echo(f"{click.style(f'{mark:>4}', fg=colour)}  {finding.area}: {finding.message}")
+            said = printable(finding.message)
+            click.echo(f"{click.style(f'{mark:>4}', fg=colour)}  {finding.area}: {said}")
             if finding.next_step:
-                click.echo(f"      {finding.next_step}")
+                click.echo(f"      {printable(finding.next_step)}")
     if any(f.level == "error" for f in findings):
         click.get_current_context().exit(1)
 
