@@ -60,10 +60,13 @@ class Access:
         host = re.fullmatch(
             r"\[?([^\]]*?)\]?(?::\d*)?", headers.get(b"host", b"").decode("latin-1")
         )
-        # A name that leads here but is not ours: DNS rebinding. An origin: a page's script.
+        # A name that leads here but is not ours: DNS rebinding.
         if host is None or not is_loopback(host[1]):
             raise Refused(403, "the host must be localhost; others need a server with --key-file")
-        if b"origin" in headers:
+        # An origin: a page's script. What a page shows (an image, a script of another place, a
+        # frame) comes without one, and browsers say so: "none" is who typed the address.
+        # https://www.w3.org/TR/fetch-metadata/
+        if b"origin" in headers or headers.get(b"sec-fetch-site", b"none") != b"none":
             raise Refused(403, "web pages are not answered")
         return ""
 

@@ -138,6 +138,9 @@ def test_only_programs_of_this_machine_are_let_in_without_a_key(scripted) -> Non
         refusal(scripted.ask("/health", headers={"Host": host}), 403, "localhost")
     for origin in ("https://evil.example", "null", "http://localhost:3000"):
         refusal(scripted.ask("/infill", {}, headers={"Origin": origin}), 403, "web pages")
+    # Images and scripts of a page; an address that somebody typed.
+    for site, status in (("cross-site", 403), ("same-site", 403), ("none", 200)):
+        assert scripted.ask("/health", headers={"Sec-Fetch-Site": site})[0] == status
     with closing(scripted.begin("/health")) as connection:
         names = [name.lower() for name, _ in connection.getresponse().getheaders()]
     assert not [name for name in names if name.startswith("access-control")]
