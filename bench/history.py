@@ -1,7 +1,8 @@
 """A Git history as a stream of edits to write again: what a programmer typed, where, in what state
 of the repository.
 
-Only plumbing commands are used, so neither hooks nor filters of the repository run.
+Nothing of the repository runs: only plumbing is used, which asks no filters, and what its settings
+have even plumbing start, or fetch from elsewhere, is switched off.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ _OTHER_REPOSITORY = {
     *("GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_DIFF_OPTS"),
 }
 """What git sets for its hooks, where a gate may run, and what it would obey us less with."""
+_TAME = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+"""A repository's own settings name programs for both."""
+_NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+"""Of what a partial clone lacks, by a program that the repository may name."""
 _RENAMES = ("-M50%", "-l1000")
 """As git finds them by itself, whatever its settings."""
 MIN_LINES = 2
@@ -188,7 +193,7 @@ class History:
         yield from hunks_of(change.path, old, new, diff)
 
     def _lines(self, *args: str) -> Iterator[str]:
-        command = ["git", "-C", str(self._root), *args]
+        command = git_command(self._root, *args)
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment()) as process:
             assert process.stdout is not None
@@ -203,21 +208,26 @@ class History:
                 process.kill()  # it may look on for long
 
     def _git(self, *args: str) -> str:
-        command = ["git", "-C", str(self._root), *args]
+        command = git_command(self._root, *args)
         done = subprocess.run(command, capture_output=True, check=True, env=environment())
         return done.stdout.decode("utf-8", "replace")
+
+
+def git_command(root: Path, *args: str) -> list[str]:
+    """To be run with `environment`."""
+    return ["git", *_TAME, "-C", str(root), *args]
 
 
 def environment() -> dict[str, str]:
     """Also in English: git's messages are told apart."""
     kept = {name: v for name, v in os.environ.items() if name not in _OTHER_REPOSITORY}
-    return {**kept, "LC_ALL": "C"}
+    return {**kept, **_NO_FETCHING, "LC_ALL": "C"}
 
 
 def ask_git(root: Path, *args: str) -> str:
     """Plumbing only, names of files are no patterns, and "" where it fails: no repository, no such
     version."""
-    command = ["git", "-C", str(root), "--literal-pathspecs", *args]
+    command = git_command(root, "--literal-pathspecs", *args)
     try:
         done = subprocess.run(command, capture_output=True, check=True, env=environment())
         return done.stdout.decode("utf-8", "replace")
@@ -228,7 +238,8 @@ def ask_git(root: Path, *args: str) -> str:
 def _said(error: subprocess.CalledProcessError) -> str:
     """What git says went wrong."""
     lines = (error.stderr or b"").decode("utf-8", "replace").strip().splitlines()
-    return lines[0].removeprefix("fatal: ") if lines else f"git ended with {error.returncode}"
+    line = next((line for line in lines if not line.startswith("warning: ")), "")
+    return line.removeprefix("fatal: ") or f"git ended with {error.returncode}"
 
 
 _HEADER = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)

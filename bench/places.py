@@ -22,6 +22,8 @@ from codespec.index.parse import why_not_by_name
 from codespec.index.scan import is_text_name
 from codespec.index.trees import ParsedDocument, n_errors
 
+from .history import environment, git_command
+
 KINDS = ("line", "inline", "block")
 FINISHED = "finished"
 """The kind where nothing is missing."""
@@ -99,9 +101,10 @@ def places_in(
 
 def _files(root: Path, texts: tuple[str, ...]) -> list[Path]:
     """Source files in an order that depends on their names alone."""
-    command = ["git", "-C", str(root), "ls-files", "-z"]
+    command = git_command(root, "ls-files", "-z")
     try:
-        listed = subprocess.run(command, capture_output=True, check=True).stdout
+        done = subprocess.run(command, capture_output=True, check=True, env=environment())
+        listed = done.stdout
         names = [name for name in os.fsdecode(listed).split("\0") if name]
     except (OSError, subprocess.CalledProcessError):
         names = [p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file()]

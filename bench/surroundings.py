@@ -45,7 +45,8 @@ def _steps(root: Path, relative: str) -> tuple[tuple[str, str, str], ...]:
 def _edits(root: Path, commit: str, path: str) -> Iterator[tuple[str, str, str]]:
     if not (root / path).is_file():
         return
-    old, new = (ask_git(root, "show", f"{at}:./{path}") for at in (f"{commit}^", commit))
+    places = (f"{at}:./{path}" for at in (f"{commit}^", commit))
+    old, new = (ask_git(root, "cat-file", "blob", place) for place in places)
     diff = ask_git(root, "diff-tree", "-p", "-U0", f"{commit}^", commit, "--", path)
     hunks = list(hunks_of(path, old, new, diff))[:MAX_HUNKS]
     for hunk in hunks:

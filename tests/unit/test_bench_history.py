@@ -13,7 +13,7 @@ from codespec.backends.fake import ByteTokenizer
 from codespec.errors import InputError
 from codespec_bench import history as module
 from codespec_bench.history import History
-from codespec_bench.places import Place
+from codespec_bench.places import Place, places_in
 from codespec_bench.replay import Trees
 from codespec_bench.surroundings import before
 
@@ -203,6 +203,30 @@ def test_what_git_tells_its_hooks_names_no_other_repository(
     monkeypatch.setenv("GIT_DIFF_OPTS", "-u9")
     (commit,) = History(root).commits(9)
     assert [(hunk.path, hunk.text) for hunk in commit.hunks] == [("a.py", MORE)]
+
+
+def test_no_program_runs_that_a_repository_names(tmp_path: Path) -> None:
+    root = repository(tmp_path / "repo", ("a.py", "b.py"))
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch '{tmp_path}/pwned'\n")
+    program.chmod(0o755)
+    named = ("core.fsmonitor", "core.sshCommand", "diff.external", "diff.x.command")
+    named += ("diff.x.textconv", "filter.x.clean", "filter.x.process", "remote.o.uploadpack")
+    others = {"extensions.partialClone": "o", "remote.o.promisor": "true", "remote.o.url": "/"}
+    for key, value in ({key: str(program) for key in named} | others).items():
+        git(root, "config", key, value)
+    (root / ".git" / "info" / "attributes").write_text("*.py diff=x filter=x\n")
+    (root / "b.py").write_text(FIRST)
+    (commit,) = History(root).commits(9)
+    assert len(commit.hunks) == 2
+    text = FIRST + MORE
+    place = Place(root / "a.py", root, "python", "line", text[:-2], text[-2:-1], "\n")
+    assert [step.prefix for step in before(place)]
+    with pytest.raises(InputError, match="no places"):  # in so little
+        places_in(root, 1)
+    with pytest.raises(InputError, match="repo: "):  # and none to fetch what is not here
+        History(root).blob("0" * 39 + "1")
+    assert not (tmp_path / "pwned").exists()
 
 
 def test_who_stops_listening_does_not_wait_for_git(tmp_path: Path) -> None:
