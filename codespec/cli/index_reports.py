@@ -122,9 +122,8 @@ def verify(path: Path, repair: bool, as_json: bool) -> bool:
             click.echo(f"damaged: {d['file']}: {d['what']}")
         state = f"{len(damaged)} damaged" if damaged else "sound"
         indexes = _counted(n_indexes, "index", "indexes")
-        click.echo(
-            f"{printable(str(path))}: {indexes}, {_counted(n_segments, 'segment', 'segments')}: {state}"
-        )
+        segments = _counted(n_segments, "segment", "segments")
+        click.echo(f"{printable(str(path))}: {indexes}, {segments}: {state}")
     return bool(damaged)
 
 
