@@ -70,9 +70,16 @@ async function reporting(run: () => unknown, log: vscode.LogOutputChannel): Prom
     if (error instanceof vscode.CancellationError) return;
     const words = error instanceof Problem ? error.message : String(error);
     log.error(words);
-    const chosen = await vscode.window.showErrorMessage(`codespec: ${words}`, 'Show Log');
+    const said = `codespec: ${withoutLinks(words)}`;
+    const chosen = await vscode.window.showErrorMessage(said, 'Show Log');
     if (chosen) log.show();
   }
+}
+
+/** Notifications make links of Markdown's, also such as run a command of the editor, and what went
+ * wrong may be said in words of a model file. */
+function withoutLinks(words: string): string {
+  return words.replaceAll('](', '] (');
 }
 
 /** What the doctor looks at: the file at hand, or the workspace. */

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
 from playwright.sync_api import Browser
 
-from codespec.models.registry import BUNDLED_TARGET, bundled
+from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 
 from .app import Code, Window, until
 from .test_editor import CODE, START
@@ -80,6 +81,26 @@ def test_a_file_that_is_no_model_is_said(window: Window, code: Code, tmp_path: P
     said.filter(has_text="broken.gguf: not a GGUF file").wait_for()
     window.command("Notifications: Clear All Notifications")
     window.wait_for_status("codespec: ready", "codespec-base")
+
+
+def test_a_model_file_puts_no_link_into_a_message(window: Window, tmp_path: Path) -> None:
+    """llama.cpp quotes it, and a link may run a command of the editor."""
+    raw = bundled(BUNDLED_DRAFT).read_bytes()
+    key = b"general.architecture"
+    at = raw.index(key) + len(key) + 4  # behind the type of the value
+    (n,) = struct.unpack_from("<Q", raw, at)
+    name = b"[repair](command:workbench.action.closeAllEditors)"
+    name += b"x" * (-(len(name) - n) % 32)  # what follows stays aligned
+    (tmp_path / "link.gguf").write_bytes(
+        raw[:at] + struct.pack("<Q", len(name)) + name + raw[at + 8 + n :]
+    )
+    window.command("codespec: Choose Model")
+    choose_file(window, tmp_path / "link.gguf")
+    window.command("Notifications: Show Notifications")
+    said = window.page.locator(".notifications-center .notification-list-item")
+    said.filter(has_text="unknown model architecture: '[repair]").wait_for()
+    assert said.locator("a", has_text="repair").count() == 0
+    window.command("Notifications: Clear All Notifications")
 
 
 def test_doctor_is_about_the_file_at_hand(window: Window, workspace: Path) -> None:
