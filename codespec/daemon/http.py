@@ -132,9 +132,10 @@ class Front:
         self._daemon.connect()
         state, warning = self._daemon.state, self._daemon.why_outdated
         if state.state != "ready":
+            if not is_known:  # a reason names files, too
+                raise Refused(503, state.state)
             why = ": ".join(filter(None, (state.state, state.reason)))
-            more = (state.hint, warning) if is_known else ()
-            raise Refused(503, "\n  ".join(filter(None, (why, *more))))
+            raise Refused(503, "\n  ".join(filter(None, (why, state.hint, warning))))
         return {"status": "ok", "warning": warning} if warning and is_known else {"status": "ok"}
 
     def _model(self) -> dict[str, Any]:
