@@ -36,7 +36,7 @@ class CompletionRequest:
     extra: tuple[Snippet, ...] = ()  # what to show the model of other files, the best one last
     n_candidates: int = 1  # different texts to choose from, the best one included
     lends: bool = True  # its text may serve the workspace's other documents
-    parses: bool = True  # False: a process ended that had it in work, perhaps of its parse
+    parses: bool = True  # False: processes ended that had it in work, perhaps of its parse
 
 
 @dataclass(frozen=True, slots=True)

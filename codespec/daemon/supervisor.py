@@ -1,9 +1,9 @@
 """Routes requests to the model worker.
 
 The worker may die or hang at any moment (a native abort, a damaged model, a kernel bug): the
-requests it had get an empty completion with a reason, the others wait for the next worker. The
-document that it had in work is not parsed any more until it is closed: text can be made so that its
-parse takes all memory, and each key typed in it would end another worker.
+requests it had get an empty completion with a reason, the others wait for the next worker. A
+document that two workers had in work when they ended is not parsed any more until it is closed:
+text can be made so that its parse takes all memory, and each key typed in it would end another.
 asyncio only; one loop, so no locks. No native code runs in this process, and requests pass
 through it unread.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -24,6 +25,9 @@ from codespec.daemon import wire
 from codespec.daemon.keeper import Keeper, Policy
 from codespec.daemon.process import resident_bytes
 from codespec.daemon.scheduler import TURN_S, Job, Scheduler
+
+_MAX_DEATHS = 2
+"""One may be an accident."""
 
 Reply: TypeAlias = Callable[[wire.Completed | wire.Partial | wire.Failed], None]
 
@@ -53,7 +57,7 @@ class Supervisor:
         self._replies: dict[Job, Reply] = {}
         self._timers: dict[Job, asyncio.TimerHandle] = {}
         self._documents: dict[int, set[str]] = {}  # open in each client
-        self._deadly: set[tuple[int, str]] = set()  # of these, those that a worker ended with
+        self._n_deaths = Counter[tuple[int, str]]()  # of workers that had these in work
         self._grace: asyncio.TimerHandle | None = None
         self._must_pause: asyncio.TimerHandle | None = None
         self._turn_end: asyncio.TimerHandle | None = None
@@ -146,7 +150,7 @@ class Supervisor:
             if job.document == document:
                 self._give_up(job, "cancelled", "the document was closed")
         self._documents.get(client, set()).discard(document)
-        self._deadly.discard((client, document))
+        self._n_deaths.pop((client, document), None)
         self._keeper.send(wire.Closed(document=_known_as(client, document)))
 
     def drop(self, client: int) -> None:
@@ -155,7 +159,7 @@ class Supervisor:
             self._replies.pop(job, None)
             self._give_up(job, "cancelled", "the client is gone")
         for document in self._documents.pop(client, ()):
-            self._deadly.discard((client, document))
+            self._n_deaths.pop((client, document), None)
             self._keeper.send(wire.Closed(document=_known_as(client, document)))
 
     def _pump(self) -> None:
@@ -206,7 +210,7 @@ class Supervisor:
                 deadline_ms=left_ms,
                 stream=job.stream,
                 prefetch=job.prefetch,
-                parses=(job.client, job.document) not in self._deadly,
+                parses=self._n_deaths[job.client, job.document] < _MAX_DEATHS,
             )
         )
 
@@ -289,7 +293,7 @@ class Supervisor:
         jobs = [job for job in self._scheduler.jobs if job.paused or job is self._scheduler.running]
         running = self._scheduler.running
         if running is not None and running.document in self._documents.get(running.client, ()):
-            self._deadly.add((running.client, running.document))
+            self._n_deaths[running.client, running.document] += 1
         self._release_worker()
         for job in jobs:
             self._scheduler.remove(job)
