@@ -169,7 +169,23 @@ def test_replay_accounts_for_every_token(repository):
     assert plain.cost == pytest.approx(plain.n_passes * float(CURVE.ms(np.array([1]))[0]))
 
 
+def test_what_is_read_again_is_paid_for(repository):
+    curve = CostCurve(CURVE.points)
+    curve.reads_again = True
+    cut, again = Replay(repository, TOKENIZER, CURVE), Replay(repository, TOKENIZER, curve)
+    for replay in (cut, again):
+        replay.run(9)
+    # Drafts that know no better cost more, what is always right costs the same.
+    for name, costs_more in (("fixed", True), ("ideal", False), ("plain", False)):
+        ours, theirs = again.results[name], cut.results[name]
+        assert ours.n_passes == theirs.n_passes
+        assert (ours.cost > 1.1 * theirs.cost) == costs_more
+    rows = {row["config"]: row for row in again.rows()}
+    assert rows["codespec"]["speedup"] > max(1, rows["fixed"]["speedup"])
+
+
 def test_curves_by_name_and_from_files(tmp_path):
+    assert load_curve("cpu-500m-hybrid-q8").reads_again
     shipped = load_curve("cpu-500m-q8")
     assert shipped.ms(np.array([2]))[0] == pytest.approx(23.2 * 1.78)
     file = tmp_path / "curve.json"
