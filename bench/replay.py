@@ -119,7 +119,7 @@ class Tally(DraftChain):
         self.widths: list[int] = []
 
     def propose(self, emitted: Tokens, n_max: int, n_tail: int = 1) -> Draft:
-        draft = super().propose(emitted, n_max) if self.drafters else NO_DRAFT
+        draft = super().propose(emitted, n_max, n_tail) if self.drafters else NO_DRAFT
         self.widths.append(n_tail - 1 + len(draft))
         return draft
 

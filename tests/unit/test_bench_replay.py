@@ -169,9 +169,11 @@ def test_replay_accounts_for_every_token(repository):
     assert plain.cost == pytest.approx(plain.n_passes * float(CURVE.ms(np.array([1]))[0]))
 
 
-def test_what_is_read_again_is_paid_for(repository):
+def test_what_is_read_again_is_paid_for(repository, monkeypatch):
     curve = CostCurve(CURVE.points)
     curve.reads_again = True
+    tails: list[int] = []
+    monkeypatch.setattr(curve, "set_tail", tails.append)
     cut, again = Replay(repository, TOKENIZER, CURVE), Replay(repository, TOKENIZER, curve)
     for replay in (cut, again):
         replay.run(9)
@@ -182,6 +184,7 @@ def test_what_is_read_again_is_paid_for(repository):
         assert (ours.cost > 1.1 * theirs.cost) == costs_more
     rows = {row["config"]: row for row in again.rows()}
     assert rows["codespec"]["speedup"] > max(1, rows["fixed"]["speedup"])
+    assert max(tails) > 1, "the planner has to know"
 
 
 def test_curves_by_name_and_from_files(tmp_path):
