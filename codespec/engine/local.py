@@ -99,7 +99,7 @@ class LocalEngine:
         self.chain = self._drafting.chain
         """See `Drafting.chain`."""
         self._stretches: Stretches | None = None
-        # Nor those whose hidden states are asked for after each pass.
+        # They cut natively, and hand out no hidden states between their passes.
         if not self._target.reads_again and running.own is None:
             self._stretches = Stretches(self._target, self._vocabulary)
         self._reading = Reading(settings, running.pace)

@@ -1,14 +1,18 @@
-"""Engines with the bundled pair, and our own kernels by each instruction set."""
+"""Engines with the bundled pair, our own kernels by each instruction set, and models with a layer
+of their own that drafts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from codespec.backends.llama import kernels
 from codespec.config import Settings
 from codespec.engine.local import LocalEngine
+from tests import zoo
+from tests.own_layer import FAMILIES
 
 
 @pytest.fixture(scope="module")
@@ -27,3 +31,14 @@ def instructions(request: pytest.FixtureRequest) -> Iterator[str]:
     kernels.use(True, request.param)
     yield request.param
     kernels.use(True)
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def mtp_family(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def mtp_file(mtp_family: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("own") / f"{mtp_family}.gguf"
+    return zoo.write(path, mtp_family, own_layer=True)

@@ -13,7 +13,7 @@ from codespec.backends.llama import LlamaTokenizer, load_model, nextn
 from codespec.backends.llama.mtp import HiddenStates, OpenTarget, OwnLayer
 from codespec.types import NO_DRAFT, Draft
 from tests import zoo
-from tests.own_layer import FAMILIES, TEXTS, answering
+from tests.own_layer import TEXTS, answering
 
 pytestmark = pytest.mark.skipif(
     nextn._hand_out is None, reason="this build of llama.cpp hands out no hidden states"
@@ -56,17 +56,6 @@ class Pair:
         return self.layer.decode(tokens[self.layer.n_cached :], NO_DRAFT).row(0).copy()
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
-def family(request):
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def file(family, tmp_path_factory):
-    path = tmp_path_factory.mktemp("own") / f"{family}.gguf"
-    return zoo.write(path, family, own_layer=True)
-
-
 def test_each_family_is_in_the_zoo():
     assert nextn.FAMILIES >= nextn.OF_WANTED_ONLY
     assert all(zoo.ANIMALS[name].own for name in nextn.FAMILIES)
@@ -96,10 +85,10 @@ def states_answer(file, kind):
         return n_right, n
 
 
-def test_the_next_token_is_not_the_last(family, tmp_path):
+def test_the_next_token_is_not_the_last(mtp_family, tmp_path):
     """A layer that knows what the target will say, and one that is given one token less."""
     path = tmp_path / "known.gguf"
-    zoo.write(path, family, own_layer=True, quantised=False, weights=answering("token"))
+    zoo.write(path, mtp_family, own_layer=True, quantised=False, weights=answering("token"))
     with closing(Pair(path)) as pair:
         tokens = pair.documents[0][:60]
         for _ in range(12):
@@ -110,20 +99,20 @@ def test_the_next_token_is_not_the_last(family, tmp_path):
             assert says_late == tokens[-1] != says
 
 
-def test_a_token_is_read_with_the_state_of_the_one_before(family, tmp_path):
+def test_a_token_is_read_with_the_state_of_the_one_before(mtp_family, tmp_path):
     path = tmp_path / "known.gguf"
-    zoo.write(path, family, own_layer=True, quantised=False, weights=answering("state"))
+    zoo.write(path, mtp_family, own_layer=True, quantised=False, weights=answering("state"))
     n_right, n = states_answer(path, OwnLayer)
     assert n_right == n
     n_right, n = states_answer(path, Late)
     assert n_right <= 1
 
 
-def test_what_was_read_before_does_not_matter(file):
+def test_what_was_read_before_does_not_matter(mtp_file):
     """Typing, edits, rejected and accepted drafts, other texts, and its own drafts."""
     rng = np.random.default_rng(5)
     options = {"max_saved_bytes": 0}  # what is put back was not read
-    with closing(Pair(file, **options)) as pair, closing(Pair(file, **options)) as fresh:
+    with closing(Pair(mtp_file, **options)) as pair, closing(Pair(mtp_file, **options)) as fresh:
         tokens = pair.documents[0][:100]
         for _ in range(40):
             match int(rng.integers(6)):
@@ -168,10 +157,10 @@ def compare(pair, row, expected):
         assert np.abs(row - expected).max() < 0.5 * expected.std()
 
 
-def test_a_state_that_was_put_back_is_no_reason_to_guess(file):
+def test_a_state_that_was_put_back_is_no_reason_to_guess(mtp_file):
     """Nothing is known of what was not read. After the next pass there is, and the layer goes on
     behind the gap."""
-    with closing(Pair(file)) as pair:
+    with closing(Pair(mtp_file)) as pair:
         first, second = pair.documents
         pair.read(first)
         held = pair.target.hold()

@@ -20,22 +20,11 @@ from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.requests import CompletionRequest
 from codespec.types import SamplingParams
 from tests import zoo
-from tests.own_layer import FAMILIES, TEXTS, answering
+from tests.own_layer import TEXTS, answering
 
 pytestmark = pytest.mark.skipif(
     nextn._hand_out is None, reason="this build of llama.cpp hands out no hidden states"
 )
-
-
-@pytest.fixture(scope="module", params=FAMILIES)
-def family(request):
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def file(family, tmp_path_factory):
-    path = tmp_path_factory.mktemp("own") / f"{family}.gguf"
-    return zoo.write(path, family, own_layer=True)
 
 
 @pytest.fixture
@@ -80,9 +69,9 @@ REQUESTS = [
 ]
 
 
-def test_a_layer_that_says_what_the_target_will_is_always_right(family, tmp_path, make):
+def test_a_layer_that_says_what_the_target_will_is_always_right(mtp_family, tmp_path, make):
     path = tmp_path / "known.gguf"
-    zoo.write(path, family, own_layer=True, quantised=False, weights=answering("token"))
+    zoo.write(path, mtp_family, own_layer=True, quantised=False, weights=answering("token"))
     engine = make(path)
     drafted = passes = tokens = 0
     for request in REQUESTS:
@@ -104,8 +93,8 @@ def test_a_layer_that_says_what_the_target_will_is_always_right(family, tmp_path
     assert tokens > 3 * passes
 
 
-def test_whatever_it_drafts_the_output_is_the_same(file, make):
-    engine = make(file)
+def test_whatever_it_drafts_the_output_is_the_same(mtp_file, make):
+    engine = make(mtp_file)
     own = engine._models._running[0].own
     assert len(engine._models._running) == 1  # the bundled draft model is not loaded
     for request in REQUESTS:
@@ -117,8 +106,8 @@ def test_whatever_it_drafts_the_output_is_the_same(file, make):
     assert own.context.n_cached > 0
 
 
-def test_where_it_does_not_pay_it_is_not_asked(file, make):
-    engine = make(file)
+def test_where_it_does_not_pay_it_is_not_asked(mtp_file, make):
+    engine = make(mtp_file)
     own = engine._models._running[0].own
     own.pace.curve.become(CostCurve({1: 11.0, 33: 12.0}))
     for request in REQUESTS:
@@ -126,20 +115,20 @@ def test_where_it_does_not_pay_it_is_not_asked(file, make):
     assert own.context.n_cached == 0
 
 
-def test_with_a_quantised_cache(file, make):
-    engine = make(file, kv_type="q8_0")
+def test_with_a_quantised_cache(mtp_file, make):
+    engine = make(mtp_file, kv_type="q8_0")
     assert engine.generate(REQUEST).trace.n_drafted > 0
 
 
-def test_samples_may_come_from_it(file, make):
-    engine = make(file)
+def test_samples_may_come_from_it(mtp_file, make):
+    engine = make(mtp_file)
     sampling = SamplingParams(temperature=0.8, any_seed=True)
     made = engine.generate(replace(REQUEST, sampling=sampling))
     assert made.trace.n_drafted > 0
 
 
-def test_it_is_left_off_and_read_ahead(file, make):
-    engine = make(file)
+def test_it_is_left_off_and_read_ahead(mtp_file, make):
+    engine = make(mtp_file)
     own = engine._models._running[0].own
     plain = engine.generate(replace(REQUEST, drafters=())).tokens
     for _ in engine.prefetching(REQUESTS[3]):
@@ -160,8 +149,8 @@ def test_it_is_left_off_and_read_ahead(file, make):
     assert engine.generate(REQUEST).tokens == plain
 
 
-def test_its_cost_is_measured(file, make):
-    engine = make(file)
+def test_its_cost_is_measured(mtp_file, make):
+    engine = make(mtp_file)
     own = engine._models._running[0].own
     assert not own.pace.is_measured
     while engine.idle():

@@ -24,9 +24,9 @@ import numpy.typing as npt
 
 from codespec.backends.kv import CachedTokens
 from codespec.backends.llama.batch import MAIN, Batch
-from codespec.backends.llama.loader import LoadedModel, forget_causes, get_logits, last_cause, lib
+from codespec.backends.llama.context import Context, KvType, LogitsView, Numbers, context_params
+from codespec.backends.llama.loader import LoadedModel, forget_causes, last_cause, lib
 from codespec.backends.llama.nextn import OF_WANTED_ONLY, hand_out, handed_out
-from codespec.backends.llama.params import KvType, context_params
 from codespec.backends.llama.target import LlamaTarget
 from codespec.errors import ModelError
 from codespec.native import Rows, common_prefix
@@ -74,7 +74,7 @@ class OpenTarget(LlamaTarget):
     def open(self) -> HiddenStates:
         width = int(lib.llama_model_n_embd_out(self._model.handle))
         hand_out(self._ctx, wanted_only=False)
-        self._view = _View(self._n_batch, width)
+        self._handed_out = Numbers(self._n_batch, width)
         self.hidden = HiddenStates(self.n_ctx, width)
         return self.hidden
 
@@ -99,31 +99,13 @@ class OpenTarget(LlamaTarget):
 
     def _note(self, before: Tokens, tokens: Tokens, at: Sequence[int]) -> None:
         """at: their places in the last pass."""
-        rows = self._view.at(handed_out(self._ctx)) if self.hidden is not None else None
+        rows = self._handed_out.at(handed_out(self._ctx)) if self.hidden is not None else None
         if rows is not None and self.hidden is not None:
             is_start = isinstance(at, range)
             self.hidden.note(before, tokens, rows[: len(at)] if is_start else rows[list(at)])
 
 
-class _View:
-    """Numbers of llama.cpp's as an array: to make one takes as long as to look at it."""
-
-    def __init__(self, n: int, width: int) -> None:
-        self._shape = n, width
-        self._rows: Hidden = np.zeros((0, width), np.float32)
-        self._address = 0
-
-    def at(self, address: int) -> Hidden | None:
-        if not address:
-            return None
-        if address != self._address:
-            pointer = ctypes.cast(address, ctypes.POINTER(ctypes.c_float))
-            self._rows = np.ctypeslib.as_array(pointer, self._shape)
-            self._address = address
-        return self._rows
-
-
-class OwnLayer:
+class OwnLayer(Context):
     """`TargetModel` over the layer, as far as a draft model is one: it never keeps a draft, and of
     a pass gives the logits after its last token alone. A chain that is given to `decode` is only
     there to see what passes cost. One thread only.
@@ -163,9 +145,8 @@ class OwnLayer:
         self._kv = CachedTokens(target.n_ctx)
         self._first = 0  # before this one there is nothing in the cache
         self._n_sure = 0  # tokens that were read with the target's states, not its own
-        self._logits = _View(1, self.info.n_vocab)
-        self._rows, self._rows_at = Rows(np.zeros((0, self.info.n_vocab), np.float32)), 0
-        self._states = _View(n_batch, width)
+        self._logits = LogitsView(1, self.info.n_vocab)
+        self._states = Numbers(n_batch, width)
         self._own: Hidden = np.zeros(width, np.float32)
         self._own_at = -1  # the token that is the hidden state of
         try:
@@ -211,14 +192,10 @@ class OwnLayer:
     def decode(self, tokens: Tokens, draft: Draft) -> Rows:
         n = len(self._kv) + len(tokens)
         self._pass(np.concatenate([tokens, draft.tokens]) if len(draft) else tokens, want_last=True)
-        address = get_logits(self._ctx)
-        logits = self._logits.at(address)
-        assert logits is not None, "a pass has logits"
-        if address != self._rows_at:
-            self._rows, self._rows_at = Rows(logits), address
+        rows = self._logits.of(self._ctx)
         if len(draft):
             self._cut(n)
-        return self._rows
+        return rows
 
     def keep(self, path: Sequence[int]) -> None:
         """Nothing of a chain was kept."""
@@ -272,17 +249,10 @@ class OwnLayer:
             self._own_at = -1
         self._n_sure = min(self._n_sure, n)
 
-    def set_threads(self, n_threads: int) -> None:
-        if n_threads != self.n_threads:
-            lib.llama_set_n_threads(self._ctx, n_threads, n_threads)
-            self.n_threads = n_threads
-
     def close(self) -> None:
         if self._ctx:
             self._batch.raw.embd = None  # not llama.cpp's to free
-            self._batch.close()
-            lib.llama_free(self._ctx)
-            self._ctx = None
+        super().close()
 
 
 def _info_of(model: LoadedModel, n_ctx: int) -> ModelInfo:

@@ -16,6 +16,7 @@ import numpy as np
 from codespec.backends.checkpoints import State
 from codespec.backends.llama.batch import MAIN
 from codespec.backends.llama.loader import lib
+from codespec.backends.llama.undo import is_recurrent
 
 _N_HEAD = 8
 """Bytes before what the memory writes of a sequence: a mark, and the sequence."""
@@ -27,8 +28,7 @@ class States:
     def __init__(self, model: Any, context: Any) -> None:
         self._context = context
         # Recurrent states cannot be cut back anyway.
-        recurs = lib.llama_model_is_recurrent(model) or lib.llama_model_is_hybrid(model)
-        self._is_whole = lib.llama_model_n_swa(model) > 0 and not recurs
+        self._is_whole = lib.llama_model_n_swa(model) > 0 and not is_recurrent(model)
         self._head = self._of_sequence()[:_N_HEAD].copy()
 
     @property

@@ -5,7 +5,6 @@ Copying a sequence in the unified cache copies no keys and values.
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import os
 import sys
@@ -19,17 +18,16 @@ import numpy.typing as npt
 from codespec.backends.checkpoints import Checkpoint, Checkpoints
 from codespec.backends.kv import CachedTokens
 from codespec.backends.llama.batch import MAIN, MAX_LEAVES, Batch
+from codespec.backends.llama.context import Context, KvType, LogitsView, context_params
 from codespec.backends.llama.interrupts import interrupts_noted
 from codespec.backends.llama.loader import (
     LoadedModel,
     context_calls,
     forget_causes,
-    get_logits,
     last_cause,
     lib,
     writes_nothing,
 )
-from codespec.backends.llama.params import KvType, context_params
 from codespec.backends.llama.states import States
 from codespec.backends.llama.undo import n_sequences, undo_of
 from codespec.errors import ModelError
@@ -53,7 +51,7 @@ _CPU_PART = 256
 _NO_CALLBACK = lib.ggml_abort_callback()
 
 
-class LlamaTarget:
+class LlamaTarget(Context):
     """`TargetModel` over llama.cpp. One thread only.
 
     n_ctx:   size of the KV cache in tokens.
@@ -115,8 +113,7 @@ class LlamaTarget:
         self._batch = Batch(self._n_batch)
         self._calls = context_calls(self._ctx, self._memory, self._batch.raw, self.info.n_vocab)
         self._n_forked = 0  # tokens of each branch after the committed ones
-        self._rows = Rows(np.zeros((0, self.info.n_vocab), np.float32))
-        self._rows_at = 0
+        self._view = LogitsView(self.max_draft + 1, self.info.n_vocab)
         self._cancelled: Callable[[], bool] | None = None
         self._late: Callable[[], bool] | None = None
         # llama.cpp keeps the pointer for the context's life.
@@ -293,16 +290,10 @@ class LlamaTarget:
             lib.llama_memory_seq_rm(self._memory, 1 + s, -1, -1)
 
     def _logits(self) -> Rows:
-        """llama.cpp's buffer of logits. Only the rows asked for in the last pass exist, and only
-        until the next."""
         started = time.perf_counter()
-        address = get_logits(self._ctx)  # waits for a GPU
+        rows = self._view.of(self._ctx)
         self.busy_s += time.perf_counter() - started
-        if address != self._rows_at:
-            pointer = ctypes.cast(address, ctypes.POINTER(ctypes.c_float))
-            shape = (self.max_draft + 1, self.info.n_vocab)
-            self._rows, self._rows_at = Rows(np.ctypeslib.as_array(pointer, shape)), address
-        return self._rows
+        return rows
 
     def keep(self, path: Sequence[int]) -> None:
         draft, start = self._draft, len(self._kv)
@@ -380,18 +371,6 @@ class LlamaTarget:
         """Nothing stays in the cache but the first `n` committed tokens, or fewer."""
         if n < len(self._kv) or not n:
             self._kv.truncate(self._undo.cut(n))
-
-    def set_threads(self, n_threads: int) -> None:
-        """From the next pass on. Without flash attention logits do not depend on it."""
-        if n_threads != self.n_threads:
-            lib.llama_set_n_threads(self._ctx, n_threads, n_threads)
-            self.n_threads = n_threads
-
-    def close(self) -> None:
-        if self._ctx:
-            self._batch.close()
-            lib.llama_free(self._ctx)
-            self._ctx = None
 
 
 def default_threads() -> int:
