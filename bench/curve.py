@@ -25,7 +25,7 @@ def run(
     n_repeats: int = 9,
     progress: Callable[[int], None] = lambda n_context: None,
 ) -> list[Row]:
-    """One row a context length: n_context, t1_ms, n, ratio, back_ms; where products of matrices are
+    """One row a context length: n_context, t1_ms, n, ratio, back; where products of matrices are
     our own, before those another with llama.cpp's. Raises: ModelError."""
     # A curve is measured in the first half of the cache.
     n_ctx, n_threads = 2 * max(n_contexts), settings.model.n_threads
@@ -48,7 +48,6 @@ def run(
                         "n_threads": target.n_threads,
                         "n_context": n_context,
                         **as_ratios(curve),
-                        "back_ms": round(curve.back_ms, 4),
                         "reads_again": target.reads_again,
                     }
                 )
@@ -56,16 +55,20 @@ def run(
 
 
 def as_ratios(curve: CostCurve) -> Row:
-    """The form of a curve file: {"t1_ms", "n", "ratio"}."""
+    """The form of a curve file: {"t1_ms", "n", "ratio", "back"}, and "steady" where that was
+    measured."""
     t1 = curve.points[1]
+    steady = {str(n): round(ms / t1, 3) for n, ms in curve.steady.items()}
     return {
         "t1_ms": round(t1, 4),
         "n": list(curve.points),
         "ratio": [round(ms / t1, 3) for ms in curve.points.values()],
+        "back": round(curve.back_ms / t1, 3),
+        **({"steady": steady} if steady else {}),
     }
 
 
-_SAVED = "t1_ms", "n", "ratio", "reads_again"
+_SAVED = "t1_ms", "n", "ratio", "back", "steady", "reads_again"
 
 
 def save(row: Row, path: Path) -> None:
@@ -85,5 +88,7 @@ def print_rows(rows: list[Row]) -> None:
     table.add_row("1, ms", *(f"{row['t1_ms']:.3f}" for row in rows), end_section=True)
     for i, n in enumerate(first["n"]):
         table.add_row(str(n), *(f"{row['ratio'][i]:.2f}" for row in rows))
-    table.add_row("back to 1, ms more", *(f"{row['back_ms']:.3f}" for row in rows))
+    for n in first.get("steady", ()):
+        table.add_row(f"{n} after {n}", *(f"{row['steady'][n]:.2f}" for row in rows))
+    table.add_row("more, going back", *(f"{row['back']:.2f}" for row in rows))
     Console(markup=False).print(table)

@@ -1,9 +1,10 @@
 """How long decoding ought to take, from parts that were measured apart from it.
 
-A pass costs what its number of tokens says, and that of the pass before: llama.cpp keeps its graph
-for passes of one width and makes a new one for another, so a drafted pass and the plain one after
-it both pay. To the passes comes our own work, drafting included, which passes of the smallest
-models do not hide; it is taken from another decoding of the same request.
+A pass costs what its number of tokens says, and those of the passes before: llama.cpp keeps its
+graph for passes of one width and makes a new one for another, so a drafted pass and the plain one
+after it both pay; on a GPU, so does the second of a width. To the passes comes our own work,
+drafting included, which passes of the smallest models do not hide; it is taken from another
+decoding of the same request.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from codespec.drafters.cost import N_SETTLING
 from codespec.sampling import Sampler
 from codespec.types import NO_DRAFT, Draft, SamplingParams, TargetModel, Tokens, Trace
 from codespec.verify import accept
@@ -50,21 +52,20 @@ class PassCosts:
 
     contexts: (c,) tokens in the cache before a pass, ascending.
     widths:   (w,) tokens of the pass, ascending, beginning with 1.
-    same:     (c, w) after a pass of the same width.
-    changed:  (c, w) after a pass of another one.
+    settled:  [k] (c, w) after k passes of the same width, the last for more.
     """
 
     contexts: npt.NDArray[np.float64]
     widths: npt.NDArray[np.float64]
-    same: npt.NDArray[np.float64]
-    changed: npt.NDArray[np.float64]
+    settled: Sequence[npt.NDArray[np.float64]]
 
     def ms(self, widths: Sequence[int], n_context: int) -> float:
         """Of the passes of a generation, the first of which follows so many tokens and, like as
         not, a pass of another width."""
-        total, before = 0.0, 0
+        total, before, n_alike = 0.0, 0, 0
         for width in widths:
-            total += self._at(self.same if width == before else self.changed, width, n_context)
+            n_alike = min(n_alike + 1, N_SETTLING) if width == before else 0
+            total += self._at(self.settled[n_alike], width, n_context)
             before = width
         return total
 
@@ -113,7 +114,7 @@ class PassTimer:
         self._drafts = {
             n: Draft.chain(_random(rng, target, n - 1)) if n > 1 else NO_DRAFT for n in self._widths
         }
-        self._times: dict[tuple[int, int, bool], list[float]] = {}
+        self._times: dict[tuple[int, int, int], list[float]] = {}
 
     def round(self, done: float) -> None:
         """To be called between the requests, this share of which is done; the first call always
@@ -123,36 +124,35 @@ class PassTimer:
         for i in range(len(self._contexts)):
             self._passes[i].ms(NO_DRAFT)  # reads the context
             for k in range(N_SINGLE):
-                self._time(i, 1, True, counts=k >= N_FELT)
+                self._time(i, 1, N_SETTLING, counts=k >= N_FELT)
             for n in self._widths[1:]:
                 if self._turn_s > PAUSE_S:
                     self._sleep(PAUSE_S)
                     self._turn_s = 0.0
-                self._time(i, n, False)
-                self._time(i, n, True)
-                self._time(i, 1, False)
+                for width in (n, 1):
+                    for n_alike in range(1 + N_SETTLING if width > 1 else N_SETTLING):
+                        self._time(i, width, n_alike)
 
-    def _time(self, i: int, n: int, same: bool, counts: bool = True) -> None:
+    def _time(self, i: int, n: int, n_alike: int, counts: bool = True) -> None:
         ms = self._passes[i].ms(self._drafts[n])
         self._spent_s += ms / 1e3
         self._turn_s += ms / 1e3
         if counts:
-            self._times.setdefault((i, n, same), []).append(ms)
+            self._times.setdefault((i, n, n_alike), []).append(ms)
 
     def costs(self) -> PassCosts:
         """Means of all rounds, at least one."""
         return PassCosts(
             np.array(self._contexts, np.float64),
             np.array(self._widths, np.float64),
-            self._table(True),
-            self._table(False),
+            [self._table(n_alike) for n_alike in range(1 + N_SETTLING)],
         )
 
-    def _table(self, same: bool) -> npt.NDArray[np.float64]:
+    def _table(self, n_alike: int) -> npt.NDArray[np.float64]:
         # A target that takes no drafts has passes of one width alone.
         known = self._times
         rows = [
-            [_mean(known.get((i, n, same)) or known[i, n, True]) for n in self._widths]
+            [_mean(known.get((i, n, n_alike)) or known[i, n, N_SETTLING]) for n in self._widths]
             for i in range(len(self._contexts))
         ]
         return np.array(rows)

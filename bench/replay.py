@@ -20,6 +20,7 @@ from codespec.backends.fake import FakeTarget
 from codespec.drafters.calibrate import Planners
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
+from codespec.drafters.filler import Filler
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import Neighbour
 from codespec.engine.completer import Completer, Limits
@@ -112,16 +113,29 @@ class _TextRows:
 
 
 class Tally(DraftChain):
-    """A chain that keeps how many tokens more than one its passes are over."""
+    """A chain that keeps how many tokens its passes are over."""
 
     def begin(self, context: Context, interrupted: Callable[[], bool] = lambda: False) -> None:
         super().begin(context, interrupted)
         self.widths: list[int] = []
 
     def propose(self, emitted: Tokens, n_max: int, n_tail: int = 1) -> Draft:
-        draft = super().propose(emitted, n_max, n_tail) if self.drafters else NO_DRAFT
-        self.widths.append(n_tail - 1 + len(draft))
-        return draft
+        return super().propose(emitted, n_max, n_tail) if self.drafters else NO_DRAFT
+
+    def filled(self, draft: Draft, n_tail: int, n_room: int) -> Draft:
+        filled = super().filled(draft, n_tail, n_room)
+        self.widths.append(n_tail + len(filled))
+        return filled
+
+
+def cost_of(widths: Sequence[int], curve: CostCurve) -> float:
+    """Milliseconds of passes over so many tokens, one after the other, behind a prompt."""
+    total, before, n_alike = 0.0, 0, 0
+    for n in widths:
+        n_alike = n_alike + 1 if n == before else 0
+        total += curve.settled_ms(n, n_alike)
+        before = n
+    return total
 
 
 @dataclass
@@ -142,7 +156,7 @@ class Result:
         self.n_passes += trace.n_target_passes
         self.n_drafted += trace.n_drafted
         self.n_accepted += trace.n_accepted
-        self.cost += float(curve.ms(np.asarray(widths) + 1).sum())
+        self.cost += cost_of(widths, curve)
         self.draft_s += trace.draft_ms / 1e3
         self.traces.append(trace)
 
@@ -287,6 +301,7 @@ class Replay:
         # Each configuration learns from its own drafts, from the shipped prior on.
         ours = "codespec", "codespec-edits", WITH_DRAFT
         self._planners = {name: Planners(kinds) for name in configs if name in ours}
+        self._fillers = {name: Filler(curve) for name in self._planners}
         self.calibrations = {name: Calibration() for name in self._planners}
         self._session = Session()
         self._document = LiveDocument(tokenizer, self._cuts)
@@ -360,12 +375,14 @@ class Replay:
             lambda context: session.neighbours if session else (),
             curve=self._curve,
             max_leaves=self._max_leaves,
+            filler=self._fillers[name],
         )
         lookup.calibration = self.calibrations[name]
         members: list[Drafter] = [lookup]
         if name == WITH_DRAFT and self._draft is not None:
             members.append(self._draft.drafter)
-        return Tally(members, n_vocab, self._max_leaves, self._curve)
+        filler = self._fillers[name]
+        return Tally(members, n_vocab, self._max_leaves, self._curve, filler=filler)
 
     def _index(self) -> dict[str, object]:
         """Its size, tokens included."""

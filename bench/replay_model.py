@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 
 from codespec.config import Settings
-from codespec.drafters.cost import CostCurve
 from codespec.engine.completer import Completer, Limits
 from codespec.engine.local import LocalEngine
 from codespec.engine.measures import measures
@@ -32,7 +31,7 @@ from .acceptance import by_position, by_source
 from .history import Commit, History, Hunk
 from .predicted import PAUSE_S, PassTimer, Run, own_ms
 from .reference import Ideal, Sources
-from .replay import MAX_TOKENS, MIN_TOKENS, Tally, TextTarget, Tree, Trees
+from .replay import MAX_TOKENS, MIN_TOKENS, Tally, TextTarget, Tree, Trees, cost_of
 from .results import Row
 
 IDEAL_WIDTH = 24
@@ -161,8 +160,8 @@ class ModelReplay:
             asked, Sampler(SamplingParams()), Limits(len(truth), max_width=IDEAL_WIDTH)
         )
         # The curve knows by now what passes take behind a prompt of this length.
-        self._ideal_cost += _cost(self._engine.curve, chain.widths)
-        self._plain_cost += _cost(self._engine.curve, [0] * len(truth))
+        self._ideal_cost += cost_of(chain.widths, self._engine.curve)
+        self._plain_cost += cost_of([1] * len(truth), self._engine.curve)
         self._n_ideal_passes += len(chain.widths)
         self._n_ideal_tokens += len(truth)
 
@@ -218,7 +217,3 @@ class ModelReplay:
 def _decoding_ms(trace: Trace) -> float:
     """Without what happens before the first pass and after the last."""
     return trace.ms - trace.context_ms - trace.finish_ms
-
-
-def _cost(curve: CostCurve, widths: Sequence[int]) -> float:
-    return float(curve.ms(np.asarray(widths) + 1).sum())

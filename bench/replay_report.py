@@ -25,12 +25,15 @@ SHIPPED = Path(__file__).with_name("curves.json")
 
 
 class _Curve(msgspec.Struct):
-    """t1_ms: a pass over one token. ratio[i]: a pass over n[i] tokens, in units of that."""
+    """t1_ms: a pass over one token. In units of that, ratio[i]: a pass over n[i] tokens; back: what
+    going back to one takes; steady[n]: a pass over n that follows others over n."""
 
     t1_ms: float
     n: list[int]
     ratio: list[float]
     reads_again: bool = False
+    back: float = 0.0
+    steady: dict[int, float] = {}
 
 
 def load_curve(name: str) -> CostCurve:
@@ -54,7 +57,8 @@ def load_curve(name: str) -> CostCurve:
         if len(found.n) != len(found.ratio):
             raise ValueError("n and ratio are not equally long")
         points = {n: found.t1_ms * r for n, r in zip(found.n, found.ratio, strict=True)}
-        curve = CostCurve(points)
+        steady = {n: found.t1_ms * r for n, r in found.steady.items()}
+        curve = CostCurve(points, back_ms=found.t1_ms * found.back, steady=steady)
     except ValueError as e:
         raise InputError(
             f"{name}: {e}", "t1_ms above 0, a ratio above 0 for each n from 1 on."

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeGuard, TypeVar
 
 from codespec.drafters.cost import FLAT, CostCurve, best_width
+from codespec.drafters.filler import Filler
 from codespec.drafters.worth import Worth
 from codespec.native import Drafting, Stretch
 from codespec.tree import limit_leaves, path_probs, prefix
@@ -115,6 +116,7 @@ class DraftChain:
     n_vocab:    ids at or above it are refused.
     max_leaves: most branches of a tree, see `TargetModel.max_leaves`.
     worth:      says when not to ask the members; None: ask them before each pass.
+    filler:     says how wide all passes are.
     """
 
     name = "chain"
@@ -126,12 +128,14 @@ class DraftChain:
         max_leaves: int = 1,
         curve: CostCurve = FLAT,
         worth: Worth | None = None,
+        filler: Filler | None = None,
     ) -> None:
         self.drafters = list(drafters)
         self._n_vocab = n_vocab
         self._max_leaves = max_leaves
         self._curve = curve
         self._worth = worth
+        self._filler = filler
         self._context: Context | None = None
         self._interrupted: Callable[[], bool] = lambda: False
         self._waiting: list[Drafter] = []  # members that have not begun
@@ -155,7 +159,12 @@ class DraftChain:
         self._proposed = {}
         self._took_ms = None  # of what others drafted since, if the request was left off
         self._context = context
-        if self._worth is None or self._worth.is_asking:
+        is_asking = self._worth is None or self._worth.is_asking
+        if self._filler is not None:
+            self._filler.begin(is_asking and bool(self.drafters))
+        else:
+            self._curve.set_width(1)
+        if is_asking:
             start = time.perf_counter()
             for drafter in self.drafters:
                 if not _is_costly(drafter):
@@ -175,7 +184,10 @@ class DraftChain:
         """(what drafts natively, None for nothing; for how many passes to come no member has to be
         asked: 0 where one has to before the next)."""
         self._alone = None
-        if self._worth is not None and self._worth.n_rest:
+        is_resting = self._worth is not None and self._worth.n_rest > 0
+        if self._filler is not None:
+            self._filler.step(bool(self._active) and not is_resting)
+        if self._worth is not None and is_resting:
             return None, self._worth.n_rest
         drafting, n_passes = None, MOST_PASSES
         for drafter in tuple(self._active):
@@ -216,13 +228,21 @@ class DraftChain:
         self._took_ms = None
         if n_max <= 0 or not self._active:
             return NO_DRAFT
-        if self._worth is not None and not self._worth.ask():
+        is_asking = self._worth is None or self._worth.ask()
+        if self._filler is not None:
+            self._filler.step(is_asking)
+        if not is_asking:
             return NO_DRAFT
         start = time.perf_counter()
         draft = self._ask(emitted, n_max)
         self._took_ms = self._begin_ms + (time.perf_counter() - start) * 1e3
         self._begin_ms = 0.0
         return draft
+
+    def filled(self, draft: Draft, n_tail: int, n_room: int) -> Draft:
+        """What is verified in place of `draft`: that, and what only widens the pass, which has room
+        for so many tokens drafted. n_tail: as for `propose`."""
+        return draft if self._filler is None else self._filler.fill(draft, n_tail, n_room)
 
     def _ask(self, emitted: Tokens, n_max: int) -> Draft:
         best = NO_DRAFT

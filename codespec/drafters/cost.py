@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,10 @@ import numpy.typing as npt
 N_TABLE = 128
 """Costs of passes of up to this many tokens are a table look-up."""
 _WIDE, _FEW = 32, 9
+
+N_SETTLING = 2
+"""Passes of a new width that cost more than those that follow: CUDA records the launches of the
+second and repeats them from the third on; llama.cpp makes its graph for the first."""
 
 # How fast a pass moves the curve. Speed is common to all widths (a busy neighbour, a slow clock)
 # and changes fast; shape is the machine's and the model's, and changes slowly if at all.
@@ -52,6 +56,8 @@ class CostCurve:
     back_ms:   what a pass over one token takes more when it follows a wider one: llama.cpp keeps
         its graph for passes of one width. Part of what a wider pass costs.
     is_prior:  the points are a guess: the first real pass sets their scale.
+    steady:    n -> ms of a pass over n tokens that follows others over as many, for the widths that
+        passes may be filled up to (`filler.py`).
 
     Source of the refinement: least mean squares (Widrow and Hoff 1960) on the logarithm of the
     cost, with clipped errors (Huber 1964).
@@ -65,11 +71,15 @@ class CostCurve:
         back_ms: float = 0.0,
         *,
         is_prior: bool = False,
+        steady: Mapping[int, float] | None = None,
     ) -> None:
-        is_sound = all(0 < ms < math.inf for ms in points.values()) and 0 <= back_ms < math.inf
-        if not points or min(points) < 1 or not is_sound:
+        steady = dict(steady or {})
+        times = [*points.values(), *steady.values()]
+        is_sound = all(0 < ms < math.inf for ms in times) and 0 <= back_ms < math.inf
+        if not points or min([*points, *steady]) < 1 or not is_sound:
             raise ValueError("a cost curve needs points (n >= 1, ms > 0) and back_ms >= 0")
-        self._state = _State(points, n_context, slope or ContextSlope(), back_ms, is_prior)
+        slope = slope or ContextSlope()
+        self._state = _State(points, n_context, slope, back_ms, is_prior, steady)
         self.reads_again = False
         """See `TargetModel.reads_again`."""
         self.n_tail = 1
@@ -81,6 +91,26 @@ class CostCurve:
         """The curve as it is known by now, free of what load the machine has just now."""
         s = self._state
         return dict(zip(s.n, s.refined_ms(), strict=True))
+
+    @property
+    def steady(self) -> dict[int, float]:
+        """As `points`, of passes that follow others of their width."""
+        s = self._state
+        return {n: ms * math.exp(s.log_steady[n]) for n, ms in s.steady.items()}
+
+    @property
+    def width(self) -> int:
+        """No pass is over fewer tokens: those it lacks are filled up. 1: no filling."""
+        return self._state.width
+
+    def set_width(self, n: int) -> None:
+        """n: 1 or one of `steady`."""
+        self._state.set_width(n)
+
+    @property
+    def tables(self) -> list[npt.NDArray[np.float64]]:
+        """`table`, as it is with each width: 1 and those of `steady`, rising."""
+        return [self._state.table_of(n) for n in (1, *sorted(self._state.steady))]
 
     @property
     def n_context(self) -> int:
@@ -106,8 +136,8 @@ class CostCurve:
 
     @property
     def table(self) -> npt.NDArray[np.float64]:
-        """(N_TABLE,) milliseconds of passes over 1, 2, ... tokens, `back_ms` included; do not
-        write."""
+        """(N_TABLE,) milliseconds of passes over 1, 2, ... tokens, going back to the usual width
+        included; do not write."""
         return self._state.table
 
     def ms(self, n: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -156,6 +186,13 @@ class CostCurve:
         """Cost of a pass as measured, whatever the load is now: the yardstick for load."""
         return self._state.quiet_ms(n)
 
+    def settled_ms(self, n: int, n_alike: int) -> float:
+        """As `quiet_ms`, after `n_alike` passes over as many tokens."""
+        s = self._state
+        if n_alike >= N_SETTLING:
+            return s.quiet_steady_ms(n) if n in s.steady else s.quiet_ms(n)
+        return s.quiet_ms(n) + (s.back_ms / N_SETTLING if n == 1 else 0.0)
+
     @property
     def token_ms(self) -> float:
         """What one token more costs in a wide pass, as measured: a token of a prompt. From the
@@ -188,6 +225,7 @@ class _State:
         slope: ContextSlope,
         back_ms: float,
         is_prior: bool,
+        steady: dict[int, float],
     ) -> None:
         ordered = sorted(points.items())
         self.n = [n for n, _ in ordered]
@@ -198,8 +236,12 @@ class _State:
         self.slope = slope
         self.back_ms = back_ms
         self.is_prior = is_prior
+        self.steady = steady
+        self.log_steady = dict.fromkeys(steady, 0.0)
+        self.width = 1
         self.n_observed = 0
         self._n_before = 1
+        self._n_alike = 1 + N_SETTLING  # passes of one width in a row
         self._knows_load = False  # from a plain pass since the last wide one
         self._at_context = n_context
         # Made when somebody asks: the curve of a model that is not in use is not worth the time.
@@ -226,21 +268,29 @@ class _State:
             self._at_context = n_context
             self._is_stale = True
 
+    def set_width(self, n: int) -> None:
+        if n != 1 and n not in self.steady:
+            raise ValueError(f"passes over {n} tokens in a row were not measured")
+        self._is_stale = self._is_stale or n != self.width
+        self.width = n
+
     def refined_ms(self) -> list[float]:
         known = zip(self.n, self.ms, self.log_shape, strict=True)
         return [ms * math.exp(x + (self.log_wide if n > 1 else 0.0)) for n, ms, x in known]
 
     def quiet_ms(self, n: int) -> float:
-        if self._is_stale:
-            self._refresh()
-        quiet = self._quiet
+        quiet = self._quiet_table()
         if n <= N_TABLE:
             return quiet[n - 1]
         return quiet[-1] + (n - N_TABLE) * (quiet[-1] - quiet[-2])  # the rest of a prompt
 
     def observe(self, n: int, ms: float) -> None:
         n_before, self._n_before = self._n_before, n
-        if n == 1 < n_before:
+        self._n_alike = self._n_alike + 1 if n == n_before else 1
+        if n == self.width > 1:
+            self._observe_steady(n, ms)
+            return
+        if n == 1 and self._n_alike <= (N_SETTLING if self.steady else 1):
             return  # what going back takes is part of the wider pass, `back_ms`
         error = math.log(ms / self.quiet_ms(n)) - self.log_speed
         if self.is_prior and not self.n_observed:
@@ -265,6 +315,40 @@ class _State:
             shape[i + 1] += step * share
         self._is_stale = self._is_stale or self.n_observed % _REFRESH_EVERY == 1
 
+    def _observe_steady(self, n: int, ms: float) -> None:
+        """Such a pass, where it is one: the first two of a width cost more."""
+        if self._n_alike <= N_SETTLING:
+            return
+        error = math.log(ms / self.quiet_steady_ms(n)) - self.log_speed
+        error = max(-_MAX_ERROR, min(_MAX_ERROR, error))
+        self.n_observed += 1
+        self.log_speed += _SPEED_WEIGHT * error
+        self.log_steady[n] = _SHAPE_KEPT * self.log_steady[n] + _SHAPE_WEIGHT * error
+        self._is_stale = self._is_stale or self.n_observed % _REFRESH_EVERY == 1
+
+    def quiet_steady_ms(self, n: int) -> float:
+        ms = self.steady[n] * math.exp(self.log_steady[n])
+        more = self._at_context - self.n_context
+        return max(ms + more * (self.slope.fixed + self.slope.per_token * n), ms * 0.25)
+
+    def table_of(self, width: int) -> npt.NDArray[np.float64]:
+        """The table where passes are filled up to `width`."""
+        quiet = np.array(self._quiet_table())
+        if width == 1:
+            quiet[1:] += self.back_ms
+        else:
+            ms = self.quiet_steady_ms(width)
+            quiet[width:] += N_SETTLING * max(
+                0.0, quiet[width - 1] - ms
+            )  # until it is steady again
+            quiet[:width] = min(ms, quiet[width])
+        return quiet * math.exp(self.log_speed)
+
+    def _quiet_table(self) -> list[float]:
+        if self._is_stale:
+            self._refresh()
+        return self._quiet
+
     def _refresh(self) -> None:
         n = np.arange(1, N_TABLE + 1)
         ms = _rising(self.refined_ms())
@@ -275,13 +359,11 @@ class _State:
         more = self._at_context - self.n_context
         grown = table + more * (self.slope.fixed + self.slope.per_token * n)
         # Extrapolated to a much shorter context than measured, a line may promise too much.
-        self._table = np.maximum.accumulate(np.maximum(grown, table * 0.25))
-        self._quiet = self._table.tolist()
-        self._table[1:] += self.back_ms
-        self._table *= math.exp(self.log_speed)
+        self._quiet = np.maximum.accumulate(np.maximum(grown, table * 0.25)).tolist()
+        self._is_stale = False
+        self._table = self.table_of(self.width)
         self._table.flags.writeable = False
         self._costs = self._table.tolist()
-        self._is_stale = False
 
 
 def _rising(values: list[float]) -> npt.NDArray[np.float64]:

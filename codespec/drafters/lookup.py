@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from codespec.drafters.chain import MOST_PASSES
 from codespec.drafters.cost import FLAT, CostCurve
+from codespec.drafters.filler import Filler
 from codespec.index.live import LiveDocument
 from codespec.native import Boundary, Drafting, Planner, Segment, Sources, SuffixAutomaton
 from codespec.tree import path_probs
@@ -50,6 +51,7 @@ class LookupDrafter:
     overridden: gives the files whose stored text is not used in a request: open buffers are newer.
     boundary:   gives the cursor of a request, where it may stand inside a token.
     curve, max_leaves: cost of the target's passes, and the branches they can take.
+    filler: is told what is planned.
     """
 
     name = "lookup"
@@ -64,6 +66,7 @@ class LookupDrafter:
         boundary: Callable[[Context], Boundary] | None = None,
         curve: CostCurve = FLAT,
         max_leaves: int = 1,
+        filler: Filler | None = None,
     ) -> None:
         self._open_document = document
         self._open_planner = planner
@@ -73,6 +76,7 @@ class LookupDrafter:
         self._make_boundary = boundary
         self._curve = curve
         self._max_leaves = max_leaves
+        self._filler = filler
         self._planner: Planner | None = None
         self._sources = Sources(NO_TOKENS)
         self._boundary: Boundary | None = None
@@ -93,26 +97,32 @@ class LookupDrafter:
             skip = self._find_overridden(context)
             sources.add_segments(Source.REPOSITORY, repository.segments(skip))
         self._planner = self._open_planner(context.workspace)
+        if self._filler is not None:
+            self._filler.watch(self._planner)
         self._planner.begin(context.left, context.right)
         self._unread = []
         self._is_planned = False
 
     def alone(self, emitted: Tokens, n_max: int) -> tuple[Drafting | None, int]:
         """For native code to draft as `propose` would, but no trees."""
-        if self._planner is None or self._max_leaves > 1:
+        if self._planner is None or self._n_leaves > 1:
             return None, 0
         self._read()
         costs = np.ascontiguousarray(self._curve.first(n_max + 1))
-        drafting = Drafting(self._sources, self._boundary, self._planner, costs, emitted)
+        width = self._curve.width if self._curve.width <= 1 + n_max else 1
+        drafting = Drafting(self._sources, self._boundary, self._planner, costs, emitted, width)
         return drafting, MOST_PASSES
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         self._sources.clear()
-        if not self._look_up(emitted, NO_TOKENS, n_max):
-            return NO_DRAFT
-        if self._trees_pay(n_max) and not self._is_within(emitted):
-            self._sources.ask_last(n_max)
-        return self._plan(emitted, n_max, NO_DRAFT)
+        draft = NO_DRAFT
+        if self._look_up(emitted, NO_TOKENS, n_max):
+            if self._trees_pay(n_max) and not self._is_within(emitted):
+                self._sources.ask_last(n_max)
+            draft = self._plan(emitted, n_max, NO_DRAFT)
+        if self._filler is not None and self._planner is not None:
+            self._planner.compare(n_max)
+        return draft
 
     def extend(self, emitted: Tokens, given: Draft, n_max: int) -> Draft:
         """The best of what `propose` saw last and a deterministic chain that another drafter gives,
@@ -133,18 +143,20 @@ class LookupDrafter:
         """Tell the planner what was emitted since its last plan, for which nobody waits."""
         if self._planner is not None and self._unread:
             self._planner.learn(self._unread, len(self._unread))
+        if self._planner is not None and self._filler is not None:
+            self._filler.learn(self._planner)
         self._unread = []
         self._is_planned = False
 
     def _plan(self, emitted: Tokens, n_max: int, given: Draft) -> Draft:
-        draft, ends = self._planned(n_max, given, self._curve, self._max_leaves)
+        draft, ends = self._planned(n_max, given, self._curve, self._n_leaves)
         if draft.is_chain:
             return draft
         # What follows branches that no source went beyond?
         paths = _open_paths(draft, ends, n_max)
         if not sum([self._look_up_after(emitted, path, n_max) for path in paths]):
             return draft
-        return self._planned(n_max, given, self._curve, self._max_leaves)[0]
+        return self._planned(n_max, given, self._curve, self._n_leaves)[0]
 
     def _planned(
         self, n_max: int, given: Draft, curve: CostCurve, max_leaves: int
@@ -182,12 +194,17 @@ class LookupDrafter:
             return self._sources.ask(said, path, n_max)
         return self._boundary.ask(said, path, n_max, self._sources)
 
+    @property
+    def _n_leaves(self) -> int:
+        """Passes over trees are not like those over chains, whatever their width."""
+        return self._max_leaves if self._curve.width == 1 else 1
+
     def _is_within(self, emitted: Tokens) -> bool:
         return self._boundary is not None and self._boundary.is_within(emitted)
 
     def _trees_pay(self, n_max: int) -> bool:
         """Whether some tokens more cost next to nothing, so that much is worth knowing."""
-        if self._max_leaves == 1:
+        if self._n_leaves == 1:
             return False
         few_ms = self._curve.pass_ms(1 + min(n_max, _FEW))
         return few_ms < _CHEAP * self._curve.pass_ms(1)

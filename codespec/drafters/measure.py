@@ -10,11 +10,12 @@ import contextlib
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from codespec.drafters.cost import ContextSlope, CostCurve
+from codespec.drafters.cost import N_SETTLING, ContextSlope, CostCurve
 from codespec.files import write_atomically
 from codespec.types import NO_DRAFT, CancelledError, Draft, ModelInfo, TargetModel, Tokens
 
@@ -25,6 +26,9 @@ SHORT, LONG = 64, 1024
 """Context lengths in tokens; behind the longer one, only what is needed for the slope."""
 
 _SLOPE_AT = (1, 8)
+
+# Passes may be filled up to these: beyond, kernels change.
+_STEADY_AT = (2, 3, 4, 5, 6, 8)
 
 # A pass is timed again where it costs so many times what the width before makes expect, were tokens
 # all that it costs, or so many times less than that width.
@@ -80,8 +84,7 @@ def measuring(
     machine slow all three, for seconds at a time; of separate minima, one width would have found a
     quiet moment and another not. Scale is the least time of a single token. What the first costs
     more follows from another width, as after a draft, and is `back_ms`. On an accelerator they are
-    three: CUDA records the launches of a pass when its shape comes the second time, and repeats
-    them from the third on.
+    three (`N_SETTLING`), and narrow passes are repeated as often, for what they cost then.
 
     Takes about 700 passes on a small model. On a large one it stops early: once `budget_s` is spent
     no further round begins, and none goes on at 4 times the budget. The slope over the context is
@@ -92,26 +95,36 @@ def measuring(
     """
     bench = _Bench(target, clock, interrupted)
     widths = [n for n in MEASURED_AT if n - 1 <= target.max_draft]
-    points, back_ms = yield from _points(bench, n_context, widths, n_repeats, budget_s)
+    found = yield from _points(bench, n_context, widths, n_repeats, budget_s)
+    points = found.points
     slope = ContextSlope()
     is_quick = bench.read_s * LONG / n_context < budget_s
     if n_context < LONG <= target.info.n_ctx // 2 and is_quick:
         at = [n for n in _SLOPE_AT if n in points]
-        long, _ = yield from _points(bench, LONG, at, n_repeats, budget_s)
+        long = (yield from _points(bench, LONG, at, n_repeats, budget_s)).points
         slope = _line([max(0.0, long[n] - points[n]) / (LONG - n_context) for n in long])
     if len(points) == 1 < len(widths):  # no time for any other
         points |= {n: ratio * points[1] for n, ratio in bench.guess.items()}
-    return CostCurve(points, n_context, slope, back_ms)
+    return CostCurve(points, n_context, slope, found.back_ms, steady=found.steady)
+
+
+class _Points(NamedTuple):
+    """Of one context: n -> milliseconds, and what `CostCurve` has by these names."""
+
+    points: dict[int, float]
+    steady: dict[int, float]
+    back_ms: float
 
 
 def _points(
     bench: _Bench, n_context: int, widths: list[int], n_repeats: int, budget_s: float
-) -> Generator[None, None, tuple[dict[int, float], float]]:
-    """(n -> milliseconds, `CostCurve.back_ms`) behind one context."""
-    n_before = 2 if bench.is_cpu else 3
+) -> Generator[None, None, _Points]:
+    n_before = 2 if bench.is_cpu else 1 + N_SETTLING
+    may_fill = not bench.is_cpu and not bench.reads_again
     singles: list[float] = []
     back: list[float] = []
     ratios: dict[int, list[float]] = {}
+    repeated: dict[int, list[float]] = {}
     spent_s = 0.0
     for _ in range(n_repeats):
         n_known, known = 1, 1.0  # the width before, and its ratio
@@ -120,7 +133,9 @@ def _points(
                 continue
             # A slow model's passes over one token differ by little, and are repeated no more.
             n_singles = n_before if spent_s < budget_s or not singles else 0
-            took = yield from _timed(bench, n_context, [1] * n_singles + [n] * (n > 1))
+            n_wide = N_SETTLING if may_fill and n in _STEADY_AT else 0
+            narrow, wide = [1] * n_singles, [n] * (n > 1)
+            took = yield from _timed(bench, n_context, narrow + wide + [n] * n_wide)
             spent_s += sum(took) / 1e3
             if n_singles:
                 *others, single = took[:n_singles]
@@ -128,7 +143,10 @@ def _points(
                 back.append(sum(others) / single - len(others))
             if n == 1:
                 continue
-            ratio = took[-1] / (singles[-1] if n_singles else min(singles))
+            single = singles[-1] if n_singles else min(singles)
+            ratio = took[n_singles] / single
+            if n_wide:
+                repeated.setdefault(n, []).append(took[-1] / single)
             if n not in ratios:
                 # A slow spell may begin and end at any time, and there may be no other round to
                 # outvote it.
@@ -143,7 +161,8 @@ def _points(
             break
     single = min(singles)
     points = {1: single, **{n: float(np.median(r)) * single for n, r in ratios.items()}}
-    return points, max(0.0, float(np.median(back))) * single
+    steady = {n: float(np.median(r)) * single for n, r in repeated.items()}
+    return _Points(points, steady, max(0.0, float(np.median(back))) * single)
 
 
 def _timed(bench: _Bench, n_context: int, widths: list[int]) -> Generator[None, None, list[float]]:
@@ -176,6 +195,7 @@ class _Bench:
         self._rng = np.random.default_rng(0)
         self._n_most = target.info.n_ctx // 2
         self.is_cpu = target.info.backend in _ON_CPU
+        self.reads_again = target.reads_again
         self.guess = _PRIOR_CPU if self.is_cpu else _PRIOR_GPU
         self._context = self._tokens(self._n_most + 1)
         self.read_s = 0.0
@@ -211,6 +231,7 @@ class _Saved(msgspec.Struct, forbid_unknown_fields=True):
     slope_fixed: float
     slope_per_token: float
     back_ms: float
+    steady: dict[int, float] = {}
 
 
 class CurveStore:
@@ -223,13 +244,22 @@ class CurveStore:
         with contextlib.suppress(KeyError, ValueError):  # the latter of msgspec, too
             saved = msgspec.json.decode(self._read()[key], type=_Saved)
             slope = ContextSlope(saved.slope_fixed, saved.slope_per_token)
-            return CostCurve(saved.points, saved.n_context, slope, saved.back_ms)
+            return CostCurve(
+                saved.points, saved.n_context, slope, saved.back_ms, steady=saved.steady
+            )
         return None
 
     def save(self, key: str, curve: CostCurve) -> None:
         slope = curve.slope
         known = self._read()
-        saved = _Saved(curve.points, curve.n_context, slope.fixed, slope.per_token, curve.back_ms)
+        saved = _Saved(
+            curve.points,
+            curve.n_context,
+            slope.fixed,
+            slope.per_token,
+            curve.back_ms,
+            curve.steady,
+        )
         known[key] = msgspec.Raw(msgspec.json.encode(saved))
         with contextlib.suppress(OSError):  # a cache that cannot be written is measured again
             write_atomically(self._path, msgspec.json.encode(known))

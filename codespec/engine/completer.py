@@ -159,8 +159,10 @@ class Completer:
                     n_max = self._room(limits, len(committed), emitted, len(tail))
                     draft = chain.propose(committed.since(n_prompt), n_max, len(tail))
                     t1 = clock()
-                    n_drafted, width = len(draft), len(tail) + len(draft)
-                    rows = target.decode(tail, draft)
+                    n_drafted, n_room = len(draft), n_ctx - len(committed) - 1
+                    filled = chain.filled(draft, len(tail), min(n_room, target.max_draft))
+                    width = len(tail) + len(filled)
+                    rows = target.decode(tail, filled)
                 except CancelledError:
                     if late():
                         return emitted, "cancelled" if cancelled() else "deadline"
@@ -239,7 +241,7 @@ class Completer:
         )
 
     def _note(self, stretch: Stretch, counts: dict[int, list[int]], trace: Trace) -> None:
-        widths = [1 + n for n in stretch.n_drafted]
+        widths = [max(1 + n, stretch.width) for n in stretch.n_drafted]
         trace.n_target_passes += len(widths)
         trace.draft_ms += sum(stretch.draft_ms)
         trace.target_ms += sum(stretch.pass_ms)

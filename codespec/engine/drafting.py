@@ -11,6 +11,7 @@ from codespec.backends.llama import LlamaTokenizer
 from codespec.config import Settings
 from codespec.drafters.calibrate import Planners, prior
 from codespec.drafters.chain import DraftChain
+from codespec.drafters.filler import Filler
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter, Repository
 from codespec.drafters.model import ModelDrafter
@@ -51,6 +52,9 @@ class Drafting:
         self._tokenizer = tokenizer
         info = target.context.info
         self._worth = Worth(target.pace.curve) if settings.drafting.adaptive else None
+        # A layer of the target's own reads what passes leave, a state cannot be cut back.
+        is_plain = target.own is None and not target.context.reads_again
+        self._filler = Filler(target.pace.curve) if is_plain else None
         self._planners = Planners(
             token_kinds(tokenizer),
             f"{info.name}:{info.file_bytes}",
@@ -68,6 +72,7 @@ class Drafting:
                 boundary=lambda c: Boundary(c.left, c.healed, vocabulary, tokenizer.encoder),
                 curve=target.pace.curve,
                 max_leaves=target.context.max_leaves,
+                filler=self._filler,
             )
         }
         small = draft_path(settings.model)
@@ -92,7 +97,12 @@ class Drafting:
         members = [drafter for drafter in (*found, *self.watchers) if drafter is not None]
         context = self._target.context
         return DraftChain(
-            members, context.info.n_vocab, context.max_leaves, self._target.pace.curve, self._worth
+            members,
+            context.info.n_vocab,
+            context.max_leaves,
+            self._target.pace.curve,
+            self._worth,
+            self._filler,
         )
 
     def save(self) -> None:

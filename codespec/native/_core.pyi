@@ -565,6 +565,18 @@ class Planner:
         range.
         """
 
+    def set_ways(self, costs: npt.NDArray[np.float64]) -> None:
+        """costs: (n_ways, n), each row as `plan` takes them, of a way that passes may be made.
+        Forgets what was compared before. Raises: ValueError for costs that are not positive."""
+
+    def compare(self, n_max: int) -> None:
+        """What the best chain of at most `n_max` tokens of the last plan would bring by each
+        way."""
+
+    def compared(self) -> tuple[int, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Since last asked: plans, and by way, (n_ways,), the tokens expected and the milliseconds,
+        sums over these plans."""
+
     def learn(self, known: Sequence[int], n_emitted: int) -> None:
         """What follows where the last `plan` began. The first `n_emitted` tokens are part of the
         text from now on; more are known only when a text that exists is replayed."""
@@ -632,8 +644,9 @@ ENDS_TEXT: int
 class Drafting:
     """What a stretch is drafted from: what `sources` say after their base and what was emitted, as
     `boundary` asks them where there is one, weighed by `planner`; chains. costs: float64, of passes
-    over 1, 2, ... tokens, one more than are drafted at most. All of them are kept, and not to be
-    written to. Raises: ValueError, TypeError.
+    over 1, 2, ... tokens, one more than are drafted at most. width: passes over fewer tokens are
+    filled up to that. All of them are kept, and not to be written to. Raises: ValueError,
+    TypeError.
     """
 
     def __init__(
@@ -643,13 +656,15 @@ class Drafting:
         planner: Planner,
         costs: npt.NDArray[np.float64],
         emitted: npt.NDArray[np.int32],
+        width: int = 1,
     ) -> None: ...
 
 @final
 class Stretch:
     """Passes in a row. tokens: emitted. n_drafted, n_accepted, draft_ms, pass_ms: of each pass.
-    sources: of each drafted token, in order. is_damaged: whether drafting failed; the rest was done
-    without. code: llama.cpp's; that of a pass that could not be done, where it is not 0.
+    sources: of each drafted token, in order. width: that of passes over fewer tokens. is_damaged:
+    whether drafting failed; the rest was done without. code: llama.cpp's; that of a pass that could
+    not be done, where it is not 0.
     """
 
     @property
@@ -664,6 +679,8 @@ class Stretch:
     def pass_ms(self) -> list[float]: ...
     @property
     def sources(self) -> list[int]: ...
+    @property
+    def width(self) -> int: ...
     @property
     def is_damaged(self) -> bool: ...
     @property
@@ -684,6 +701,7 @@ class LlamaContext:
         memory: int,
         batch: int,
         n_vocab: int,
+        n_ctx: int,
     ) -> None: ...
     def stretch(
         self,

@@ -16,6 +16,7 @@ struct PyDrafting {
   nb::object sources, boundary, planner;
   Vector<double> costs;
   TokenArray emitted;
+  std::size_t width;
 };
 
 template <typename T>
@@ -24,25 +25,26 @@ void check_is(const nb::object& object, const char* what) {
 }
 
 PyDrafting make_drafting(nb::object sources, nb::object boundary, nb::object planner,
-                         Vector<double> costs, TokenArray emitted) {
+                         Vector<double> costs, TokenArray emitted, std::size_t width) {
   check_is<Sources>(sources, "no sources");
   if (!boundary.is_none()) check_is<Boundary>(boundary, "no boundary");
   check_is<Planner>(planner, "no planner");
   check_costs(costs);
-  return {std::move(sources), std::move(boundary), std::move(planner), std::move(costs),
-          std::move(emitted)};
+  return {std::move(sources), std::move(boundary), std::move(planner),
+          std::move(costs),   std::move(emitted),  width};
 }
 
 LlamaContext make_context(std::uintptr_t decode, std::uintptr_t logits, std::uintptr_t remove,
                           std::uintptr_t context, std::uintptr_t memory, std::uintptr_t batch,
-                          std::size_t n_vocab) {
+                          std::size_t n_vocab, std::size_t n_ctx) {
   return {pointer<decltype(LlamaContext::decode)>(decode),
           pointer<decltype(LlamaContext::logits)>(logits),
           pointer<decltype(LlamaContext::remove)>(remove),
           pointer<void*>(context),
           pointer<void*>(memory),
           pointer<LlamaBatch*>(batch),
-          n_vocab};
+          n_vocab,
+          n_ctx};
 }
 
 Stretch stretch(const LlamaContext& self, const PyDrafting* py, Token last, std::int32_t n_cached,
@@ -53,12 +55,14 @@ Stretch stretch(const LlamaContext& self, const PyDrafting* py, Token last, std:
   Drafting drafting;
   if (py != nullptr) {
     if (n_draft >= py->costs.size()) throw nb::value_error("costs must have more than n_draft");
+    if (py->width > 1 + n_draft) throw nb::value_error("width must be at most 1 + n_draft");
     const auto emitted = as_span(py->emitted);
     drafting = {nb::cast<Sources*>(py->sources),
                 py->boundary.is_none() ? nullptr : nb::cast<Boundary*>(py->boundary),
                 nb::cast<Planner*>(py->planner),
                 as_span(py->costs),
-                {emitted.begin(), emitted.end()}};
+                {emitted.begin(), emitted.end()},
+                py->width};
   }
   return decode_stretch(self, std::move(drafting), {n_tokens, n_passes, n_draft, ms, as_span(ends)},
                         last, n_cached);
@@ -82,7 +86,7 @@ bool accepts(std::uintptr_t accept, std::uintptr_t sampler, Token token) {
 void bind_stretch(nb::module_& m) {
   nb::class_<PyDrafting>(m, "Drafting", nb::is_final())
       .def(nb::new_(&make_drafting), "sources"_a, "boundary"_a.none(), "planner"_a,
-           "costs"_a.noconvert(), "emitted"_a.noconvert());
+           "costs"_a.noconvert(), "emitted"_a.noconvert(), "width"_a = 1);
   nb::class_<Stretch>(m, "Stretch", nb::is_final())
       .def_ro("tokens", &Stretch::tokens)
       .def_ro("n_drafted", &Stretch::n_drafted)
@@ -90,13 +94,14 @@ void bind_stretch(nb::module_& m) {
       .def_ro("draft_ms", &Stretch::draft_ms)
       .def_ro("pass_ms", &Stretch::pass_ms)
       .def_ro("sources", &Stretch::sources)
+      .def_ro("width", &Stretch::width)
       .def_ro("is_damaged", &Stretch::is_damaged)
       .def_ro("code", &Stretch::code);
   m.attr("ENDS_STRETCH") = static_cast<int>(StretchLimits::kEndsStretch);
   m.attr("ENDS_TEXT") = static_cast<int>(StretchLimits::kEndsText);
   nb::class_<LlamaContext>(m, "LlamaContext", nb::is_final())
       .def(nb::new_(&make_context), "decode"_a, "logits"_a, "remove"_a, "context"_a, "memory"_a,
-           "batch"_a, "n_vocab"_a)
+           "batch"_a, "n_vocab"_a, "n_ctx"_a)
       .def("stretch", &stretch, "drafting"_a.none(), "last"_a, "n_cached"_a, "ends"_a.noconvert(),
            "n_tokens"_a, "n_passes"_a, "n_draft"_a, "ms"_a);
   m.def("accepts", &accepts, "accept"_a, "sampler"_a, "token"_a);

@@ -23,9 +23,12 @@ Draft draft(const Drafting& drafting, std::size_t n_max, std::size_t n_vocab) {
   const auto n_offers = drafting.boundary != nullptr
                             ? drafting.boundary->ask(drafting.emitted, {}, n, *drafting.sources)
                             : drafting.sources->ask(drafting.emitted, {}, n);
-  if (n_offers == 0) return {};
-  Draft found = drafting.planner->plan(drafting.sources->offers(), {},
-                                       {n, 1, drafting.costs.first(n_max + 1)});
+  Draft found;
+  if (n_offers != 0) {
+    found = drafting.planner->plan(drafting.sources->offers(), {},
+                                   {n, 1, drafting.costs.first(n_max + 1)});
+  }
+  drafting.planner->compare(n);
   const auto is_known = [&](Token t) { return t >= 0 && static_cast<std::size_t>(t) < n_vocab; };
   if (found.tokens.size() > n_max || !std::ranges::all_of(found.tokens, is_known)) return {};
   return found;
@@ -36,6 +39,7 @@ Draft draft(const Drafting& drafting, std::size_t n_max, std::size_t n_vocab) {
 Stretch decode_stretch(const LlamaContext& target, Drafting drafting, const StretchLimits& limits,
                        Token last, std::int32_t n_cached) {
   Stretch done;
+  done.width = drafting.width;
   const auto guarded = [&](const auto& work) {
     if (drafting.sources == nullptr) return;
     try {
@@ -57,9 +61,13 @@ Stretch decode_stretch(const LlamaContext& target, Drafting drafting, const Stre
 
     const auto began = Clock::now();
     const std::size_t n = d.tokens.size();
+    if (1 + n < drafting.width &&
+        static_cast<std::size_t>(n_cached) + drafting.width <= target.n_ctx)
+      d.tokens.resize(drafting.width - 1, last);
+    const std::size_t width = 1 + d.tokens.size();
     LlamaBatch& batch = *target.batch;
-    batch.n_tokens = static_cast<std::int32_t>(1 + n);
-    Batch{{batch.token, 1 + n}, {batch.pos, 1 + n}, {batch.logits, 1 + n}}.lay({&last, 1}, d.tokens,
+    batch.n_tokens = static_cast<std::int32_t>(width);
+    Batch{{batch.token, width}, {batch.pos, width}, {batch.logits, width}}.lay({&last, 1}, d.tokens,
                                                                                n_cached, true);
     const float* logits = nullptr;
     {
@@ -82,7 +90,7 @@ Stretch decode_stretch(const LlamaContext& target, Drafting drafting, const Stre
       ++n_accepted;
     }
     n_cached += static_cast<std::int32_t>(1 + n_accepted);
-    if (n_accepted < n) target.remove(target.memory, 0, n_cached, -1);
+    if (1 + n_accepted < width) target.remove(target.memory, 0, n_cached, -1);
 
     done.pass_ms.push_back(ms_since(began));
     done.draft_ms.push_back(draft_ms);

@@ -32,7 +32,7 @@ struct LlamaContext {
   void* context;
   void* memory;
   LlamaBatch* batch;  // room for the widest pass, all of it in sequence 0
-  std::size_t n_vocab;
+  std::size_t n_vocab, n_ctx;
 };
 
 // Who drafts: what the sources say after their base and what was emitted. Nobody without sources.
@@ -42,6 +42,7 @@ struct Drafting {
   Planner* planner = nullptr;
   std::span<const double> costs;  // of passes that draft 0, 1, 2, ... tokens
   std::vector<Token> emitted;
+  std::size_t width = 1;  // passes over fewer tokens are filled up to this
 };
 
 struct StretchLimits {
@@ -61,6 +62,7 @@ struct Stretch {
   std::vector<std::int32_t> n_drafted, n_accepted;  // by pass
   std::vector<double> draft_ms, pass_ms;            // by pass
   std::vector<std::int32_t> sources;                // of all drafted tokens
+  std::size_t width = 1;    // what passes over fewer tokens were filled up to
   bool is_damaged = false;  // whether drafting failed: the rest was done without
   std::int32_t code = 0;    // llama.cpp's; that of a pass that was not done ends the stretch
 };

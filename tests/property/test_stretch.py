@@ -45,7 +45,7 @@ class Model:
     fails_at: the pass that is refused, counted from 0.
     """
 
-    def __init__(self, cached: list[int], fails_at: int = -1) -> None:
+    def __init__(self, cached: list[int], fails_at: int = -1, n_ctx: int = 1 << 20) -> None:
         self.cached = list(cached)
         self.widths: list[int] = []
         self._fails_at = fails_at
@@ -65,7 +65,7 @@ class Model:
             )(self._remove),
         )
         addresses = [ctypes.cast(f, POINTER).value or 0 for f in self._functions]
-        self.context = LlamaContext(*addresses, 1, 2, ctypes.addressof(self._batch), N_VOCAB)
+        self.context = LlamaContext(*addresses, 1, 2, ctypes.addressof(self._batch), N_VOCAB, n_ctx)
 
     def best(self, tokens: list[int]) -> int:
         return int(self._law(tuple(tokens[-ORDER:])).argmax())
@@ -91,7 +91,7 @@ class Model:
         return True
 
 
-def drafting(prompt: list[int], elsewhere: list[int], n_draft: int) -> Drafting:
+def drafting(prompt: list[int], elsewhere: list[int], n_draft: int, width: int = 1) -> Drafting:
     sources = Sources(np.array(prompt, np.int32))
     before, other = SuffixAutomaton(), SuffixAutomaton()
     other.extend(np.array(elsewhere, np.int32))
@@ -100,7 +100,7 @@ def drafting(prompt: list[int], elsewhere: list[int], n_draft: int) -> Drafting:
     planner = Planner(np.zeros(N_VOCAB, np.uint8))
     planner.begin(np.array(prompt, np.int32), np.zeros(0, np.int32))
     costs = np.linspace(1.0, 1.1, n_draft + 1)
-    return Drafting(sources, None, planner, costs, np.zeros(0, np.int32))
+    return Drafting(sources, None, planner, costs, np.zeros(0, np.int32), width)
 
 
 def plain(prompt: list[int], ends: list[int], n: int) -> list[int]:
@@ -126,6 +126,8 @@ TOKEN = st.integers(0, N_VOCAB - 1)
     n_passes=st.integers(0, 20),
     n_draft=st.integers(0, 12),
     is_drafting=st.booleans(),
+    width=st.integers(1, 9),
+    n_ctx=st.integers(4, 80),
 )
 @settings(deadline=None)
 def test_what_is_said_is_what_plain_decoding_says(
@@ -137,10 +139,13 @@ def test_what_is_said_is_what_plain_decoding_says(
     n_passes: int,
     n_draft: int,
     is_drafting: bool,
+    width: int,
+    n_ctx: int,
 ) -> None:
-    model = Model(prompt[:-1])
+    model = Model(prompt[:-1], n_ctx=n_ctx)
     told = [*prompt, *plain(prompt, [0] * N_VOCAB, n_told)]
-    who = drafting(prompt, [*told, *strange], n_draft)
+    width = min(width, 1 + n_draft) if is_drafting else 1
+    who = drafting(prompt, [*told, *strange], n_draft, width)
     limits = n_tokens, n_passes, n_draft, 1e9
     marks = np.array(ends, np.uint8)
     done = model.context.stretch(
@@ -149,7 +154,8 @@ def test_what_is_said_is_what_plain_decoding_says(
     assert (done.code, done.is_damaged) == (0, False)
     assert done.tokens == plain(prompt, ends, len(done.tokens))
     assert model.cached == [*prompt, *done.tokens][: len(prompt) - 1 + len(done.tokens)]
-    check_counts(done, model, n_draft)
+    check_counts(done, model, n_draft, len(prompt) - 1, n_ctx)
+    assert done.width == width
     assert len(done.tokens) <= n_tokens
     assert len(done.pass_ms) <= n_passes
     if not is_drafting:
@@ -162,8 +168,12 @@ def test_what_is_said_is_what_plain_decoding_says(
     assert not any(ends[token] for token in earlier)
 
 
-def check_counts(done: Stretch, model: Model, n_draft: int) -> None:
-    assert model.widths == [1 + n for n in done.n_drafted]
+def check_counts(done: Stretch, model: Model, n_draft: int, n_cached: int, n_ctx: int) -> None:
+    widths: list[int] = []
+    for drafted, accepted in zip(done.n_drafted, done.n_accepted, strict=True):
+        widths.append(max(1 + drafted, done.width if n_cached + done.width <= n_ctx else 1))
+        n_cached += 1 + accepted
+    assert model.widths == widths
     assert len(done.tokens) == sum(1 + n for n in done.n_accepted)
     for drafted, accepted in zip(done.n_drafted, done.n_accepted, strict=True):
         assert 0 <= accepted <= drafted <= n_draft
@@ -207,11 +217,12 @@ def test_wrong_arguments_are_refused() -> None:
         ((who, 3, 2, marks[1:], 9, 9, 4, 1.0), "each token"),
         ((who, 3, -1, marks, 9, 9, 4, 1.0), "n_cached"),
         ((who, 3, 2, marks, 9, 9, 5, 1.0), "n_draft"),
+        ((drafting([1], [], 4, 5), 3, 2, marks, 9, 9, 3, 1.0), "width"),
     ):
         with pytest.raises(ValueError, match=words):
             model.context.stretch(*args)
     with pytest.raises(ValueError, match="address"):
-        LlamaContext(0, 1, 1, 1, 1, 1, N_VOCAB)
+        LlamaContext(0, 1, 1, 1, 1, 1, N_VOCAB, 64)
     sources, planner = Sources(np.zeros(0, np.int32)), Planner(np.zeros(2, np.uint8))
     for costs in (np.zeros(0), np.zeros(1), np.array([np.inf])):
         with pytest.raises(ValueError, match="costs"):

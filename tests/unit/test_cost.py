@@ -127,6 +127,45 @@ def test_the_pass_after_a_wider_one_teaches_nothing():
     np.testing.assert_allclose(curve.table[[0, 7]], [1.0, 3.5], rtol=1e-6)
 
 
+def test_passes_of_one_width_cost_what_they_cost_in_a_row():
+    curve = CostCurve({1: 1.0, 2: 3.0, 5: 3.2, 9: 4.0}, back_ms=0.5, steady={5: 1.5})
+    np.testing.assert_allclose(curve.table[[0, 1, 4, 8]], [1.0, 3.5, 3.7, 4.5])
+    free = curve.table.copy()
+    curve.set_width(5)
+    # A wider one is followed by two that are new again.
+    np.testing.assert_allclose(curve.table[[0, 1, 4, 8]], [1.5, 1.5, 1.5, 4.0 + 2 * (3.2 - 1.5)])
+    np.testing.assert_allclose(curve.tables, [free, curve.table])
+    assert curve.pass_ms(3) == pytest.approx(1.5)
+    curve.set_width(1)
+    np.testing.assert_allclose(curve.table, free)
+    assert [curve.settled_ms(1, n) for n in range(3)] == [1.25, 1.25, 1.0]
+    assert [curve.settled_ms(5, n) for n in (0, 1, 2, 9)] == pytest.approx([3.2, 3.2, 1.5, 1.5])
+    with pytest.raises(ValueError, match="measured"):
+        curve.set_width(4)
+    for wrong in ({0: 1.0}, {4: 0.0}, {4: float("nan")}):
+        with pytest.raises(ValueError, match="points"):
+            CostCurve({1: 1.0}, steady=wrong)
+
+
+def test_passes_of_one_width_teach_once_they_are_repeated():
+    points = {1: 1.0, 5: 3.0}
+    curve = CostCurve(points, n_context=64, slope=ContextSlope(1e-3, 0.0), steady={5: 1.5})
+    curve.set_width(5)
+    for _ in range(60):
+        for ms in (9.0, 9.0, *[2.0] * 20):  # in truth
+            curve.observe(5, ms)
+        curve.observe(9, 6.0)
+    assert curve.pass_ms(5) == pytest.approx(2.0, rel=0.03)
+    assert curve.steady[5] > 1.5
+    curve.set_context(1064)
+    assert curve.pass_ms(5) > 2.9
+    # After a wide pass, two of one token feel it.
+    curve = CostCurve(points, steady={5: 1.5})
+    for ms in (3.0, 7.0, 7.0, 1.0) * 100:
+        curve.observe(5 if ms == 3.0 else 1, ms)
+    np.testing.assert_allclose(curve.table[[0, 4]], [1.0, 3.0], rtol=1e-6)
+
+
 def test_a_busy_machine_bends_nothing():
     """Stalls hit all widths alike; that one width is seen most must not lower it."""
     rng = np.random.default_rng(5)

@@ -8,6 +8,7 @@ from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
 from codespec.drafters.calibrate import Planners
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
+from codespec.drafters.filler import Filler
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter
 from codespec.index.live import LiveDocument
@@ -43,6 +44,7 @@ def drafter_for(
     planner: Planner | None = None,
     curve: CostCurve = FLAT,
     max_leaves: int = 1,
+    filler: Filler | None = None,
 ):
     document = LiveDocument(TOKENIZER)
     document.update(prefix, suffix)
@@ -53,6 +55,7 @@ def drafter_for(
         lambda workspace: repository,
         curve=curve,
         max_leaves=max_leaves,
+        filler=filler,
     )
     context = Context(
         NO_TOKENS, document.left, document.right, path="/w/a.py", workspace="/w" * bool(repository)

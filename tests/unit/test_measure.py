@@ -96,6 +96,15 @@ def test_on_an_accelerator_one_token_costs_what_its_replayed_pass_costs():
     for n in (2, 3, 8, 32):
         assert curve.points[n] == pytest.approx(1.0 + 0.2 * n + target.LAUNCHES_MS, rel=0.01)
     assert curve.back_ms == pytest.approx(target.LAUNCHES_MS + target.RECORDS_MS, rel=0.01)
+    assert curve.steady == {n: pytest.approx(1.0 + 0.2 * n) for n in (2, 3, 4, 5, 6, 8)}
+
+
+def test_no_width_is_kept_where_passes_are_not_recorded():
+    target = Machine(lambda n, n_context: 1.0 + 0.2 * n)
+    assert not measure(target, clock=target.clock).steady
+    target = Recorder(lambda n, n_context: 1.0 + 0.2 * n)
+    target.reads_again = True  # what only fills a pass up cannot be taken back
+    assert not measure(target, clock=target.clock).steady
 
 
 def test_slow_spells_do_not_bend_the_curve():
@@ -193,7 +202,8 @@ def test_curves_are_kept_and_damage_is_mended(tmp_path):
     file = tmp_path / "new" / "curves.json"
     store = CurveStore(file)
     assert store.load("a") is None
-    curve = measure(FakeTarget(), clock=Clock())
+    target = Recorder(lambda n, n_context: 1.0 + 0.2 * n)
+    curve = measure(target, clock=target.clock)
     store.save("a", curve)
     store.save("b", prior(FakeTarget().info))
     again = CurveStore(file).load("a")
@@ -201,6 +211,7 @@ def test_curves_are_kept_and_damage_is_mended(tmp_path):
     assert again.points == pytest.approx(curve.points)
     assert (again.n_context, again.slope) == (curve.n_context, curve.slope)
     assert again.back_ms == curve.back_ms
+    assert again.steady == curve.steady != {}
     for damage in (b"", b"{", b"[1]", b'{"a": 3}', b'{"a": {"points": {"1": -1}}}', b"\xff"):
         file.write_bytes(damage)
         assert store.load("a") is None

@@ -39,7 +39,7 @@ def _address(thing: Any) -> int:
     return ctypes.cast(thing, ctypes.c_void_p).value or 0
 
 
-def context_calls(context: Any, memory: Any, batch: Any, n_vocab: int) -> LlamaContext:
+def context_calls(context: Any, memory: Any, batch: Any, n_vocab: int, n_ctx: int) -> LlamaContext:
     """For native code: what a context is called with. All of them must outlive it."""
     functions = lib.llama_cpp._lib
     return LlamaContext(
@@ -50,6 +50,7 @@ def context_calls(context: Any, memory: Any, batch: Any, n_vocab: int) -> LlamaC
         _address(memory),
         ctypes.addressof(batch),
         n_vocab,
+        n_ctx,
     )
 
 

@@ -111,7 +111,8 @@ class LlamaTarget(Context):
         self._draft = NO_DRAFT
         self._leaf_nodes: list[int] = []
         self._batch = Batch(self._n_batch)
-        self._calls = context_calls(self._ctx, self._memory, self._batch.raw, self.info.n_vocab)
+        sizes = self.info.n_vocab, self.n_ctx
+        self._calls = context_calls(self._ctx, self._memory, self._batch.raw, *sizes)
         self._n_forked = 0  # tokens of each branch after the committed ones
         self._view = LogitsView(self.max_draft + 1, self.info.n_vocab)
         self._cancelled: Callable[[], bool] | None = None

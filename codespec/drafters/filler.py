@@ -1,0 +1,93 @@
+"""Passes of one width, filled up with tokens that nobody expects, where that is quicker.
+
+A GPU waits for its launches in a pass over few tokens. CUDA records those of a pass and repeats
+them as long as the width stays the same, so a draft, whose pass is wider than the one before, pays
+for all of them again. Where every pass is as wide as the drafts usually are, none does, but passes
+that draft nothing cost more. Which is better depends on how much is drafted, so both are weighed:
+each plan says what it would have brought with either.
+
+Source: CUDA C++ Programming Guide, CUDA graphs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from codespec.drafters.cost import CostCurve
+from codespec.native import Planner
+from codespec.types import Draft
+
+# Weight of a pass in the averages.
+_WEIGHT = 1 / 64
+# Passes that a choice holds for within a request, and what another has to be better by. A request
+# begins with a new width in any case.
+_FEWEST = 16
+_MARGIN = 0.05
+_MARGIN_AT_BEGIN = 0.01
+
+
+class Filler:
+    """Chooses the width of a target's passes and keeps its curve's. One thread only."""
+
+    def __init__(self, curve: CostCurve) -> None:
+        self._curve = curve
+        # By width: expected, and what it would take.
+        self._tokens = self._ms = np.zeros(0)
+        self._n_since = 0  # plans since the last choice
+        self._is_watching = False
+
+    def begin(self, is_drafting: bool) -> None:
+        """A request starts. is_drafting: whether its first pass may have a draft."""
+        if is_drafting:
+            self._choose(_MARGIN_AT_BEGIN)
+        else:
+            self._curve.set_width(1)
+
+    def step(self, is_drafting: bool) -> None:
+        """Before a pass, or some in a row."""
+        if not is_drafting:
+            self._curve.set_width(1)
+        elif self._n_since >= _FEWEST:
+            self._choose(_MARGIN)
+
+    def watch(self, planner: Planner) -> None:
+        """This planner's plans are weighed from now on."""
+        self.learn(planner)
+        self._is_watching = bool(self._curve.steady)
+        if self._is_watching:
+            planner.set_ways(np.ascontiguousarray(self._curve.tables))
+
+    def learn(self, planner: Planner) -> None:
+        """From what it planned since."""
+        if not self._is_watching:
+            return
+        n_plans, tokens, ms = planner.compared()
+        if not n_plans:
+            return
+        if len(tokens) != len(self._tokens):
+            self._tokens = self._ms = np.zeros(len(tokens))
+        kept = (1 - _WEIGHT) ** n_plans
+        self._tokens = kept * self._tokens + tokens
+        self._ms = kept * self._ms + ms
+        self._n_since += n_plans
+
+    def fill(self, draft: Draft, n_tail: int, n_room: int) -> Draft:
+        """`draft` as a pass of the current width verifies it, which reads `n_tail` committed tokens
+        and has room for `n_room` more. What is behind it is never accepted."""
+        n = self._curve.width - n_tail
+        if n <= len(draft) or n > n_room or not draft.is_chain:
+            return draft
+        tokens = np.zeros(n, np.int32)
+        tokens[: len(draft)] = draft.tokens
+        return Draft.chain(tokens)
+
+    def _choose(self, margin: float) -> None:
+        curve = self._curve
+        widths = [1, *sorted(curve.steady)]
+        if len(widths) != len(self._ms) or not self._ms.all():
+            return
+        rates = self._tokens / self._ms
+        best = int(rates.argmax())
+        if rates[best] > (1 + margin) * rates[widths.index(curve.width)]:
+            curve.set_width(widths[best])
+            self._n_since = 0
