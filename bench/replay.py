@@ -84,12 +84,9 @@ class TextTarget(FakeTarget):
     def n_cached(self) -> int:
         return self._n_prompt - 1 + self._n_read
 
-    def decode(self, tokens: Tokens, draft: Draft) -> _TextRows:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def decode(self, tokens: Tokens, draft: Draft) -> TextRows:  # pyright: ignore[reportIncompatibleMethodOverride]
         self._n_drafted = len(draft)
-        depths = np.zeros(len(draft) + 1, np.int64)
-        for i, parent in enumerate(draft.parents.tolist()):
-            depths[i + 1] = depths[parent + 1] + 1
-        return _TextRows(self.truth, depths + self._n_said)
+        return TextRows(self.truth, draft, self._n_said)
 
     def keep(self, path: Sequence[int]) -> None:
         self._n_said += len(path) + 1
@@ -97,12 +94,15 @@ class TextTarget(FakeTarget):
             self._n_read = self._n_said
 
 
-class _TextRows:
-    def __init__(
-        self, truth: Tokens, positions: np.ndarray[tuple[int], np.dtype[np.int64]]
-    ) -> None:
+class TextRows:
+    """`LogitsRows` of a pass over a draft behind so many tokens of the text."""
+
+    def __init__(self, truth: Tokens, draft: Draft, n_said: int) -> None:
+        depths = np.zeros(len(draft) + 1, np.int64)
+        for i, parent in enumerate(draft.parents.tolist()):
+            depths[i + 1] = depths[parent + 1] + 1
         self._truth = truth
-        self._positions = positions
+        self._positions = depths + n_said
 
     def argmax(self, i: int) -> int:
         # The token after the last is never looked at: the limit ends the output before.
@@ -151,12 +151,12 @@ class Result:
     draft_s: float = 0.0
     traces: list[Trace] = field(default_factory=list[Trace])
 
-    def add(self, trace: Trace, widths: Sequence[int], curve: CostCurve) -> None:
+    def add(self, trace: Trace, cost: float) -> None:
         self.n_tokens += trace.n_tokens
         self.n_passes += trace.n_target_passes
         self.n_drafted += trace.n_drafted
         self.n_accepted += trace.n_accepted
-        self.cost += cost_of(widths, curve)
+        self.cost += cost
         self.draft_s += trace.draft_ms / 1e3
         self.traces.append(trace)
 
@@ -286,6 +286,7 @@ class Replay:
         glob: str = "*.py",
         width: int = 16,
         draft: DraftModel | None = None,
+        max_leaves: int = MAX_LEAVES,
     ) -> None:
         self._history = History(root, glob)
         self._tokenizer = tokenizer
@@ -294,7 +295,7 @@ class Replay:
         self._width = width
         self._trees = Trees(self._history, tokenizer)
         self._target = TextTarget(tokenizer.n_vocab, 64, reads_again=curve.reads_again)
-        self._max_leaves = 1 if curve.reads_again else MAX_LEAVES
+        self._max_leaves = 1 if curve.reads_again else max_leaves
         kinds = token_kinds(tokenizer)
         self._draft = draft
         configs = CONFIGS if draft is None else (*CONFIGS, WITH_DRAFT)
@@ -330,12 +331,15 @@ class Replay:
             if MIN_TOKENS <= len(truth) <= MAX_TOKENS:
                 yield hunk, truth
 
-    def _replay(self, hunk: Hunk, truth: Tokens, tree: Tree) -> None:
+    def _context_of(self, hunk: Hunk) -> Context:
         left = encode(hunk.prefix, self._tokenizer, self._cuts)
         right = encode(hunk.suffix, self._tokenizer, self._cuts)
         self._document.update(hunk.prefix, hunk.suffix)
         prompt = left if len(left) else np.zeros(1, np.int32)
-        context = Context(prompt, left, right, path=hunk.path, workspace="replay")
+        return Context(prompt, left, right, path=hunk.path, workspace="replay")
+
+    def _replay(self, hunk: Hunk, truth: Tokens, tree: Tree) -> None:
+        context = self._context_of(hunk)
         self._target.truth = truth
         for name, result in self.results.items():
             chain = self._chain(name, truth, tree)
@@ -349,7 +353,7 @@ class Replay:
                 context, sampler, limits, trace=trace
             )
             assert emitted == truth.tolist(), "verification emitted something else"
-            result.add(trace, chain.widths, self._curve)
+            result.add(trace, cost_of(chain.widths, self._curve))
             if draft is not None:
                 result.cost += draft.spent_ms
 

@@ -20,7 +20,7 @@ import click
 import numpy as np
 from rich.console import Console
 
-from codespec.backends.llama import LlamaTarget, LoadedModel, load_model
+from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
 from codespec.config import load_settings
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import measure
@@ -34,6 +34,7 @@ from ..peers.run import Comparison
 from ..replay_report import run as replay
 from ..replay_report import run_model
 from ..results import Row
+from . import clock
 from .shapes import SHAPES, SMALL, Shape, write_random
 
 CONTEXTS = (512, 2048)
@@ -109,8 +110,26 @@ class Plan:
             for n_leaves in TREE_LEAVES:
                 ratios = tree_ratios(target, n_context, n_leaves)
                 rows.append(_row(name, model, f"tree of {n_leaves} leaves", n_context, ratios))
-        self.curves.update(curves_of(rows))
+            self.curves.update(curves_of(rows))
+            for repository in self.repositories if name != "bundled" else ():
+                rows += self._clock(repository, name, model, target)
         return rows
+
+    def _clock(
+        self, repository: str, name: str, model: LoadedModel, target: LlamaTarget
+    ) -> list[Row]:
+        """The true text as target, with this model's passes on the clock."""
+        n_prompt = min(512, max(self.contexts) // 2)
+        curve = measure(target, n_prompt, budget_s=5.0)
+        tokenizer = LlamaTokenizer(model)
+        replay = clock.ClockReplay(self.clone(repository), tokenizer, target, curve, n_prompt)
+        replay.run(max(1, self.n_commits // 4))
+        if not replay.n_hunks:
+            return []
+        return [
+            {"model": name, "backend": model.backend, "repository": repository, **row}
+            for row in replay.clock_rows()
+        ]
 
     def _replay(self, repository: str, curve: str) -> list[Row]:
         """The true text as target, with a curve measured before; also with the bundled draft

@@ -111,6 +111,24 @@ def test_a_carried_history_is_replayed_there_as_here(
     ]
 
 
+def test_true_text_is_replayed_with_the_passes_of_a_real_model(
+    tmp_path: Path, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.replay.MIN_TOKENS", 4)
+    plan = Plan([(TINY, "q8_0")], (64, 256), 16, tmp_path / "work", {"repo": repo})
+    plan.folder.mkdir()
+    rows = [row for row in plan.steps()["curve tiny-q8_0"]() if "config" in row]
+    assert [row["config"] for row in rows] == ["plain", "codespec", "codespec-edits"]
+    plain = rows[0]
+    assert (plain["mat"], plain["drafted_per_pass"], plain["speedup"]) == (1.0, 0.0, 1.0)
+    assert plain["n_hunks"] == 4
+    for row in rows:
+        assert row["n_tokens"] == plain["n_tokens"] > 40
+        assert row["mat"] >= 1.0
+        assert row["ms_per_token"] > 0
+        assert 0.1 < row["speedup"] / row["predicted_speedup"] < 10
+
+
 def test_a_killed_clone_is_made_again(
     tmp_path: Path, packed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

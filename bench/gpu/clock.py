@@ -1,0 +1,134 @@
+"""True text with the passes of a real model, on the clock: what it says is replaced with the text.
+
+So a model of random weights, which agrees with no draft, shows what drafting brings with real
+passes, real cliffs, and everything that goes on between two of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from codespec.backends.llama import LlamaTarget
+from codespec.drafters.cost import CostCurve
+from codespec.engine.completer import Completer, Limits
+from codespec.sampling import Sampler
+from codespec.types import (
+    NO_TOKENS,
+    Context,
+    Draft,
+    ModelInfo,
+    SamplingParams,
+    Tokenizer,
+    Tokens,
+    Trace,
+)
+
+from ..history import Hunk
+from ..replay import Replay, Tally, TextRows, Tree, cost_of
+from ..results import Row
+
+CONFIGS = "plain", "codespec", "codespec-edits"
+
+
+class ForcedTarget:
+    """`TargetModel` whose passes are another's, and whose words are `truth`."""
+
+    def __init__(self, target: LlamaTarget) -> None:
+        self._target = target
+        self.truth = NO_TOKENS
+        self._n_said = 0
+
+    @property
+    def info(self) -> ModelInfo:
+        return self._target.info
+
+    @property
+    def n_cached(self) -> int:
+        return self._target.n_cached
+
+    @property
+    def max_draft(self) -> int:
+        return self._target.max_draft
+
+    @property
+    def max_leaves(self) -> int:
+        return self._target.max_leaves
+
+    @property
+    def reads_again(self) -> bool:
+        return self._target.reads_again
+
+    def prefill(self, tokens: Tokens, cancelled: Callable[[], bool]) -> int:
+        self._n_said = 0
+        return self._target.prefill(tokens, cancelled)
+
+    def decode(self, tokens: Tokens, draft: Draft) -> TextRows:
+        rows = self._target.decode(tokens, draft)
+        rows.argmax(0)  # what the loop would look at, and by then the pass is over
+        return TextRows(self.truth, draft, self._n_said)
+
+    def keep(self, path: Sequence[int]) -> None:
+        self._target.keep(path)
+        self._n_said += len(path) + 1
+
+
+class ClockReplay(Replay):
+    """`Replay` by the clock. curve: is refined by what passes take. n_prompt: tokens before a hunk
+    that the model reads."""
+
+    def __init__(
+        self,
+        root: Path,
+        tokenizer: Tokenizer,
+        target: LlamaTarget,
+        curve: CostCurve,
+        n_prompt: int = 512,
+    ) -> None:
+        super().__init__(root, tokenizer, curve, max_leaves=target.max_leaves)
+        self._real = ForcedTarget(target)
+        self._n_prompt = n_prompt
+        self.results = {name: self.results[name] for name in CONFIGS}
+        self._predicted: dict[str, float] = dict.fromkeys(CONFIGS, 0.0)
+
+    def _replay(self, hunk: Hunk, truth: Tokens, tree: Tree) -> None:
+        context = self._context_of(hunk)
+        context = dataclasses.replace(context, prompt=context.prompt[-self._n_prompt :])
+        self._real.truth = truth
+        self._decode(context, self._chain("plain", truth, tree), 1)  # reads the prompt
+        for name, result in self.results.items():
+            chain = self._chain(name, truth, tree)
+            trace, widths = self._decode(context, chain, len(truth))
+            result.add(trace, trace.target_ms + trace.draft_ms)
+            self._predicted[name] += cost_of(widths, self._curve) + trace.draft_ms
+
+    def _decode(self, context: Context, chain: Tally, n_tokens: int) -> tuple[Trace, list[int]]:
+        trace = Trace()
+        limits = Limits(n_tokens, max_width=self._width)
+        Completer(self._real, chain, time.perf_counter, self._observe).run(
+            context, Sampler(SamplingParams()), limits, trace=trace
+        )
+        return trace, chain.widths
+
+    def _observe(self, n: int, ms: float) -> None:
+        if n <= 1 + self._width:
+            self._curve.observe(n, ms)
+
+    def clock_rows(self) -> list[Row]:
+        plain = self.results["plain"]
+        by_parts = self._predicted["plain"]
+        return [
+            {
+                "config": name,
+                "n_hunks": self.n_hunks,
+                "n_tokens": result.n_tokens,
+                "mat": result.n_tokens / result.n_passes,
+                "drafted_per_pass": result.n_drafted / result.n_passes,
+                "ms_per_token": result.cost / result.n_tokens,
+                "speedup": plain.cost / result.cost,
+                "predicted_speedup": by_parts / self._predicted[name],
+            }
+            for name, result in self.results.items()
+        ]
