@@ -187,6 +187,7 @@ class DraftChain:
         is_resting = self._worth is not None and self._worth.n_rest > 0
         if self._filler is not None:
             self._filler.step(bool(self._active) and not is_resting)
+        self._curve.set_tail(1)
         if self._worth is not None and is_resting:
             return None, self._worth.n_rest
         drafting, n_passes = None, MOST_PASSES
@@ -223,7 +224,6 @@ class DraftChain:
 
     def propose(self, emitted: Tokens, n_max: int, n_tail: int = 1) -> Draft:
         """n_tail: committed tokens that the pass reads."""
-        self._curve.set_tail(n_tail)
         self._proposed, self._knowing = {}, []
         self._took_ms = None
         if n_max <= 0 or not self._active:
@@ -231,6 +231,7 @@ class DraftChain:
         is_asking = self._worth is None or self._worth.ask()
         if self._filler is not None:
             self._filler.step(is_asking)
+        self._curve.set_tail(n_tail)
         if not is_asking:
             return NO_DRAFT
         start = time.perf_counter()

@@ -84,7 +84,7 @@ class CostCurve:
         """See `TargetModel.reads_again`."""
         self.n_tail = 1
         """Committed tokens that the next pass reads, the first of those it costs; more than one
-        only where there is reading again."""
+        only where there is reading again, and where all of them are part of a filled pass."""
 
     @property
     def points(self) -> dict[int, float]:
@@ -179,8 +179,8 @@ class CostCurve:
 
     def set_tail(self, n: int) -> None:
         """The next pass reads so many committed tokens."""
-        if self.reads_again:
-            self.n_tail = max(1, n)
+        is_part = self.reads_again or n <= self.width
+        self.n_tail = max(1, n) if is_part else 1
 
     def quiet_ms(self, n: int) -> float:
         """Cost of a pass as measured, whatever the load is now: the yardstick for load."""

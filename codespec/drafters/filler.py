@@ -17,13 +17,15 @@ from codespec.drafters.cost import CostCurve
 from codespec.native import Planner
 from codespec.types import Draft
 
-# Weight of a pass in the averages.
-_WEIGHT = 1 / 64
-# Passes that a choice holds for within a request, and what another has to be better by. A request
-# begins with a new width in any case.
-_FEWEST = 16
-_MARGIN = 0.05
-_MARGIN_AT_BEGIN = 0.01
+# Weight of a pass in the averages, and passes that the guess before them counts for.
+_WEIGHT = 1 / 256
+_N_GUESSED = 64
+# Tokens that edits bring with passes of so many, when nothing is known of them: the guess.
+_USUAL = {1: 1.0, 2: 1.45, 3: 1.6, 4: 1.7, 5: 1.78, 6: 1.83, 8: 1.92, 16: 2.1}
+# Passes that a choice holds for within a request, and what another has to be better by: it costs as
+# much as some passes. A request begins with a new width in any case.
+_FEWEST = 32
+_MARGIN = 0.1
 
 
 class Filler:
@@ -39,7 +41,7 @@ class Filler:
     def begin(self, is_drafting: bool) -> None:
         """A request starts. is_drafting: whether its first pass may have a draft."""
         if is_drafting:
-            self._choose(_MARGIN_AT_BEGIN)
+            self._choose(0.0)
         else:
             self._curve.set_width(1)
 
@@ -62,10 +64,8 @@ class Filler:
         if not self._is_watching:
             return
         n_plans, tokens, ms = planner.compared()
-        if not n_plans:
+        if not n_plans or len(tokens) != len(self._tokens):
             return
-        if len(tokens) != len(self._tokens):
-            self._tokens = self._ms = np.zeros(len(tokens))
         kept = (1 - _WEIGHT) ** n_plans
         self._tokens = kept * self._tokens + tokens
         self._ms = kept * self._ms + ms
@@ -84,8 +84,12 @@ class Filler:
     def _choose(self, margin: float) -> None:
         curve = self._curve
         widths = [1, *sorted(curve.steady)]
-        if len(widths) != len(self._ms) or not self._ms.all():
+        if len(widths) == 1:
             return
+        if len(widths) != len(self._tokens):
+            usual = np.interp(widths, list(_USUAL), list(_USUAL.values()))
+            self._tokens = _N_GUESSED * usual
+            self._ms = _N_GUESSED * np.array([table[0] for table in curve.tables])
         rates = self._tokens / self._ms
         best = int(rates.argmax())
         if rates[best] > (1 + margin) * rates[widths.index(curve.width)]:

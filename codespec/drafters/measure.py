@@ -27,17 +27,18 @@ SHORT, LONG = 64, 1024
 
 _SLOPE_AT = (1, 8)
 
-# Passes may be filled up to these: beyond, kernels change.
-_STEADY_AT = (2, 3, 4, 5, 6, 8)
+# Passes may be filled up to these.
+_STEADY_AT = (2, 3, 4, 5, 6, 8, 12, 16)
 
 # A pass is timed again where it costs so many times what the width before makes expect, were tokens
 # all that it costs, or so many times less than that width.
 _SURPRISE = 1.5
 
 # Shapes before anything was measured: medians of small and middling models in q8_0 on two cores,
-# and 1.5 billion parameters on an H100, where llama.cpp's kernels change after 8 tokens.
+# and 1.5 and 7 billion parameters on an H200, where llama.cpp's kernels change after 8 tokens.
 _PRIOR_CPU = {1: 1.0, 2: 1.6, 3: 1.9, 4: 2.2, 6: 3.2, 8: 3.6, 12: 5.0, 16: 6.3, 24: 9.0, 32: 11.5}
-_PRIOR_GPU = {1: 1.0, 2: 1.5, 5: 1.5, 9: 2.2, 16: 2.5, 32: 2.9}
+_PRIOR_GPU = {1: 1.0, 2: 1.5, 5: 1.6, 9: 2.4, 16: 2.6, 32: 3.0}
+_PRIOR_BACK, _PRIOR_STEADY = 1.2, {2: 1.05, 3: 1.12, 4: 1.22, 5: 1.32}  # with CUDA
 _ON_CPU = "cpu", "fake"
 _PRIOR_BYTES_PER_MS = {"cpu": 15e6}
 _PRIOR_GPU_BYTES_PER_MS = 300e6
@@ -50,7 +51,11 @@ def prior(info: ModelInfo) -> CostCurve:
     shape = _PRIOR_CPU if info.backend in _ON_CPU else _PRIOR_GPU
     bytes_per_ms = _PRIOR_BYTES_PER_MS.get(info.backend, _PRIOR_GPU_BYTES_PER_MS)
     ms = max(info.file_bytes / bytes_per_ms, 0.05)
-    return CostCurve({n: ratio * ms for n, ratio in shape.items()}, is_prior=True)
+    points = {n: ratio * ms for n, ratio in shape.items()}
+    if info.backend != "cuda":
+        return CostCurve(points, is_prior=True)
+    steady = {n: ratio * ms for n, ratio in _PRIOR_STEADY.items()}
+    return CostCurve(points, back_ms=_PRIOR_BACK * ms, is_prior=True, steady=steady)
 
 
 def measure(

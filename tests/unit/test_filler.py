@@ -48,33 +48,44 @@ def watching(curve: CostCurve) -> Filler:
     return filler
 
 
+def test_what_is_usual_decides_until_more_is_known():
+    for steady, width in (({5: 1.5}, 5), ({5: 2.0}, 1), ({2: 1.1, 5: 1.9}, 2), ({}, 1)):
+        costs = curve(steady)
+        filler = Filler(costs)
+        filler.begin(True)
+        assert costs.width == width
+        filler.begin(False)
+        assert costs.width == 1
+
+
 def test_the_way_that_brings_more_is_gone():
     costs = curve()
     filler = watching(costs)
     filler.begin(True)
-    assert costs.width == 1  # nothing is known yet
-    filler.learn(Planned(10, [15.0, 20.0], [14.0, 15.0]))
+    filler.learn(Planned(900, [920.0, 950.0], [900.0, 1350.0]))
+    filler.begin(True)
+    assert costs.width == 1
+    filler.learn(Planned(900, [920.0, 1500.0], [900.0, 1350.0]))
     filler.begin(True)
     assert costs.width == 5
-    filler.learn(Planned(400, [420.0, 450.0], [400.0, 600.0]))
-    filler.step(True)
-    assert costs.width == 1
 
 
 def test_a_request_goes_on_as_it_began_unless_much_is_to_be_gained():
     costs = curve()
     filler = watching(costs)
-    filler.learn(Planned(10, [10.0, 15.3], [10.0, 15.0]))  # 2 % better
-    filler.step(True)
-    assert costs.width == 1
     filler.begin(True)
     assert costs.width == 5
-    filler.learn(Planned(10, [100.0, 110.0], [10.0, 15.0]))
-    filler.step(True)  # a choice holds for some passes
-    assert costs.width == 5
-    filler.learn(Planned(10, [100.0, 110.0], [10.0, 15.0]))
+    filler.learn(Planned(900, [900.0, 1300.0], [900.0, 1350.0]))  # 4 % more without
     filler.step(True)
+    assert costs.width == 5
+    filler.begin(True)
     assert costs.width == 1
+    filler.learn(Planned(20, [20.0, 9000.0], [20.0, 30.0]))
+    filler.step(True)  # a choice holds for some passes
+    assert costs.width == 1
+    filler.learn(Planned(20, [20.0, 9000.0], [20.0, 30.0]))
+    filler.step(True)
+    assert costs.width == 5
 
 
 def test_nothing_is_filled_up_for_who_drafts_nothing():
@@ -110,6 +121,22 @@ def test_a_chain_without_a_filler_takes_passes_as_they_are():
     chain.begin(Context(NO_TOKENS))
     assert costs.width == 1
     assert len(chain.filled(Draft.chain([1, 2]), 1, 60)) == 2
+
+
+def test_what_was_typed_is_part_of_a_filled_pass():
+    """So that the first pass of a request is like those after it."""
+    costs = curve({5: 1.01})
+    filler = Filler(costs)
+    oracle = OracleDrafter(list(range(1, 12)))
+    chain = DraftChain([oracle], N_VOCAB, 1, costs, filler=filler)
+    for n_tail, n_first in ((1, 1), (3, 3), (5, 5), (6, 1), (40, 1)):
+        chain.begin(Context(NO_TOKENS))
+        chain.propose(NO_TOKENS, 9, n_tail)
+        assert costs.width == 5
+        assert costs.n_tail == n_first
+        np.testing.assert_allclose(costs.first(4), costs.table[n_first - 1 : n_first + 3])
+        chain.alone(NO_TOKENS, 9)
+        assert costs.n_tail == 1
 
 
 def test_what_is_filled_up():
@@ -159,7 +186,6 @@ def test_the_output_is_the_plain_output(seed, prompt, sampling, n_ctx, width, n_
     plain, _ = run([], CostCurve({1: 1.0}), None)
     costs = curve({width: 1.01})
     filler = watching(costs)
-    filler.learn(Planned(9, [9.0, 18.0], [9.0, 9.0]))
     guesses = ScriptedDrafter(lambda e, n: Draft.chain(rng.integers(0, N_VOCAB, rng.integers(9))))
     oracle = OracleDrafter(plain[0])
     for drafter in (guesses, oracle):
@@ -227,7 +253,6 @@ def test_fake_passes_over_filled_drafts_read_no_further():
     target = FakeTarget(law, N_VOCAB)
     costs = curve({8: 1.01})
     filler = watching(costs)
-    filler.learn(Planned(9, [9.0, 18.0], [9.0, 9.0]))
     chain = DraftChain([ScriptedDrafter(lambda e, n: NO_DRAFT)], N_VOCAB, 1, costs, filler=filler)
     trace = Trace()
     context = Context(np.zeros(4, np.int32))
