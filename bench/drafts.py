@@ -23,6 +23,7 @@ from codespec.config import Settings
 from codespec.context.build import Window
 from codespec.drafters.calibrate import Planners
 from codespec.drafters.cost import CostCurve
+from codespec.drafters.filler import Filler
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter
 from codespec.drafters.measure import measure
@@ -37,11 +38,12 @@ from codespec.train.distill.acceptance import Contest, Contestant, contestants, 
 from codespec.train.distill.workspace import Workspace
 from codespec.types import Drafter, Trace
 
+from .replay import cost_of
 from .replay_report import load_curve
 from .results import Row
 
 HERE = "here"
-CURVES = ("cpu-600m-q8-ours", "cpu-25m-q8", "cpu-500m-q8", "cpu-1500m-q8", "h100-7b-q8")
+CURVES = ("cpu-600m-q8-ours", "cpu-25m-q8", "cpu-500m-q8", "cpu-1500m-q8", "h200-7b-q8")
 PLAIN, LOOKUPS, MODEL, BOTH = "plain", "lookups", "model", "both"
 
 Progress = Callable[[int, int], None]
@@ -56,8 +58,10 @@ class _Way:
 
     drafters: list[Drafter]
     curve: CostCurve
+    filler: Filler | None = None
     draft_curve: CostCurve | None = None
     spent_ms: float = 0.0
+    plain_ms: float = 0.0
     target_ms: float = 0.0
     clock_ms: float = 0.0
     n_tokens: int = 0
@@ -68,8 +72,12 @@ class _Way:
             self.spent_ms += float(self.draft_curve.ms(np.array([n_tokens]))[0])
 
     def add(self, trace: Trace, seconds: float) -> None:
-        widths = np.array(trace.pass_depth, np.int64) + 1
-        self.target_ms += float(self.curve.ms(widths).sum())
+        if not trace.n_tokens:
+            return
+        # The first pass reads the rest of a prompt as well, which is the same for all.
+        widths = [1 + trace.pass_depth[0], *trace.pass_width[1:]]
+        self.target_ms += cost_of(widths, self.curve)
+        self.plain_ms += cost_of([1] * trace.n_tokens, self.curve)
         self.clock_ms += 1e3 * seconds
         self.n_tokens += trace.n_tokens
         self.traces.append(trace)
@@ -77,8 +85,7 @@ class _Way:
     @property
     def computed(self) -> float:
         """Tokens a second, in those of plain decoding."""
-        plain_ms = self.n_tokens * self.curve.pass_ms(1)
-        return plain_ms / (self.target_ms + self.spent_ms)
+        return self.plain_ms / (self.target_ms + self.spent_ms)
 
     def clocked(self, plain: _Way) -> float:
         return (self.n_tokens / self.clock_ms) / (plain.n_tokens / plain.clock_ms)
@@ -118,7 +125,9 @@ def run(
                     for drafter in way.drafters:
                         if isinstance(drafter, ModelDrafter):
                             drafter.read_ahead(asked, lambda: False)
-                    way.add(*contest.complete(asked, *way.drafters, curve=way.curve))
+                    way.add(
+                        *contest.complete(asked, *way.drafters, curve=way.curve, filler=way.filler)
+                    )
         info = loaded.info
     rows: list[Row] = []
     for i, (name, path) in enumerate(files.items()):
@@ -185,24 +194,27 @@ def _ways(
     """By curve, what drafts, and number of the draft model, -1 for none."""
     kinds = token_kinds(tokenizer)
 
-    def lookup(curve: CostCurve) -> Drafter:
+    def lookup(curve: CostCurve, filler: Filler) -> Drafter:
         planners = Planners(kinds)  # each way learns from its own drafts
         return LookupDrafter(
             lambda path: document,
             planners.of,
             boundary=lambda c: Boundary(c.left, c.healed, contest.vocabulary, tokenizer.encode),
             curve=curve,
+            filler=filler,
         )
 
     ways: dict[tuple[str, str, int], _Way] = {}
     for name, curve in curves.items():
         ways[name, PLAIN, -1] = _Way([], curve)
-        ways[name, LOOKUPS, -1] = _Way([lookup(curve)], curve)
+        filler = Filler(curve)
+        ways[name, LOOKUPS, -1] = _Way([lookup(curve, filler)], curve, filler)
         for i, contestant in enumerate(drafting):
-            for what, others in ((MODEL, []), (BOTH, [lookup(curve)])):
-                way = _Way([], curve, contestant.curve)
+            for what in (MODEL, BOTH):
+                filler = Filler(curve)
+                way = _Way([], curve, filler, contestant.curve)
                 model = ModelDrafter(contestant.speaking(way.passed), curve, contestant.curve)
-                way.drafters = [*others, model]
+                way.drafters = [model] if what == MODEL else [lookup(curve, filler), model]
                 ways[name, what, i] = way
     return ways
 

@@ -81,7 +81,7 @@ def steps(repo: Path, model: Sequence[str], glob: str) -> list[Step]:
                 "replay",
                 ("curve", curve),
             )
-            for curve in ("cpu-500m-q8", "h100-7b-q8")
+            for curve in ("cpu-500m-q8", "h200-7b-q8")
         ),
         Step("replay, model", ("replay", *where, "--commits", "8", *model), 45, "replay-model"),
         Step("peers", ("peers", *where, "--quick", *model), 55, "peers"),

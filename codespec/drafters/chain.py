@@ -136,6 +136,7 @@ class DraftChain:
         self._curve = curve
         self._worth = worth
         self._filler = filler
+        self._may_fill = False
         self._context: Context | None = None
         self._interrupted: Callable[[], bool] = lambda: False
         self._waiting: list[Drafter] = []  # members that have not begun
@@ -161,7 +162,9 @@ class DraftChain:
         self._context = context
         is_asking = self._worth is None or self._worth.is_asking
         if self._filler is not None:
-            self._filler.begin(is_asking and bool(self.drafters))
+            # Only what plans says what filling brings.
+            self._may_fill = any(map(_is_native, self.drafters))
+            self._filler.begin(is_asking and self._may_fill)
         else:
             self._curve.set_width(1)
         if is_asking:
@@ -186,7 +189,7 @@ class DraftChain:
         self._alone = None
         is_resting = self._worth is not None and self._worth.n_rest > 0
         if self._filler is not None:
-            self._filler.step(bool(self._active) and not is_resting)
+            self._filler.step(self._may_fill and not is_resting)
         self._curve.set_tail(1)
         if self._worth is not None and is_resting:
             return None, self._worth.n_rest
@@ -230,7 +233,7 @@ class DraftChain:
             return NO_DRAFT
         is_asking = self._worth is None or self._worth.ask()
         if self._filler is not None:
-            self._filler.step(is_asking)
+            self._filler.step(self._may_fill and is_asking)
         self._curve.set_tail(n_tail)
         if not is_asking:
             return NO_DRAFT

@@ -19,7 +19,7 @@ from codespec.types import Draft
 
 # Weight of a pass in the averages, and passes that the guess before them counts for.
 _WEIGHT = 1 / 256
-_N_GUESSED = 64
+_N_GUESSED = 24
 # Tokens that edits bring with passes of so many, when nothing is known of them: the guess.
 _USUAL = {1: 1.0, 2: 1.45, 3: 1.6, 4: 1.7, 5: 1.78, 6: 1.83, 8: 1.92, 16: 2.1}
 # Passes that a choice holds for within a request, and what another has to be better by: it costs as

@@ -28,7 +28,7 @@ SHORT, LONG = 64, 1024
 _SLOPE_AT = (1, 8)
 
 # Passes may be filled up to these.
-_STEADY_AT = (2, 3, 4, 5, 6, 8, 12, 16)
+_STEADY_AT = (2, 3, 4, 5, 6, 8, 12, 16, 17)
 
 # A pass is timed again where it costs so many times what the width before makes expect, were tokens
 # all that it costs, or so many times less than that width.

@@ -28,6 +28,17 @@ def curve(steady: dict[int, float] | None = None) -> CostCurve:
     return CostCurve(POINTS, back_ms=2.0, steady={5: 1.5} if steady is None else steady)
 
 
+class Planning(ScriptedDrafter):
+    """Such a drafter says what filling brings."""
+
+    def alone(self, emitted, n_max):
+        return None, 0
+
+
+class Oracle(OracleDrafter, Planning):
+    pass
+
+
 class Planned:
     """A planner of which only the comparison is asked: what each width would have brought."""
 
@@ -89,12 +100,18 @@ def test_a_request_goes_on_as_it_began_unless_much_is_to_be_gained():
 
 
 def test_nothing_is_filled_up_for_who_drafts_nothing():
-    for members, worth in (([], None), ([ScriptedDrafter(lambda e, n: NO_DRAFT)], Resting())):
+    for members, worth, width in (
+        ([], None, 1),
+        ([Planning(lambda e, n: NO_DRAFT)], Resting(), 1),
+        ([ScriptedDrafter(lambda e, n: NO_DRAFT)], None, 1),
+        ([Planning(lambda e, n: NO_DRAFT)], None, 5),
+    ):
         costs = curve()
         costs.set_width(5)
         chain = DraftChain(members, N_VOCAB, 1, costs, worth, watching(costs))
         chain.begin(Context(NO_TOKENS))
-        assert costs.width == 1
+        chain.propose(NO_TOKENS, 4)
+        assert costs.width == width
 
 
 class Resting(Worth):
@@ -105,7 +122,7 @@ class Resting(Worth):
 
 def test_where_drafting_rests_for_a_while_so_does_filling():
     costs, worth = curve(), Worth(CostCurve(POINTS))
-    chain = DraftChain([OracleDrafter([1, 2, 3])], N_VOCAB, 1, costs, worth, watching(costs))
+    chain = DraftChain([Oracle([1, 2, 3])], N_VOCAB, 1, costs, worth, watching(costs))
     chain.begin(Context(NO_TOKENS))
     for rest in (lambda: chain.propose(NO_TOKENS, 4), lambda: chain.alone(NO_TOKENS, 4)):
         costs.set_width(5)
@@ -127,7 +144,7 @@ def test_what_was_typed_is_part_of_a_filled_pass():
     """So that the first pass of a request is like those after it."""
     costs = curve({5: 1.01})
     filler = Filler(costs)
-    oracle = OracleDrafter(list(range(1, 12)))
+    oracle = Oracle(list(range(1, 12)))
     chain = DraftChain([oracle], N_VOCAB, 1, costs, filler=filler)
     for n_tail, n_first in ((1, 1), (3, 3), (5, 5), (6, 1), (40, 1)):
         chain.begin(Context(NO_TOKENS))
@@ -186,8 +203,8 @@ def test_the_output_is_the_plain_output(seed, prompt, sampling, n_ctx, width, n_
     plain, _ = run([], CostCurve({1: 1.0}), None)
     costs = curve({width: 1.01})
     filler = watching(costs)
-    guesses = ScriptedDrafter(lambda e, n: Draft.chain(rng.integers(0, N_VOCAB, rng.integers(9))))
-    oracle = OracleDrafter(plain[0])
+    guesses = Planning(lambda e, n: Draft.chain(rng.integers(0, N_VOCAB, rng.integers(9))))
+    oracle = Oracle(plain[0])
     for drafter in (guesses, oracle):
         filled, trace = run([drafter], costs, filler)
         assert filled == plain
@@ -253,7 +270,7 @@ def test_fake_passes_over_filled_drafts_read_no_further():
     target = FakeTarget(law, N_VOCAB)
     costs = curve({8: 1.01})
     filler = watching(costs)
-    chain = DraftChain([ScriptedDrafter(lambda e, n: NO_DRAFT)], N_VOCAB, 1, costs, filler=filler)
+    chain = DraftChain([Planning(lambda e, n: NO_DRAFT)], N_VOCAB, 1, costs, filler=filler)
     trace = Trace()
     context = Context(np.zeros(4, np.int32))
     Completer(target, chain).run(context, Sampler(SamplingParams()), Limits(20), trace=trace)

@@ -16,6 +16,7 @@ from codespec.context.build import Window, build_context
 from codespec.context.healing import HealingMask, vocabulary_of
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
+from codespec.drafters.filler import Filler
 from codespec.drafters.measure import measure
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.small import OnPass, SmallModel, unheard
@@ -141,15 +142,19 @@ class Contest:
         ]
 
     def complete(
-        self, context: Context, *drafters: Drafter, curve: CostCurve = FLAT
+        self,
+        context: Context,
+        *drafters: Drafter,
+        curve: CostCurve = FLAT,
+        filler: Filler | None = None,
     ) -> tuple[Trace, float]:
         """(what happened, seconds) of one greedy completion with these drafters; curve: what the
-        target's passes are taken to cost where several are asked.
+        target's passes are taken to cost where several are asked. filler: of that curve.
         """
         target = self._target
         mask = HealingMask(context.healed, self.vocabulary, self._tokenizer)
         sampler = Sampler(SamplingParams(), mask if context.healed else None)
-        chain = DraftChain(drafters, target.info.n_vocab, curve=curve)
+        chain = DraftChain(drafters, target.info.n_vocab, curve=curve, filler=filler)
         trace = Trace()
         started = time.perf_counter()
         Completer(target, chain).run(context, sampler, Limits(MAX_TOKENS), trace=trace)
