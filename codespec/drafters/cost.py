@@ -292,13 +292,7 @@ class _State:
             return
         if n == 1 and self._n_alike <= (N_SETTLING if self.steady else 1):
             return  # what going back takes is part of the wider pass, `back_ms`
-        error = math.log(ms / self.quiet_ms(n)) - self.log_speed
-        if self.is_prior and not self.n_observed:
-            self.log_speed = error
-            error = 0.0
-        self.n_observed += 1
-        error = max(-_MAX_ERROR, min(_MAX_ERROR, error))
-        self.log_speed += _SPEED_WEIGHT * error
+        error = self._surprise(ms, self.quiet_ms(n))
         i = bisect_right(self.n, n) - 1
         step = _SHAPE_WEIGHT * error
         shape = self.log_shape
@@ -315,14 +309,23 @@ class _State:
             shape[i + 1] += step * share
         self._is_stale = self._is_stale or self.n_observed % _REFRESH_EVERY == 1
 
+    def _surprise(self, ms: float, quiet_ms: float) -> float:
+        """By how much a pass took more than it would now, in natural logarithms; the speed of the
+        moment is a little nearer then."""
+        error = math.log(ms / quiet_ms) - self.log_speed
+        if self.is_prior and not self.n_observed:
+            self.log_speed = error
+            error = 0.0
+        self.n_observed += 1
+        error = max(-_MAX_ERROR, min(_MAX_ERROR, error))
+        self.log_speed += _SPEED_WEIGHT * error
+        return error
+
     def _observe_steady(self, n: int, ms: float) -> None:
         """Such a pass, where it is one: the first two of a width cost more."""
         if self._n_alike <= N_SETTLING:
             return
-        error = math.log(ms / self.quiet_steady_ms(n)) - self.log_speed
-        error = max(-_MAX_ERROR, min(_MAX_ERROR, error))
-        self.n_observed += 1
-        self.log_speed += _SPEED_WEIGHT * error
+        error = self._surprise(ms, self.quiet_steady_ms(n))
         self.log_steady[n] = _SHAPE_KEPT * self.log_steady[n] + _SHAPE_WEIGHT * error
         self._is_stale = self._is_stale or self.n_observed % _REFRESH_EVERY == 1
 
@@ -338,9 +341,8 @@ class _State:
             quiet[1:] += self.back_ms
         else:
             ms = self.quiet_steady_ms(width)
-            quiet[width:] += N_SETTLING * max(
-                0.0, quiet[width - 1] - ms
-            )  # until it is steady again
+            # A wider one is followed by passes that are new again.
+            quiet[width:] += N_SETTLING * max(0.0, quiet[width - 1] - ms)
             quiet[:width] = min(ms, quiet[width])
         return quiet * math.exp(self.log_speed)
 

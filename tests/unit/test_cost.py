@@ -159,6 +159,11 @@ def test_passes_of_one_width_teach_once_they_are_repeated():
     assert curve.steady[5] > 1.5
     curve.set_context(1064)
     assert curve.pass_ms(5) > 2.9
+    guessed = CostCurve(points, is_prior=True, steady={5: 1.5})
+    guessed.set_width(5)
+    for _ in range(3):
+        guessed.observe(5, 30.0)
+    assert guessed.pass_ms(5) == pytest.approx(30.0)
     # After a wide pass, two of one token feel it.
     curve = CostCurve(points, steady={5: 1.5})
     for ms in (3.0, 7.0, 7.0, 1.0) * 100:
