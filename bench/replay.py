@@ -30,7 +30,6 @@ from codespec.index.text import encode, safe_cuts
 from codespec.native import Segment, SuffixAutomaton, build_segment
 from codespec.sampling import Sampler
 from codespec.types import (
-    NO_DRAFT,
     NO_TOKENS,
     Context,
     Draft,
@@ -118,9 +117,6 @@ class Tally(DraftChain):
     def begin(self, context: Context, interrupted: Callable[[], bool] = lambda: False) -> None:
         super().begin(context, interrupted)
         self.widths: list[int] = []
-
-    def propose(self, emitted: Tokens, n_max: int, n_tail: int = 1) -> Draft:
-        return super().propose(emitted, n_max, n_tail) if self.drafters else NO_DRAFT
 
     def filled(self, draft: Draft, n_tail: int, n_room: int) -> Draft:
         filled = super().filled(draft, n_tail, n_room)

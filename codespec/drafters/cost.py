@@ -96,7 +96,7 @@ class CostCurve:
     def steady(self) -> dict[int, float]:
         """As `points`, of passes that follow others of their width."""
         s = self._state
-        return {n: ms * math.exp(s.log_steady[n]) for n, ms in s.steady.items()}
+        return {n: s.steady_ms(n) for n in s.steady}
 
     @property
     def width(self) -> int:
@@ -329,8 +329,11 @@ class _State:
         self.log_steady[n] = _SHAPE_KEPT * self.log_steady[n] + _SHAPE_WEIGHT * error
         self._is_stale = self._is_stale or self.n_observed % _REFRESH_EVERY == 1
 
+    def steady_ms(self, n: int) -> float:
+        return self.steady[n] * math.exp(self.log_steady[n])
+
     def quiet_steady_ms(self, n: int) -> float:
-        ms = self.steady[n] * math.exp(self.log_steady[n])
+        ms = self.steady_ms(n)
         more = self._at_context - self.n_context
         return max(ms + more * (self.slope.fixed + self.slope.per_token * n), ms * 0.25)
 
