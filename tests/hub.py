@@ -21,7 +21,8 @@ class Hub(ThreadingHTTPServer):
     truth; no length: None, and the connection ends with the file. sends_parts: answers as with a
     part, whatever was asked for. stalls: after `cut` bytes it stays connected and sends no more.
     files: by name, what is not `content`. refuses: a status and its reason, to every request
-    of a file. n_sent: how often one was sent, or a part of it.
+    of a file. leads_to: where it redirects to, in place of the file here. n_sent: how often one
+    was sent, or a part of it.
     """
 
     daemon_threads = True
@@ -41,6 +42,7 @@ class Hub(ThreadingHTTPServer):
         self.ends = threading.Event()
         self.files: dict[str, bytes] = {}
         self.refuses: tuple[int, str] | None = None
+        self.leads_to: str | None = None
         self.has_head = True
         self.ranges: list[str | None] = []
         self.methods: list[str] = []
@@ -81,7 +83,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _redirect(self) -> None:
         self.send_response(302)
-        self.send_header("Location", self.path.replace("/resolve/", "/data/"))
+        here = self.path.replace("/resolve/", "/data/")
+        self.send_header("Location", self.server.leads_to or here)
         if self.server.stated:
             self.send_header("X-Linked-Etag", f'"{self.server.stated}"')
         self.send_header("Content-Length", "0")

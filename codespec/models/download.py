@@ -271,7 +271,7 @@ def _stream(url: str, part: Path, on_progress: OnProgress, etag_here: str = "") 
     elif etag_here:
         request.add_header("If-None-Match", etag_here)
     try:
-        response = urllib.request.urlopen(request, timeout=_TIMEOUT_S)
+        response = urllib.request.build_opener(_Redirects()).open(request, timeout=_TIMEOUT_S)
     except urllib.error.HTTPError as e:
         if e.code == 304 and etag_here:
             e.close()
@@ -324,6 +324,19 @@ def _content_range(headers: Message) -> tuple[int | None, int]:
 def _number(text: str | None) -> int:
     """0 for what is none: servers send anything."""
     return int(text) if text and text.isascii() and text.isdigit() else 0
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows to http and https alone, and from https to nothing else: on the way of a plain
+    connection anybody may read what is asked for, and change what comes."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        scheme = urlsplit(newurl).scheme
+        if scheme != "https" and (scheme != "http" or req.type == "https"):
+            raise ValueError(f"the server leads from {req.type} to {scheme}, which is not followed")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

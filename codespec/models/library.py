@@ -17,6 +17,7 @@ from codespec.errors import ConfigError, InputError
 from codespec.files import write_atomically
 from codespec.folders import data_dir, data_path, expanded
 from codespec.models import catalogue, provenance
+from codespec.models.provenance import public
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.models.split import files_of, parts
 
@@ -105,7 +106,7 @@ def name_for(path: Path, url: str = "", name: str = "") -> str:
     taken = added().get(name)
     if taken is None:
         return name
-    is_other = bool(url and taken.url) and _without_query(url) != _without_query(taken.url)
+    is_other = bool(url and taken.url) and public(url) != public(taken.url)
     if taken.path != absolute or is_other:
         raise InputError(
             f"{name} is {taken.url if is_other else taken.path} already",
@@ -121,7 +122,7 @@ def add(path: Path, url: str = "", sha256: str = "", name: str = "") -> str:
     """
     with _changing() as models:
         name = name_for(path, url, name)
-        models[name] = Added(in_full(path), url, sha256)
+        models[name] = Added(in_full(path), public(url), sha256)
     return name
 
 
@@ -212,10 +213,6 @@ def _listed_as(name: str, models: dict[str, Added]) -> str:
     """The catalogue has names of its own: what is added by one is listed by its file's."""
     entry = None if name in models else catalogue.by_name(name)
     return Path(entry.file).stem.lower() if entry else name
-
-
-def _without_query(url: str) -> str:
-    return url.partition("?")[0]  # which may be a permission that expires
 
 
 def _list() -> Path:

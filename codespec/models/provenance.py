@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
@@ -12,16 +13,25 @@ _CHUNK = 1 << 20
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """sha256: of a whole file, "" of a part."""
+    """url: as others may see it; address: a digest of the whole one. sha256: of a whole file, "" of
+    a part."""
 
     url: str
     etag: str
     sha256: str = ""
+    address: str = ""
+
+
+def public(url: str) -> str:
+    """An address without what may be a permission, or a password: what is written down."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def note(file: Path, url: str, etag: str, sha256: str = "") -> None:
     """Raises: OSError."""
-    _about(file).write_bytes(msgspec.json.encode(_Known(url, etag, sha256)))
+    known = _Known(public(url), etag, sha256, _address(url))
+    _about(file).write_bytes(msgspec.json.encode(known))
 
 
 def forget(file: Path) -> None:
@@ -35,7 +45,8 @@ def delete(file: Path) -> None:
 
 
 def source_of(part: Path) -> str:
-    """The address that a `.part` was, or is being, downloaded from; "" where nobody knows."""
+    """Where a `.part` was, or is being, downloaded from, as `public` has it; "" where nobody
+    knows."""
     known = _proven(part)
     return known.url if known else ""
 
@@ -48,13 +59,15 @@ def etag_of(part: Path) -> str:
 
 def n_resumable(part: Path, url: str) -> int:
     """How many bytes of this very content there are; 0 without a tag to prove it by."""
-    return part.stat().st_size if part.is_file() and source_of(part) == url else 0
+    known = _proven(part)
+    is_it = part.is_file() and known is not None and known.address == _address(url)
+    return part.stat().st_size if is_it else 0
 
 
 def unchanged(file: Path, url: str) -> tuple[str, str]:
     """(tag, SHA-256) of a whole file that is as it came from this address; "" for another one."""
     known = _known(file)
-    if known is None or known.url != url or not (known.etag and known.sha256):
+    if known is None or known.address != _address(url) or not (known.etag and known.sha256):
         return "", ""
     is_it = file.is_file() and digest(file) == known.sha256
     return (known.etag, known.sha256) if is_it else ("", "")
@@ -67,6 +80,10 @@ def digest(file: Path) -> str:
         while chunk := f.read(_CHUNK):
             found.update(chunk)
     return found.hexdigest()
+
+
+def _address(url: str) -> str:
+    return hashlib.sha256(url.encode("utf-8", "replace")).hexdigest()
 
 
 def _known(file: Path) -> _Known | None:

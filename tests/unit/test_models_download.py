@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import ssl
+from email.message import Message
 from pathlib import Path
 from urllib.error import URLError
+from urllib.request import Request
 
 import pytest
 
@@ -303,6 +305,47 @@ def test_a_certificate_that_nobody_here_trusts(
     with pytest.raises(ModelError, match="self-signed certificate") as error:
         download.fetch("https://127.0.0.1/m.gguf", tmp_path)
     assert "SSL_CERT_FILE" in error.value.hint
+
+
+def test_a_server_leads_to_no_other_kind_of_address(hub: Hub, tmp_path: Path) -> None:
+    for scheme in ("ftp", "file"):
+        hub.leads_to = f"{scheme}://127.0.0.1/model-q8_0.gguf"
+        with pytest.raises(ModelError, match=scheme):
+            download.fetch(url(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_encrypted_connection_leads_to_no_plain_one(hub: Hub, tmp_path: Path) -> None:
+    def leads(start: str, to: str) -> Request | None:
+        headers = Message()
+        return download._Redirects().redirect_request(
+            Request(start), None, 302, "Found", headers, to
+        )
+
+    plain, encrypted = "http://a/m.gguf", "https://a/m.gguf"
+    with pytest.raises(ValueError, match="from https to http"):
+        leads(encrypted, plain)
+    for start, to in ((plain, plain), (plain, encrypted), (encrypted, encrypted)):
+        followed = leads(start, to)
+        assert followed is not None
+        assert followed.full_url == to
+
+
+def test_permissions_in_addresses_are_not_written_down(hub: Hub, tmp_path: Path) -> None:
+    hub.cut, hub.stated = 3_000_000, None
+    secret = f"{url()}?token=s3cret"
+    with pytest.raises(ModelError, match="the same command goes on"):
+        download.fetch(secret, tmp_path)
+    assert provenance.source_of(tmp_path / "model-q8_0.gguf.part") == url()
+    hub.cut = None
+    with pytest.raises(KeyboardInterrupt):
+        download.fetch(f"{url()}?token=another", tmp_path, on_progress=interrupt)
+    assert hub.ranges == [None, None], "another address may be of another file"
+    assert download.fetch(f"{url()}?token=another", tmp_path).path.read_bytes() == CONTENT
+    written = b"".join(file.read_bytes() for file in tmp_path.glob("*.json"))
+    assert b"model-q8_0.gguf" in written
+    assert b"token" not in written
+    assert provenance.public("https://user:pass@host:8/a/m.gguf?x=1#y") == "https://host:8/a/m.gguf"
 
 
 @pytest.mark.parametrize(
