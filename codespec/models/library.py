@@ -17,7 +17,6 @@ from codespec.errors import ConfigError, InputError
 from codespec.files import write_atomically
 from codespec.folders import data_dir, data_path, expanded
 from codespec.models import catalogue, provenance
-from codespec.models.provenance import public
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.models.split import files_of, parts
 
@@ -106,7 +105,7 @@ def name_for(path: Path, url: str = "", name: str = "") -> str:
     taken = added().get(name)
     if taken is None:
         return name
-    is_other = bool(url and taken.url) and public(url) != public(taken.url)
+    is_other = bool(url and taken.url) and provenance.public(url) != provenance.public(taken.url)
     if taken.path != absolute or is_other:
         raise InputError(
             f"{name} is {taken.url if is_other else taken.path} already",
@@ -122,7 +121,7 @@ def add(path: Path, url: str = "", sha256: str = "", name: str = "") -> str:
     """
     with _changing() as models:
         name = name_for(path, url, name)
-        models[name] = Added(in_full(path), public(url), sha256)
+        models[name] = Added(in_full(path), provenance.public(url), sha256)
     return name
 
 

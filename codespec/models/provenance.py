@@ -23,8 +23,12 @@ class _Known(msgspec.Struct, frozen=True):
 
 
 def public(url: str) -> str:
-    """An address without what may be a permission, or a password: what is written down."""
-    parts = urlsplit(url)
+    """An address without what may be a permission, or a password: what is written down. "" for what
+    is none."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets of an address that is none
+        return ""
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 

@@ -346,6 +346,7 @@ def test_permissions_in_addresses_are_not_written_down(hub: Hub, tmp_path: Path)
     assert b"model-q8_0.gguf" in written
     assert b"token" not in written
     assert provenance.public("https://user:pass@host:8/a/m.gguf?x=1#y") == "https://host:8/a/m.gguf"
+    assert provenance.public("http://[::1/m.gguf") == ""
 
 
 @pytest.mark.parametrize(
