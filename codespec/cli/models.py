@@ -74,8 +74,8 @@ def list_models(as_json: bool) -> None:
         for at, r in drafts.every()
     ]
     leftovers: list[dict[str, Any]] = [
-        {"path": str(path), "bytes": path.stat().st_size, "origin": url}
-        for path, url in library.leftovers()
+        {"path": str(path), "bytes": path.stat().st_size, "origin": url, "origin_is_whole": whole}
+        for path, url, whole in library.leftovers()
     ]
     if as_json:
         print_json({"models": rows, "distilled": distilled, "leftovers": leftovers})
@@ -99,6 +99,8 @@ def list_models(as_json: bool) -> None:
         click.echo(f"{what}: {row['path']}, {row['bytes'] / 1e6:,.1f} MB")
         source = row["origin"] if is_part else row["path"]
         more = f", or: codespec models add {shlex.quote(source)}" if source else ""
+        if more and is_part and not row["origin_is_whole"]:
+            more += " with the rest of that address, which is not written down"
         click.echo(f"  delete it{more}")
 
 

@@ -62,14 +62,14 @@ def read_list() -> dict[str, Added]:
         ) from None
 
 
-def leftovers() -> list[tuple[Path, str]]:
-    """(file, address it comes from, "" where nobody knows) of what lies where downloads go and
-    belongs to no model on the list: what was interrupted, above all."""
+def leftovers() -> list[tuple[Path, str, bool]]:
+    """(file, address it comes from, "" where nobody knows, whether that is the whole of it) of what
+    lies where downloads go and belongs to no model on the list: what was interrupted, above all."""
     if not folder_path().is_dir():
         return []
     listed = {file for model in read_list().values() for file in files_of(Path(model.path))}
     files = sorted(file for kind in ("*.gguf", "*.part") for file in folder_path().glob(kind))
-    return [(file, provenance.source_of(file)) for file in files if file not in listed]
+    return [(file, *provenance.source_of(file)) for file in files if file not in listed]
 
 
 def in_full(path: Path) -> str:

@@ -48,11 +48,11 @@ def delete(file: Path) -> None:
     forget(file)
 
 
-def source_of(part: Path) -> str:
-    """Where a `.part` was, or is being, downloaded from, as `public` has it; "" where nobody
-    knows."""
+def source_of(part: Path) -> tuple[str, bool]:
+    """(where a `.part` was, or is being, downloaded from, as `public` has it, whether that is the
+    whole address); "" where nobody knows."""
     known = _proven(part)
-    return known.url if known else ""
+    return (known.url, known.address == _address(known.url)) if known else ("", False)
 
 
 def etag_of(part: Path) -> str:

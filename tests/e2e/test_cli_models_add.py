@@ -105,6 +105,23 @@ def test_what_lies_there_and_is_on_no_list_is_said(hub: Hub, model: Path) -> Non
     assert str(own) not in ok("list")
 
 
+def test_permissions_in_addresses_are_not_written_down(hub: Hub) -> None:
+    url = f"{hub.address}/data/half.gguf"
+    hub.content, hub.stated = bundled(BUNDLED_DRAFT).read_bytes(), None
+    hub.cut = 1_000_000
+    assert "the same command goes on" in run("add", f"{url}?token=s3cret").output
+    said = ok("list").replace("\n", "")
+    assert f"codespec models add {url} with the rest of that address" in said
+    hub.cut = None
+    ok("add", f"{url}?token=s3cret")
+    assert hub.ranges[-1] == "bytes=1000000-"
+    assert library.added()["half"].url == url
+    ok("add", f"{url}?token=another")
+    written = [path.read_bytes() for path in library.folder_path().rglob("*.json")]
+    assert written
+    assert not any(b"token" in text for text in written)
+
+
 def test_a_list_that_cannot_be_read_is_not_written_over(model: Path, config: Path) -> None:
     ok("add", model)
     path = library.folder() / "models.json"
