@@ -24,8 +24,7 @@ test-editors: dev  ## the plug-ins in the real editors, which are installed once
 lint: dev  ## style, types, layers, C++ format
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
-	@for system in Linux Darwin Windows; do \
-	    $(BIN)/basedpyright --pythonplatform $$system || exit 1; done
+	@printf '%s\n' Linux Darwin Windows | xargs -P 2 -n 1 $(BIN)/basedpyright --pythonplatform
 	@$(BIN)/lint-imports
 	@$(BIN)/clang-format --dry-run --Werror $(wildcard codespec/native/*.cpp codespec/native/*.h codespec/native/kernels/*.cpp codespec/native/kernels/*.h)
 

@@ -14,6 +14,10 @@ from codespec.config import Settings, load_settings
 hypothesis.settings.register_profile("codespec", deadline=None)
 hypothesis.settings.load_profile("codespec")
 
+# Tests share the machine: of threads that spin while they wait, one is quicker than two. Read when
+# PyTorch is imported; whoever asks for a number of threads gets it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # A shell has what it starts in the background ignore interrupts, and so would what tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -40,7 +44,6 @@ def _own_folders(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("HOME", str(folder))
     for name in ("CONFIG", "CACHE", "STATE", "DATA"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(folder / name.lower()))
-    # Tests share the machine: two spinning threads on a busy core are slower than one.
     monkeypatch.setenv("CODESPEC_MODEL_N_THREADS", "1")
 
 
