@@ -125,6 +125,7 @@ def print_model_rows(rows: list[dict[str, Any]]) -> None:
         "speed-up",
         "predicted",
         "of the ideal",
+        "of ideal-whole",
     )
     for column in columns:
         # The names of the ways are what two lines may differ in.
@@ -138,6 +139,7 @@ def print_model_rows(rows: list[dict[str, Any]]) -> None:
             f"{row['speedup']:.2f}",
             f"{row['predicted_speedup']:.2f}" if "predicted_speedup" in row else "",
             f"{row['share_of_ideal']:.0%}",
+            f"{row['share_of_ideal_whole']:.0%}",
         )
     Console(markup=False).print(table)
 

@@ -248,12 +248,15 @@ def test_a_draft_model_of_other_tokens_drafts_beside_lookups(repository, capsys)
 def test_a_real_model_completes_the_edits(repository):
     rows = run_model(repository, load_settings(), 50, "*.py")
     by = {row["config"]: row for row in rows}
-    assert list(by) == ["plain", "codespec", "ideal"]
+    assert list(by) == ["plain", "codespec", "ideal", "ideal-whole"]
     assert by["plain"]["n_hunks"] > 0
     assert by["plain"]["speedup"] == 1.0
     assert by["plain"]["n_drafted"] == 0
     assert by["plain"]["n_tokens"] == by["codespec"]["n_tokens"] == by["ideal"]["n_tokens"]
     assert by["ideal"]["mat"] >= 1.0
+    assert 1.0 <= by["ideal-whole"]["speedup"] <= by["ideal"]["speedup"]
+    ours = by["codespec"]
+    assert ours["share_of_ideal_whole"] >= ours["share_of_ideal"]
     assert by["codespec"]["equal_texts"] == 1.0
     assert by["codespec"]["accepted"] <= by["codespec"]["n_drafted"]
     print_model_rows(rows)
