@@ -119,13 +119,12 @@ def print_model_rows(rows: list[dict[str, Any]]) -> None:
     )
     columns = (
         "",
-        "tokens a pass",
-        "drafted a pass",
-        "ms a token",
+        "tokens\na pass",
+        "drafted\na pass",
+        "ms a\ntoken",
         "speed-up",
         "predicted",
-        "of the ideal",
-        "of ideal-whole",
+        "of the ideal,\nwhole",
     )
     for column in columns:
         # The names of the ways are what two lines may differ in.
@@ -138,8 +137,7 @@ def print_model_rows(rows: list[dict[str, Any]]) -> None:
             f"{row['ms'] / row['n_tokens']:.2f}" if "ms" in row else "",
             f"{row['speedup']:.2f}",
             f"{row['predicted_speedup']:.2f}" if "predicted_speedup" in row else "",
-            f"{row['share_of_ideal']:.0%}",
-            f"{row['share_of_ideal_whole']:.0%}",
+            f"{row['share_of_ideal']:.0%}, {row['share_of_ideal_whole']:.0%}",
         )
     Console(markup=False).print(table)
 
