@@ -43,7 +43,7 @@ def prior(n_params: int = _SMALL) -> State:
     """(Planner.n_weights,) the weights to start from, for a target of so many parameters.
 
     Fitted on what people wrote, which good models come close to. A small model says again what it
-    has before it much more often; its weights are fitted on what the bundled one writes.
+    has before it much more often; its weights go on from those with what the bundled one writes.
     """
     name = "prior.bin" if n_params >= _SMALL else "prior_small.bin"
     stored = files("codespec.drafters").joinpath(name).read_bytes()
