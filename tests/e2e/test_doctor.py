@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from bench.gpu.shapes import Shape, write_random
 from codespec.backends.llama import LlamaTokenizer, kernels, load_model
 from codespec.backends.llama.loader import gpu_backend, lib
 from codespec.cli import main
@@ -72,15 +73,16 @@ def test_a_sound_installation(project):
 
 @pytest.mark.skipif(not kernels.NAME, reason=f"no kernels: {kernels.WHY_NOT}")
 def test_a_model_whose_products_are_not_ours(project, tmp_path, monkeypatch):
-    file = tmp_path / "model-bf16.gguf"
+    source, file = tmp_path / "model-f16.gguf", tmp_path / "model-iq3_s.gguf"
+    shape = Shape("small", 1, 256, 4, 2, 512, 8192, tied=True)  # rows of whole blocks
+    write_random(source, shape, "f16", bundled(BUNDLED_TARGET))
     settings = lib.llama_model_quantize_default_params()
-    settings.ftype, settings.allow_requantize = lib.LLAMA_FTYPE_MOSTLY_BF16, True
-    source = bytes(bundled(BUNDLED_TARGET))
-    assert lib.llama_model_quantize(source, bytes(file), ctypes.byref(settings)) == 0
+    settings.ftype = lib.LLAMA_FTYPE_MOSTLY_IQ3_S
+    assert lib.llama_model_quantize(bytes(source), bytes(file), ctypes.byref(settings)) == 0
     monkeypatch.setenv("CODESPEC_MODEL_TARGET", str(file))
     found = doctor(project, "--quick")
     assert any("but for ties" in m for m in of(found, "model", "ok"))
-    assert any("llama.cpp multiplies what it has in bf16" in m for m in of(found, "model", "note"))
+    assert any("llama.cpp multiplies what it has in iq3_s" in m for m in of(found, "model", "note"))
     monkeypatch.setenv("CODESPEC_MODEL_TARGET", "bundled")
     assert not any("multiplies" in m for m in of(doctor(project, "--quick"), "model", "note"))
 

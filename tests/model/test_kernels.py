@@ -72,9 +72,12 @@ MIXTURE = replace(SHAPE, name="mixture", n_experts=8, n_used=3)
 
 
 FILES = {
+    gguf.LlamaFileType.MOSTLY_Q2_K: {TYPES.Q2_K, TYPES.Q3_K, TYPES.Q6_K},
+    gguf.LlamaFileType.MOSTLY_Q3_K_M: {TYPES.Q3_K, TYPES.Q6_K},
     gguf.LlamaFileType.MOSTLY_Q4_K_M: {TYPES.Q4_K, TYPES.Q6_K},
     gguf.LlamaFileType.MOSTLY_Q5_K_M: {TYPES.Q5_K, TYPES.Q6_K},
     gguf.LlamaFileType.MOSTLY_F16: {TYPES.F16},
+    gguf.LlamaFileType.MOSTLY_BF16: {TYPES.BF16},
     gguf.LlamaFileType.MOSTLY_Q4_0: {TYPES.Q4_0, TYPES.Q6_K},
     gguf.LlamaFileType.MOSTLY_Q5_1: {TYPES.Q5_1, TYPES.Q6_K},
     gguf.LlamaFileType.MOSTLY_Q5_0: {TYPES.Q5_0, TYPES.Q6_K},
@@ -229,8 +232,8 @@ def test_all_files_of_a_model_that_is_split_count(tmp_path: Path) -> None:
     first = write(1)  # often without tensors
     write(2, a=TYPES.Q8_0, b=TYPES.Q4_K)
     assert kernels.share_in(first) == kernels.Share(needs_order=True, is_all=True)
-    write(3, c=TYPES.Q3_K)
-    assert kernels.share_in(first) == kernels.Share(True, False, others=("q3_K",))
+    write(3, c=TYPES.IQ3_S)
+    assert kernels.share_in(first) == kernels.Share(True, False, others=("iq3_s",))
 
 
 @pytest.mark.parametrize("has_amx", [False, True])

@@ -31,14 +31,17 @@ FORMATS = {
     TYPES.Q5_0: ((0,), Q8_0),
     TYPES.Q5_1: ((0, 2), Q8_1),
     TYPES.IQ4_NL: ((0,), Q8_0),
+    TYPES.Q2_K: ((80, 82), Q8_K),
+    TYPES.Q3_K: ((108,), Q8_K),
     TYPES.Q4_K: ((0, 2), Q8_K),
     TYPES.Q5_K: ((0, 2), Q8_K),
     TYPES.Q6_K: ((208,), Q8_K),
     TYPES.IQ4_XS: ((0,), Q8_K),
     TYPES.F16: ((0,), np.dtype(np.float16)),
+    TYPES.BF16: ((0,), np.dtype(np.uint16)),
     TYPES.F32: ((0,), np.dtype(np.float32)),
 }
-FLOATS = TYPES.F16, TYPES.F32
+FLOATS = TYPES.F16, TYPES.BF16, TYPES.F32
 STATES = {FORMATS[kind][1]: kind for kind in FLOATS}
 STATES |= {Q8_0: TYPES.Q8_0, Q8_1: TYPES.Q8_1, Q8_K: TYPES.Q8_K}
 if kernels.NAME:
@@ -66,7 +69,7 @@ def weights_of(kind: Any, rng: np.random.Generator, n: int, n_blocks: int) -> An
 
 def states_of(kind: Any, rng: np.random.Generator, n: int, n_blocks: int) -> Any:
     if kind in FLOATS:
-        return rng.normal(size=(n, 7 * n_blocks)).astype(FORMATS[kind][1])
+        return floats(kind, rng.normal(size=(n, 7 * n_blocks)))
     out = np.zeros((n, n_blocks), FORMATS[kind][1])
     out["scale"] = rng.uniform(-0.02, 0.02, out.shape)
     out["numbers"] = rng.integers(-127, 128, out["numbers"].shape)
@@ -74,6 +77,10 @@ def states_of(kind: Any, rng: np.random.Generator, n: int, n_blocks: int) -> Any
         out["scale"] = rng.choice([1 / 64, 1 / 128, 1 / 256], out.shape)
         out["numbers"] //= 2
     return with_sums(out)
+
+
+def floats(kind: Any, numbers: Any) -> Any:
+    return gguf.quants.quantize(numbers.astype(np.float32), kind).view(FORMATS[kind][1])
 
 
 def with_sums(states: Any) -> Any:
@@ -90,7 +97,7 @@ def plain_weights(kind: Any, weights: Any) -> Any:
 
 def plain_states(states: Any) -> Any:
     if states.dtype.names is None:
-        return states.astype(np.float64)
+        return plain_weights(STATES[states.dtype], states.view(np.uint8))
     scales = states["scale"][..., None].astype(np.float64)
     return (states["numbers"] * scales).reshape(len(states), -1)
 
@@ -141,9 +148,9 @@ def test_what_lies_behind_a_row_of_floats_does_not_count(kind: Any) -> None:
     if kind not in FLOATS:
         pytest.skip("of other kinds rows are whole blocks")
     for length in (1, 15, 16, 17, 31, 33):
-        memory = np.full((17, 40), np.nan, FORMATS[kind][1])
-        memory[:, :length] = 1
-        row = np.ones((1, length), memory.dtype)
+        memory = floats(kind, np.full((17, 40), np.nan))
+        row = floats(kind, np.ones((1, length)))
+        memory[:, :length] = row
         out = np.zeros((1, 17), np.float32)
         assert LIBRARY.llamafile_sgemm(
             (ctypes.c_int * 2)(0, 1),
@@ -173,8 +180,8 @@ def test_the_ends_of_the_range_do_not_overflow(kind: Any) -> None:
 
 def as_states(kind: Any, numbers: Any) -> Any:
     """float32 in the type that weights of this kind are multiplied with, as llama.cpp makes it."""
-    if kind == TYPES.F16:
-        return numbers.astype(np.float16)
+    if kind in FLOATS:
+        return floats(kind, numbers)
     n_blocks = numbers.shape[1] // gguf.GGML_QUANT_SIZES[kind][0]
     out = np.zeros((len(numbers), n_blocks), FORMATS[kind][1])
     name = {Q8_0: "q8_0", Q8_1: "q8_1", Q8_K: "q8_K"}[out.dtype]
@@ -193,8 +200,8 @@ def test_experts_multiply_as_if_they_were_asked_alone(
         pytest.skip("such experts are left to llama.cpp")
     n_experts, n_used, length = 5, 3, 512
     rng = np.random.default_rng(n_tokens)
-    if kind == TYPES.F16:
-        weights = rng.normal(size=(n_experts, n_rows, length)).astype(np.float16).view(np.uint8)
+    if kind in FLOATS:
+        weights = floats(kind, rng.normal(size=(n_experts, n_rows, length))).view(np.uint8)
     else:
         n_blocks = length // gguf.GGML_QUANT_SIZES[kind][0]
         weights = weights_of(kind, rng, n_experts * n_rows, n_blocks)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from codespec.backends.llama import kernels_check, openmp
-from codespec.backends.llama.kernels_check import QUANTISED, TYPE_F16, TYPE_F32, TYPE_Q8_0, function
+from codespec.backends.llama.kernels_check import FLOATS, QUANTISED, TYPE_Q8_0, function
 from codespec.models.split import files_of
 from codespec.native import KERNELS
 
@@ -194,7 +194,7 @@ def share_in(path: Path) -> Share:
         if found is None:
             return NOTHING
         kinds |= found
-    others = kinds - {TYPE_F32, TYPE_F16, TYPE_Q8_0, *QUANTISED}
+    others = kinds - {*FLOATS, TYPE_Q8_0, *QUANTISED}
     name_of = function(theirs, "ggml_type_name", ctypes.c_char_p, ctypes.c_int)
     names = sorted(name_of(kind).decode() for kind in others)
     return Share(bool(kinds & {*QUANTISED}), not others, (*names,))

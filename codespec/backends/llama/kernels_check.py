@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 
 TYPE_F32, TYPE_F16, TYPE_Q8_0, _Q8_1, TYPE_Q6_K, _Q8_K = 0, 1, 8, 9, 14, 15
-_TYPE_I32 = 26
+_TYPE_I32, TYPE_BF16 = 26, 30
+FLOATS = TYPE_F32, TYPE_F16, TYPE_BF16
 QUANTISED = {
     2: ("q4_0", 18, TYPE_Q8_0),
     3: ("q4_1", 20, _Q8_1),
     6: ("q5_0", 22, TYPE_Q8_0),
     7: ("q5_1", 24, _Q8_1),
+    10: ("q2_K", 84, _Q8_K),
+    11: ("q3_K", 110, _Q8_K),
     12: ("q4_K", 144, _Q8_K),
     13: ("q5_K", 176, _Q8_K),
     TYPE_Q6_K: ("q6_K", 210, _Q8_K),
@@ -226,9 +229,10 @@ def multiplies_right(ours: Any, theirs: Any) -> bool:
     expected = _plain(states) @ _plain(weights).T
     if not _is_near(_product(ours, weights, states, n_blocks, TYPE_Q8_0, TYPE_Q8_0), expected):
         return False
-    for kind, dtype in ((TYPE_F16, np.float16), (TYPE_F32, np.float32)):
-        rows, columns = (rng.normal(size=(n, 41)).astype(dtype) for n in (n_rows, n_columns))
-        expected = columns.astype(np.float64) @ rows.astype(np.float64).T
+    for kind in FLOATS:
+        rows, columns = (rng.integers(-128, 128, (n, 41)) for n in (n_rows, n_columns))  # all have
+        expected = columns @ rows.T
+        rows, columns = _floats(kind, rows), _floats(kind, columns)
         if not _is_near(_product(ours, rows, columns, 41, kind, kind), expected):
             return False
     theirs.ggml_cpu_init()
@@ -268,6 +272,12 @@ def _blocks(rng: np.random.Generator, n: int, n_blocks: int) -> Any:
     out["scale"] = rng.uniform(0.01, 0.02, out.shape)
     out["numbers"] = rng.integers(-128, 128, out["numbers"].shape)
     return out
+
+
+def _floats(kind: int, numbers: Any) -> Any:
+    if kind == TYPE_BF16:
+        return (numbers.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    return numbers.astype(np.float16 if kind == TYPE_F16 else np.float32)
 
 
 def _states(theirs: Any, kind: int, rng: np.random.Generator, n: int, n_blocks: int) -> Any:

@@ -224,8 +224,9 @@ struct XSTiles : XS {
   static constexpr int kPartBytes = 32, kNumbersAt = kStateNumbers;
   static constexpr bool kIsSigned = true;
 
-  [[gnu::always_inline]] static inline Weights load(const std::byte* block, std::int64_t stride) {
-    Weights out = XS::load(block, stride);
+  [[gnu::always_inline]] static inline Weights load(const std::byte* block, std::int64_t stride,
+                                                    const auto& ahead) {
+    Weights out = XS::load(block, stride, ahead);
     for (auto& part : out.bytes) move_back(part);
     return out;
   }
@@ -243,7 +244,7 @@ void multiply_q8_0_by_tiles(const Product& p) {
 
 }  // namespace
 
-// Parts of q6_k are too short: a product of half the length takes as long.
+// Parts of q2_k, q3_k and q6_k are too short: a product of half the length takes as long.
 constinit const Kernels kAmx{"amx-int8",
                              kLanes,
                              multiply_q8_0_by_tiles,
@@ -253,11 +254,14 @@ constinit const Kernels kAmx{"amx-int8",
                              TilePanels<SmallTiles<Fives<false>, multiply_q5_0>>::multiply,
                              TilePanels<SmallTiles<Fives<true>, multiply_q5_1>>::multiply,
                              TilePanels<SmallTiles<FoursOfTable, multiply_iq4_nl>>::multiply,
+                             multiply_q2_k,
+                             multiply_q3_k,
                              TilePanels<Q45Tiles<false>>::multiply,
                              TilePanels<Q45Tiles<true>>::multiply,
                              multiply_q6_k,
                              TilePanels<XSTiles>::multiply,
                              multiply_f16,
+                             multiply_bf16,
                              multiply_f32,
                              attend_avx512};
 

@@ -1,5 +1,5 @@
 // Eight rows at once: AVX2 (Intel from Haswell, AMD from Zen).
-#include "ymm_k.h"
+#include "ymm_k_few.h"
 
 namespace codespec {
 namespace {
@@ -195,11 +195,14 @@ constinit const Kernels kAvx2{
     multiply<Fives<false>>,
     multiply<Fives<true>>,
     multiply<FoursOfTable>,
+    Panels<Q2<Part>>::multiply,
+    Panels<Q3<Part>>::multiply,
     Panels<Q45<Part, false>>::multiply,
     Panels<Q45<Part, true>>::multiply,
     Panels<Q6<Part>>::multiply,
     Panels<XS<Part>>::multiply,
     multiply_f16_ymm,
+    multiply_bf16_ymm,
     multiply_f32_ymm,
     attend_ymm,
 };

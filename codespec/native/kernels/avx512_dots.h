@@ -24,6 +24,20 @@ struct Half {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(some, p));
   }
 };
+struct Brain {  // the upper half of single precision
+  static constexpr int kBytes = 2;
+  static __m512 load(const std::byte* p) {
+    return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static __m512 load(const std::byte* p, __mmask16 some) {
+    return widen(_mm256_maskz_loadu_epi16(some, p));
+  }
+
+ private:
+  static __m512 widen(__m256i numbers) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(numbers), 16));
+  }
+};
 struct Single {
   static constexpr int kBytes = 4;
   static __m512 load(const std::byte* p) { return _mm512_loadu_ps(p); }

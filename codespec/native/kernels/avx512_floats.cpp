@@ -7,10 +7,9 @@
 namespace codespec {
 namespace {
 
-constexpr int kShare = 8;    // rows that a thread takes at least
-constexpr int kWidened = 4;  // from more panels on, to make rows float32 once is repaid
+constexpr int kShare = 8;  // rows that a thread takes at least
 
-// As float32, one row or column after the other.
+// Columns as float32, one after the other.
 template <class Kind>
 void widen(const std::byte* from, std::int64_t stride, std::int64_t n, std::int64_t length,
            float* out) {
@@ -33,28 +32,19 @@ template <class Kind>
 void multiply_some(const Product& p, std::int64_t start, std::int64_t n, std::int64_t begin,
                    std::int64_t end) {
   const std::int64_t length = p.n_blocks, n_panels = (n + kColumns - 1) / kColumns;
-  const bool widens = Kind::kBytes < Single::kBytes && n_panels > kWidened;
-  const Panels& panel = widens ? panels<Single>(length) : panels<Kind>(length);
-  auto* const numbers = reinterpret_cast<float*>(
-      scratch(sizeof(float) * static_cast<std::size_t>((n + kSums) * length)));
-  float* const columns = numbers + kSums * length;
+  const Panels& panel = panels<Kind>(length);
+  auto* const columns =
+      reinterpret_cast<float*>(scratch(sizeof(float) * static_cast<std::size_t>(n * length)));
   widen<Kind>(p.states + start * p.states_stride, p.states_stride, n, length, columns);
   for (std::int64_t row = begin; row < end; row += kSums) {
     // The last ones end with the matrix, and so may begin before `row`.
     const std::int64_t first = row + kSums <= p.n_rows ? row : p.n_rows - kSums;
     const std::int64_t stop = end - first < kSums ? end - first : kSums;
     const auto wanted = static_cast<__mmask16>((1 << stop) - (1 << (row - first)));
-    const std::byte* rows = p.weights + first * p.weights_stride;
-    std::int64_t stride = p.weights_stride;
-    if (widens) {
-      widen<Kind>(rows, stride, kSums, length, numbers);
-      rows = reinterpret_cast<const std::byte*>(numbers);
-      stride = length * Single::kBytes;
-    }
     for (std::int64_t i = 0; i < n_panels; ++i) {
       const std::int64_t left = n * i / n_panels, right = n * (i + 1) / n_panels;
       panel[static_cast<std::size_t>(right - left - 1)](
-          rows, stride, columns + left * length, length,
+          p.weights + first * p.weights_stride, p.weights_stride, columns + left * length, length,
           p.out + (start + left) * p.out_stride + first, p.out_stride, wanted);
     }
   }
@@ -77,6 +67,9 @@ void multiply(const Product& p) {
 }  // namespace
 
 void multiply_f16(const Product& p) { p.n_rows < kSums ? multiply_f16_ymm(p) : multiply<Half>(p); }
+void multiply_bf16(const Product& p) {
+  p.n_rows < kSums ? multiply_bf16_ymm(p) : multiply<Brain>(p);
+}
 void multiply_f32(const Product& p) {
   p.n_rows < kSums ? multiply_f32_ymm(p) : multiply<Single>(p);
 }

@@ -1,5 +1,5 @@
 // Eight rows at once: AVX-VNNI (Intel from Alder Lake, AMD from Zen 5).
-#include "ymm_k.h"
+#include "ymm_k_few.h"
 
 namespace codespec {
 namespace {
@@ -88,11 +88,14 @@ constinit const Kernels kAvxVnni{
     Panels<Small<Dot, Fives<false>>>::multiply,
     Panels<Small<Dot, Fives<true>>>::multiply,
     Panels<Small<Dot, FoursOfTable>>::multiply,
+    Panels<Q2<Part>>::multiply,
+    Panels<Q3<Part>>::multiply,
     Panels<Q45<Part, false>>::multiply,
     Panels<Q45<Part, true>>::multiply,
     Panels<Q6<Part>>::multiply,
     Panels<XS<Part>>::multiply,
     multiply_f16_ymm,
+    multiply_bf16_ymm,
     multiply_f32_ymm,
     attend_ymm,
 };

@@ -22,12 +22,13 @@ namespace {
 constexpr std::int64_t kFar = 1 << 16;  // bytes
 constexpr std::int64_t kStates = 128;   // columns that one reading of the weights serves
 
-// `Format` gives: Weights, kRows rows of one block, and `load`; State, what is known of a column's
-// block before, and `prepare`; `multiply<N>`, which adds a block's share to the sums of N columns;
-// kFetchesFar, whether weights are fetched kFar ahead where the next tile fits the first cache,
-// too; kAlwaysNear, whether a tile is asked for itself, to the first cache, where that has no room
-// for the next: quicker than to decide, unless there is much else to do. kIsOrdered, of weights
-// that are in that order already, see ordered.h.
+// `Format` gives: Weights, kRows rows of one block, and `load`, which may ask for what comes later
+// piece by piece (ask_ahead), else all of it is asked for before; State, what is known of a
+// column's block before, and `prepare`; `multiply<N>`, which adds a block's share to the sums of N
+// columns; kFetchesFar, whether weights are fetched kFar ahead where the next tile fits the first
+// cache, too; kAlwaysNear, whether a tile is asked for itself, to the first cache, where that has
+// no room for the next: quicker than to decide, unless there is much else to do. kIsOrdered, of
+// weights that are in that order already, see ordered.h.
 template <class Format, bool kIsOrdered = false>
 class Panels {
   using Weights = typename Format::Weights;
@@ -85,10 +86,18 @@ class Panels {
     std::ptrdiff_t jump;
 
     [[gnu::always_inline]] Weights load(std::int64_t b) const {
+      const auto ahead = ask_ahead(*this, b);
       if constexpr (kIsOrdered) {
+        ahead(0, 1);
         return load_ordered<Format>(begin, b, n_blocks);
       } else {
-        return Format::load(begin + b * Format::kBlockBytes, stride);
+        const std::byte* const block = begin + b * Format::kBlockBytes;
+        if constexpr (requires { Format::load(block, stride, ahead); }) {
+          return Format::load(block, stride, ahead);
+        } else {
+          ahead(0, 1);
+          return Format::load(block, stride);
+        }
       }
     }
   };
@@ -106,29 +115,30 @@ class Panels {
 
   // A processor foresees one stream better than one per row: as block b of these rows is read, a
   // share of the next tile is asked for, if the first cache has room for it. What is further away,
-  // or larger, comes to the second.
-  [[gnu::always_inline]] static inline void ask_ahead(const Tile& tile, std::int64_t b) {
+  // or larger, comes to the second. Returned is what asks for the i-th of n pieces: of a long block
+  // there are more lines than may be under way at once, and all that is read after them waits.
+  [[gnu::always_inline]] static inline auto ask_ahead(const Tile& tile, std::int64_t b) {
     const std::int64_t far = tile.n_bytes > kFar ? tile.n_bytes : kFar;
     const std::byte* const read = tile.begin + b * kStep;
     const auto ahead = [&](std::int64_t n_bytes) {
       const std::byte* const place = read + n_bytes;
       return place + (place < tile.end ? 0 : tile.jump);
     };
-    const std::byte* const to_second = ahead(far);
-    const std::byte* const to_first = ahead(tile.is_long ? 0 : tile.n_bytes);
-    for (int line = 0; line < kStep; line += kLine) {
-      if (tile.is_long || Format::kFetchesFar) fetch(to_second + line);
-      if (!tile.is_long || Format::kAlwaysNear) __builtin_prefetch(to_first + line);
-    }
+    return [is_long = tile.is_long, to_second = ahead(far),
+            to_first = ahead(tile.is_long ? 0 : tile.n_bytes)](int i, int n)
+               __attribute__((always_inline)) {
+                 constexpr int kLines = (kStep + kLine - 1) / kLine;
+                 for (int line = kLines * i / n; line < kLines * (i + 1) / n; ++line) {
+                   if (is_long || Format::kFetchesFar) fetch(to_second + line * kLine);
+                   if (!is_long || Format::kAlwaysNear) __builtin_prefetch(to_first + line * kLine);
+                 }
+               };
   }
 
   // Brings all of a tile into order.
   static void load(const Product& p, std::int64_t i, Place at, Weights* out) {
     const Tile tile = Panels::tile(p, i, at);
-    for (std::int64_t b = 0; b < p.n_blocks; ++b) {
-      ask_ahead(tile, b);
-      out[b] = tile.load(b);
-    }
+    for (std::int64_t b = 0; b < p.n_blocks; ++b) out[b] = tile.load(b);
   }
 
   static void prepare(const Product& p, std::int64_t start, int n, State* out) {
@@ -200,7 +210,6 @@ class Panels {
       Sums sums[N];
       clear<N>(sums);
       for (std::int64_t b = 0; b < p.n_blocks; ++b) {
-        ask_ahead(tile, b);
         const Weights weights = tile.load(b);
         Format::template multiply<N>(weights, columns + b * Format::kStateBytes, p.states_stride,
                                      states + b * N, sums);

@@ -70,11 +70,11 @@ struct Kernels {
                          std::byte* out);
   const char* name;
   int min_rows;
-  Kernel q8_0;                            // states are q8_0, too
-  Order order;                            // of q8_0
-  Kernel q4_0, q4_1, q5_0, q5_1, iq4_nl;  // states are q8_0, of those with a minimum q8_1
-  Kernel q4_k, q5_k, q6_k, iq4_xs;        // states are q8_K
-  Kernel f16, f32;                        // states are the same, and there may be fewer rows
+  Kernel q8_0;                                  // states are q8_0, too
+  Order order;                                  // of q8_0
+  Kernel q4_0, q4_1, q5_0, q5_1, iq4_nl;        // states are q8_0, of those with a minimum q8_1
+  Kernel q2_k, q3_k, q4_k, q5_k, q6_k, iq4_xs;  // states are q8_K
+  Kernel f16, bf16, f32;                        // states are the same, and there may be fewer rows
   void (*attend)(const Attention&);
 };
 

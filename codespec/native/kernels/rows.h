@@ -13,10 +13,12 @@ namespace codespec {
 
 // ymm_floats.cpp
 void multiply_f16_ymm(const Product&);
+void multiply_bf16_ymm(const Product&);
 void multiply_f32_ymm(const Product&);
 
 // avx512_floats.cpp
 void multiply_f16(const Product&);
+void multiply_bf16(const Product&);
 void multiply_f32(const Product&);
 
 // avx512_attention.cpp
@@ -35,6 +37,8 @@ void multiply_q5_1(const Product&);
 void multiply_iq4_nl(const Product&);
 
 // avx512_vnni_k.cpp
+void multiply_q2_k(const Product&);
+void multiply_q3_k(const Product&);
 void multiply_q4_k(const Product&);
 void multiply_q5_k(const Product&);
 void multiply_q6_k(const Product&);

@@ -10,6 +10,7 @@ namespace codespec {
 
 // ymm_floats.cpp
 void multiply_f16_ymm(const Product&);
+void multiply_bf16_ymm(const Product&);
 void multiply_f32_ymm(const Product&);
 
 // ymm_attention.cpp

@@ -18,6 +18,13 @@ struct Half {
   static constexpr int kBytes = 2;
   static __m256 load(const std::byte* p) { return load_halves(p); }
 };
+struct Brain {  // the upper half of single precision
+  static constexpr int kBytes = 2;
+  static __m256 load(const std::byte* p) {
+    const __m256i low = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(low, 16));
+  }
+};
 struct Single {
   static constexpr int kBytes = 4;
   static __m256 load(const std::byte* p) {

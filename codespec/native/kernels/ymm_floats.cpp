@@ -55,6 +55,7 @@ void multiply(const Product& p) {
 }  // namespace
 
 void multiply_f16_ymm(const Product& p) { multiply<Half>(p); }
+void multiply_bf16_ymm(const Product& p) { multiply<Brain>(p); }
 void multiply_f32_ymm(const Product& p) { multiply<Single>(p); }
 
 }  // namespace codespec

@@ -44,19 +44,19 @@ template <int kPairs>
 // `add<N, kDwords, kMost>`, which adds a part's share to the sums of N columns, no weight above
 // kMost; kGroup, for the sums of how many columns there are registers.
 
-// Two scales in half precision, for scales and offsets of eight parts of 32; those, of 6 bits, in
-// 12 bytes; with kHigh the fifth bits of all numbers in 32 bytes, a bit of each for every part;
-// then four bits of each, two parts in 32 bytes.
-template <class Part, bool kHigh>
-struct Q45 : Groups<Q45<Part, kHigh>> {
-  static constexpr int kRows = 8, kColumns = 17, kParts = 8, kGroup = Part::kGroup;
+// Parts with a scale and an offset each, and the scales of both in half precision; no number is
+// above kMost. Format gives kBlockBytes and load.
+template <class Part, class Format, int kParts_, int kMost>
+struct Offset : Groups<Format> {
+  static constexpr int kRows = 8, kColumns = 17, kParts = kParts_, kDwords = 64 / kParts;
+  static constexpr int kGroup = Part::kGroup;
   static constexpr bool kFetchesFar = true;
   static constexpr bool kAlwaysNear = false;
-  static constexpr int kBlockBytes = kHigh ? 176 : 144, kStateBytes = kStateBytesK;
+  static constexpr int kStateBytes = kStateBytesK;
   using Sums = __m256;
 
   struct Weights {
-    __m256i bytes[kParts][8];
+    __m256i bytes[kParts][kDwords];
     __m256i scales[kParts];
     __m256i offsets[kParts / 2];  // of two parts in 16 bits each
     __m256 scale, offset;         // their scales, that of the offsets negative
@@ -69,15 +69,65 @@ struct Q45 : Groups<Q45<Part, kHigh>> {
 
   static State prepare(const std::byte* block) {
     State out{scale_of(block), {}};
-    std::int16_t sums[2 * kParts];
+    std::int16_t sums[16];
     __builtin_memcpy(sums, block + kStateSums, sizeof sums);
-    for (int s = 0; s < kParts; ++s) {
-      out.sums[s] = static_cast<std::int16_t>(sums[2 * s] + sums[2 * s + 1]);
+    for (int i = 0; i < 16; ++i) {
+      std::int16_t& sum = out.sums[i * kParts / 16];
+      sum = static_cast<std::int16_t>(sum + sums[i]);
     }
     return out;
   }
 
-  [[gnu::noinline]] static Weights load(const std::byte* block, std::int64_t stride) {
+  template <int N>
+  [[gnu::noinline]] static void multiply_group(const Weights& weights, const std::byte* column,
+                                               std::int64_t stride, const State* states,
+                                               __m256* sums) {
+    __m256i blocks[N]{};
+#pragma GCC unroll 1
+    for (int s = 0; s < kParts; ++s) {
+      Part::template add<N, kDwords, kMost>(weights.bytes[s], weights.scales[s],
+                                            column + kStateNumbers + 4 * kDwords * s, stride,
+                                            blocks);
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+      const __m256i offsets = dot_pairs<kParts / 2>(weights.offsets, states[j].sums);
+      const __m256 block =
+          _mm256_fmadd_ps(_mm256_cvtepi32_ps(offsets), weights.offset,
+                          _mm256_mul_ps(_mm256_cvtepi32_ps(blocks[j]), weights.scale));
+      sums[j] = _mm256_fmadd_ps(block, _mm256_set1_ps(states[j].scale), sums[j]);
+    }
+  }
+
+ protected:
+  // scales, offsets: a byte each; those of both at `halves_at`, next to each other.
+  [[gnu::always_inline]] static inline void set_scales(const __m256i* scales,
+                                                       const __m256i* offsets,
+                                                       const std::byte* halves_at,
+                                                       std::int64_t stride, Weights& out) {
+#pragma GCC unroll 16
+    for (int s = 0; s < kParts; ++s) out.scales[s] = Part::scale(scales[s / 4], s % 4);
+#pragma GCC unroll 8
+    for (int i = 0; i < kParts / 2; ++i) {
+      out.offsets[i] = pair(offsets[i / 2], i % 2 * 2, i % 2 * 2 + 1);
+    }
+    out.scale = halves(halves_at, stride);
+    out.offset = _mm256_sub_ps(_mm256_setzero_ps(), halves<true>(halves_at, stride));
+  }
+};
+
+// Two scales in half precision, for scales and offsets of eight parts of 32; those, of 6 bits, in
+// 12 bytes; with kHigh the fifth bits of all numbers in 32 bytes, a bit of each for every part;
+// then four bits of each, two parts in 32 bytes.
+template <class Part, bool kHigh>
+struct Q45 : Offset<Part, Q45<Part, kHigh>, 8, kHigh ? 31 : 15> {
+  using Base = Offset<Part, Q45, 8, kHigh ? 31 : 15>;
+  using Base::kParts;
+  using typename Base::Weights;
+  static constexpr int kBlockBytes = kHigh ? 176 : 144;
+
+  [[gnu::noinline]] static Weights load(const std::byte* block, std::int64_t stride,
+                                        const auto& ahead) {
     Weights out;
     load_scales(block, stride, out);
     const __m256i four = _mm256_set1_epi8(15);
@@ -85,6 +135,7 @@ struct Q45 : Groups<Q45<Part, kHigh>> {
     if constexpr (kHigh) transpose32(block + 16, stride, high);
 #pragma GCC unroll 8
     for (int i = 0; i < kParts; ++i) {  // 16 bytes: half of two parts
+      ahead(i, kParts);
       const int first = i / 2 * 2, half = i % 2;
       __m256i both[4];
       transpose16(block + (kHigh ? 48 : 16) + 16 * i, stride, both);
@@ -109,26 +160,6 @@ struct Q45 : Groups<Q45<Part, kHigh>> {
     return out;
   }
 
-  template <int N>
-  [[gnu::noinline]] static void multiply_group(const Weights& weights, const std::byte* column,
-                                               std::int64_t stride, const State* states,
-                                               __m256* sums) {
-    __m256i blocks[N]{};
-#pragma GCC unroll 1
-    for (int s = 0; s < kParts; ++s) {
-      Part::template add<N, 8, kHigh ? 31 : 15>(weights.bytes[s], weights.scales[s],
-                                                column + kStateNumbers + 32 * s, stride, blocks);
-    }
-#pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) {
-      const __m256i offsets = dot_pairs<kParts / 2>(weights.offsets, states[j].sums);
-      const __m256 block =
-          _mm256_fmadd_ps(_mm256_cvtepi32_ps(offsets), weights.offset,
-                          _mm256_mul_ps(_mm256_cvtepi32_ps(blocks[j]), weights.scale));
-      sums[j] = _mm256_fmadd_ps(block, _mm256_set1_ps(states[j].scale), sums[j]);
-    }
-  }
-
  private:
   // Of the 12 bytes, the first four have in their lower six bits the scales of parts 0 to 3, the
   // next four the offsets; the last four the lower four bits of both for parts 4 to 7, whose upper
@@ -146,26 +177,18 @@ struct Q45 : Groups<Q45<Part, kHigh>> {
     const __m256i scales[2] = {_mm256_and_si256(head[1], six), upper(head[3], head[1])};
     const __m256i offsets[2] = {_mm256_and_si256(head[2], six),
                                 upper(_mm256_srli_epi16(head[3], 4), head[2])};
-    out.scale = halves(block, stride);
-    out.offset = _mm256_sub_ps(_mm256_setzero_ps(), halves<true>(block, stride));
-#pragma GCC unroll 8
-    for (int s = 0; s < kParts; ++s) out.scales[s] = Part::scale(scales[s / 4], s % 4);
-#pragma GCC unroll 4
-    for (int i = 0; i < kParts / 2; ++i) {
-      out.offsets[i] = pair(offsets[i / 2], i % 2 * 2, i % 2 * 2 + 1);
-    }
+    Base::set_scales(scales, offsets, block, stride, out);
   }
 };
 
-// Four bits of each number in 128 bytes, two more in 64, sixteen signed scales of parts of 16, and
-// their scale in half precision; all numbers are 32 too large. In each half of the block the lower
-// four bits of 32 bytes are the first numbers, of the next 32 the second, then come the upper ones.
-template <class Part>
-struct Q6 : Groups<Q6<Part>> {
+// Sixteen signed scales of parts of 16, and their scale in half precision; all numbers are
+// 2^kPower too large. Format gives kBlockBytes and load.
+template <class Part, class Format, int kPower>
+struct Sixteens : Groups<Format> {
   static constexpr int kRows = 8, kColumns = 17, kParts = 16, kGroup = Part::kGroup;
   static constexpr bool kFetchesFar = true;
   static constexpr bool kAlwaysNear = false;
-  static constexpr int kBlockBytes = 210, kStateBytes = kStateBytesK;
+  static constexpr int kStateBytes = kStateBytesK;
   using Sums = __m256;
 
   struct Weights {
@@ -181,11 +204,57 @@ struct Q6 : Groups<Q6<Part>> {
 
   static State prepare(const std::byte* block) { return {scale_of(block)}; }
 
-  [[gnu::noinline]] static Weights load(const std::byte* block, std::int64_t stride) {
+  template <int N>
+  [[gnu::noinline]] static void multiply_group(const Weights& weights, const std::byte* column,
+                                               std::int64_t stride, const State* states,
+                                               __m256* sums) {
+    __m256i blocks[N]{};
+#pragma GCC unroll 1
+    for (int s = 0; s < kParts; ++s) {
+      Part::template add<N, 4, (2 << kPower) - 1>(weights.bytes[s], weights.scales[s],
+                                                  column + kStateNumbers + 16 * s, stride, blocks);
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+      const __m256i much = dot_pairs<kParts / 2>(weights.both, column + j * stride + kStateSums);
+      const __m256i block = _mm256_sub_epi32(blocks[j], _mm256_slli_epi32(much, kPower));
+      const __m256 scale = _mm256_mul_ps(weights.scale, _mm256_set1_ps(states[j].scale));
+      sums[j] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(block), scale, sums[j]);
+    }
+  }
+
+ protected:
+  // scales: a byte each. Four bytes of each row are read: the block's last ones, for nothing may
+  // lie behind it.
+  [[gnu::always_inline]] static inline void set_scales(const __m256i* scales,
+                                                       const std::byte* block, std::int64_t stride,
+                                                       Weights& out) {
+#pragma GCC unroll 16
+    for (int s = 0; s < kParts; ++s) out.scales[s] = Part::scale(scales[s / 4], s % 4);
+#pragma GCC unroll 8
+    for (int i = 0; i < kParts / 2; ++i) {
+      out.both[i] = pair(scales[i / 2], i % 2 * 2, i % 2 * 2 + 1);
+    }
+    out.scale = halves<true>(block + Format::kBlockBytes - 4, stride);
+  }
+};
+
+// Four bits of each number in 128 bytes, two more in 64, the scales, and theirs. In each half of
+// the block the lower four bits of 32 bytes are the first numbers, of the next 32 the second, then
+// come the upper ones.
+template <class Part>
+struct Q6 : Sixteens<Part, Q6<Part>, 5> {
+  using Base = Sixteens<Part, Q6, 5>;
+  using typename Base::Weights;
+  static constexpr int kBlockBytes = 210;
+
+  [[gnu::noinline]] static Weights load(const std::byte* block, std::int64_t stride,
+                                        const auto& ahead) {
     Weights out;
     const __m256i four = _mm256_set1_epi8(15), two = _mm256_set1_epi8(48);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {  // 16 bytes of each kind: a part of each of four quarters
+      ahead(i, 4);
       const int half = i / 2, part = 8 * half + i % 2, place = 16 * (i % 2);
       __m256i first[4], second[4], high[4];
       transpose16(block + 64 * half + place, stride, first);
@@ -205,34 +274,8 @@ struct Q6 : Groups<Q6<Part>> {
     }
     __m256i scales[4];
     transpose16(block + 192, stride, scales);
-#pragma GCC unroll 16
-    for (int s = 0; s < kParts; ++s) out.scales[s] = Part::scale(scales[s / 4], s % 4);
-#pragma GCC unroll 8
-    for (int i = 0; i < kParts / 2; ++i) {
-      out.both[i] = pair(scales[i / 2], i % 2 * 2, i % 2 * 2 + 1);
-    }
-    // Four bytes of each row are read: the block's last ones, for nothing may lie behind it.
-    out.scale = halves<true>(block + 206, stride);
+    Base::set_scales(scales, block, stride, out);
     return out;
-  }
-
-  template <int N>
-  [[gnu::noinline]] static void multiply_group(const Weights& weights, const std::byte* column,
-                                               std::int64_t stride, const State* states,
-                                               __m256* sums) {
-    __m256i blocks[N]{};
-#pragma GCC unroll 1
-    for (int s = 0; s < kParts; ++s) {
-      Part::template add<N, 4, 63>(weights.bytes[s], weights.scales[s],
-                                   column + kStateNumbers + 16 * s, stride, blocks);
-    }
-#pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) {
-      const __m256i much = dot_pairs<kParts / 2>(weights.both, column + j * stride + kStateSums);
-      const __m256i block = _mm256_sub_epi32(blocks[j], _mm256_slli_epi32(much, 5));
-      const __m256 scale = _mm256_mul_ps(weights.scale, _mm256_set1_ps(states[j].scale));
-      sums[j] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(block), scale, sums[j]);
-    }
   }
 };
 
@@ -269,7 +312,8 @@ struct XS : Groups<XS<Part>> {
     return out;
   }
 
-  [[gnu::noinline]] static Weights load(const std::byte* block, std::int64_t stride) {
+  [[gnu::noinline]] static Weights load(const std::byte* block, std::int64_t stride,
+                                        const auto& ahead) {
     Weights out;
     __m256i head[4];
     transpose16(block, stride, head);
@@ -281,6 +325,7 @@ struct XS : Groups<XS<Part>> {
         _mm256_set1_epi8(-128));
 #pragma GCC unroll 8
     for (int s = 0; s < kParts; ++s) {
+      ahead(s, kParts);
       load_fours(block + 8 + 16 * s, stride, out.bytes[s]);
       for (__m256i& bytes : out.bytes[s]) bytes = _mm256_shuffle_epi8(table, bytes);
       out.scales[s] = Part::scale(scales[s % 2], s / 2);
