@@ -213,20 +213,20 @@ struct SmallTiles : Small<Numbers> {
 };
 
 template <bool kHigh>
-struct Q45Tiles : Q45<kHigh> {
+struct Q45Tiles : InParts<Q45<kHigh>> {
   static constexpr Kernels::Kernel kFew = kHigh ? multiply_q5_k : multiply_q4_k;
   static constexpr int kPartBytes = 32, kNumbersAt = kStateNumbers;
   static constexpr bool kIsSigned = false;
 };
 
-struct XSTiles : XS {
+struct XSTiles : InParts<XS> {
   static constexpr Kernels::Kernel kFew = multiply_iq4_xs;
   static constexpr int kPartBytes = 32, kNumbersAt = kStateNumbers;
   static constexpr bool kIsSigned = true;
 
   [[gnu::always_inline]] static inline Weights load(const std::byte* block, std::int64_t stride,
                                                     const auto& ahead) {
-    Weights out = XS::load(block, stride, ahead);
+    Weights out = InParts<XS>::load(block, stride, ahead);
     for (auto& part : out.bytes) move_back(part);
     return out;
   }

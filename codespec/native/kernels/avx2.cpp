@@ -124,6 +124,8 @@ void multiply_q8_0(const Product& p) {
 // their sums; else one at a time.
 struct Part {
   static constexpr int kGroup = 6;
+  template <int kMost>
+  static constexpr int kFused = kMost < 128 ? 1 : 0;
 
   [[gnu::always_inline]] static inline __m256i scale(__m256i dwords, int i) {
     return pair(dwords, i, i);
@@ -195,12 +197,12 @@ constinit const Kernels kAvx2{
     multiply<Fives<false>>,
     multiply<Fives<true>>,
     multiply<FoursOfTable>,
-    Panels<Q2<Part>>::multiply,
-    Panels<Q3<Part>>::multiply,
-    Panels<Q45<Part, false>>::multiply,
-    Panels<Q45<Part, true>>::multiply,
-    Panels<Q6<Part>>::multiply,
-    Panels<XS<Part>>::multiply,
+    Panels<InParts<Part, Q2<Part>>>::multiply,
+    Panels<InParts<Part, Q3<Part>>>::multiply,
+    Panels<InParts<Part, Q45<Part, false>>>::multiply,
+    Panels<InParts<Part, Q45<Part, true>>>::multiply,
+    Panels<InParts<Part, Q6<Part>>>::multiply,
+    Panels<InParts<Part, XS<Part>>>::multiply,
     multiply_f16_ymm,
     multiply_bf16_ymm,
     multiply_f32_ymm,

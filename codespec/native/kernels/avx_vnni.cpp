@@ -40,6 +40,8 @@ struct Dot {
 
 struct Part {
   static constexpr int kGroup = 6;
+  template <int kMost>
+  static constexpr int kFused = 3;
 
   [[gnu::always_inline]] static inline __m256i scale(__m256i dwords, int i) {
     return _mm256_srai_epi32(_mm256_slli_epi32(dwords, 24 - 8 * i), 24);
@@ -88,12 +90,12 @@ constinit const Kernels kAvxVnni{
     Panels<Small<Dot, Fives<false>>>::multiply,
     Panels<Small<Dot, Fives<true>>>::multiply,
     Panels<Small<Dot, FoursOfTable>>::multiply,
-    Panels<Q2<Part>>::multiply,
-    Panels<Q3<Part>>::multiply,
-    Panels<Q45<Part, false>>::multiply,
-    Panels<Q45<Part, true>>::multiply,
-    Panels<Q6<Part>>::multiply,
-    Panels<XS<Part>>::multiply,
+    Panels<InParts<Part, Q2<Part>>>::multiply,
+    Panels<InParts<Part, Q3<Part>>>::multiply,
+    Panels<InParts<Part, Q45<Part, false>>>::multiply,
+    Panels<InParts<Part, Q45<Part, true>>>::multiply,
+    Panels<InParts<Part, Q6<Part>>>::multiply,
+    Panels<InParts<Part, XS<Part>>>::multiply,
     multiply_f16_ymm,
     multiply_bf16_ymm,
     multiply_f32_ymm,

@@ -25,10 +25,12 @@ constexpr std::int64_t kStates = 128;   // columns that one reading of the weigh
 // `Format` gives: Weights, kRows rows of one block, and `load`, which may ask for what comes later
 // piece by piece (ask_ahead), else all of it is asked for before; State, what is known of a
 // column's block before, and `prepare`; `multiply<N>`, which adds a block's share to the sums of N
-// columns; kFetchesFar, whether weights are fetched kFar ahead where the next tile fits the first
-// cache, too; kAlwaysNear, whether a tile is asked for itself, to the first cache, where that has
-// no room for the next: quicker than to decide, unless there is much else to do. kIsOrdered, of
-// weights that are in that order already, see ordered.h.
+// columns; where it has kFused, `multiply_fused<N>`, which does both at once, for up to so many
+// columns, as what is brought into order takes as long to write down as to bring there;
+// kFetchesFar, whether weights are fetched kFar ahead where the next tile fits the first cache,
+// too; kAlwaysNear, whether a tile is asked for itself, to the first cache, where that has no room
+// for the next: quicker than to decide, unless there is much else to do. kIsOrdered, of weights
+// that are in that order already, see ordered.h.
 template <class Format, bool kIsOrdered = false>
 class Panels {
   using Weights = typename Format::Weights;
@@ -210,9 +212,15 @@ class Panels {
       Sums sums[N];
       clear<N>(sums);
       for (std::int64_t b = 0; b < p.n_blocks; ++b) {
-        const Weights weights = tile.load(b);
-        Format::template multiply<N>(weights, columns + b * Format::kStateBytes, p.states_stride,
-                                     states + b * N, sums);
+        const std::byte* const column = columns + b * Format::kStateBytes;
+        if constexpr (N <= fused()) {
+          Format::template multiply_fused<N>(tile.begin + b * Format::kBlockBytes, tile.stride,
+                                             ask_ahead(tile, b), column, p.states_stride,
+                                             states + b * N, sums);
+        } else {
+          const Weights weights = tile.load(b);
+          Format::template multiply<N>(weights, column, p.states_stride, states + b * N, sums);
+        }
       }
       store<N>(p, at, start, sums);
     }
@@ -231,6 +239,10 @@ class Panels {
     store<N>(p, at, start, sums);
   }
 
+  static constexpr int fused() {
+    if constexpr (requires { Format::kFused; }) return Format::kFused;
+    return 0;
+  }
   template <int... N>
   static constexpr auto narrow_panels(std::integer_sequence<int, N...>) {
     return std::array{&narrow_panel<N + 1>...};

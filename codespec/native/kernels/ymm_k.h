@@ -42,21 +42,81 @@ template <int kPairs>
 
 // Of an instruction set `Part` gives: `scale`, byte i of each row as sums are multiplied with it;
 // `add<N, kDwords, kMost>`, which adds a part's share to the sums of N columns, no weight above
-// kMost; kGroup, for the sums of how many columns there are registers.
+// kMost; kGroup, for the sums of how many columns there are registers; kFused<kMost>, up to how
+// many are multiplied sooner while a block is brought into order.
+//
+// Formats of blocks in kParts parts give: kMost; Scales, `load_scales`, and `each`, which gives a
+// block's bytes to take(dword, bytes), four registers from that dword on; State, what is known of a
+// column's block before, and `prepare`; `end`, which adds blocks' sums to those of N columns.
 
-// Parts with a scale and an offset each, and the scales of both in half precision; no number is
-// above kMost. Format gives kBlockBytes and load.
-template <class Part, class Format, int kParts_, int kMost>
-struct Offset : Groups<Format> {
-  static constexpr int kRows = 8, kColumns = 17, kParts = kParts_, kDwords = 64 / kParts;
-  static constexpr int kGroup = Part::kGroup;
+// Products with such blocks.
+template <class Part, class Format>
+struct InParts : Format, Groups<InParts<Part, Format>> {
+  using Format::kParts, Format::kMost;
+  using typename Format::Scales, typename Format::State;
+  static constexpr int kRows = 8, kColumns = 17, kDwords = 64 / kParts, kGroup = Part::kGroup;
+  static constexpr int kStateBytes = kStateBytesK;
+  static constexpr int kFused = Part::template kFused<kMost>;
   static constexpr bool kFetchesFar = true;
   static constexpr bool kAlwaysNear = false;
-  static constexpr int kStateBytes = kStateBytesK;
   using Sums = __m256;
 
-  struct Weights {
+  struct Weights : Scales {
     __m256i bytes[kParts][kDwords];
+  };
+
+  [[gnu::noinline]] static Weights load(const std::byte* block, std::int64_t stride,
+                                        const auto& ahead) {
+    Weights out;
+    Format::load_scales(block, stride, out);
+    Format::each(block, stride, ahead,
+                 [&](int dword, const __m256i* bytes) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+                   for (int t = 0; t < 4; ++t)
+                     out.bytes[dword / kDwords][dword % kDwords + t] = bytes[t];
+                 });
+    return out;
+  }
+
+  template <int N>
+  [[gnu::noinline]] static void multiply_group(const Weights& weights, const std::byte* column,
+                                               std::int64_t stride, const State* states,
+                                               __m256* sums) {
+    __m256i blocks[N]{};
+#pragma GCC unroll 1
+    for (int s = 0; s < kParts; ++s) {
+      Part::template add<N, kDwords, kMost>(weights.bytes[s], weights.scales[s],
+                                            column + kStateNumbers + 4 * kDwords * s, stride,
+                                            blocks);
+    }
+    Format::template end<N>(weights, states, blocks, sums);
+  }
+
+  // load and multiply at once, to the bit.
+  template <int N>
+  [[gnu::noinline]] static void multiply_fused(const std::byte* rows, std::int64_t rows_stride,
+                                               const auto& ahead, const std::byte* column,
+                                               std::int64_t stride, const State* states,
+                                               __m256* sums) {
+    Scales scales;
+    Format::load_scales(rows, rows_stride, scales);
+    __m256i blocks[N]{};
+    Format::each(rows, rows_stride, ahead,
+                 [&](int dword, const __m256i* bytes) __attribute__((always_inline)) {
+                   Part::template add<N, 4, kMost>(bytes, scales.scales[dword / kDwords],
+                                                   column + kStateNumbers + 4 * dword, stride,
+                                                   blocks);
+                 });
+    Format::template end<N>(scales, states, blocks, sums);
+  }
+};
+
+// Parts with a scale and an offset each, and the scales of both in half precision.
+template <class Part, int kParts_, int kMost_>
+struct Offset {
+  static constexpr int kParts = kParts_, kMost = kMost_;
+
+  struct Scales {
     __m256i scales[kParts];
     __m256i offsets[kParts / 2];  // of two parts in 16 bits each
     __m256 scale, offset;         // their scales, that of the offsets negative
@@ -79,22 +139,14 @@ struct Offset : Groups<Format> {
   }
 
   template <int N>
-  [[gnu::noinline]] static void multiply_group(const Weights& weights, const std::byte* column,
-                                               std::int64_t stride, const State* states,
-                                               __m256* sums) {
-    __m256i blocks[N]{};
-#pragma GCC unroll 1
-    for (int s = 0; s < kParts; ++s) {
-      Part::template add<N, kDwords, kMost>(weights.bytes[s], weights.scales[s],
-                                            column + kStateNumbers + 4 * kDwords * s, stride,
-                                            blocks);
-    }
+  [[gnu::always_inline]] static inline void end(const Scales& scales, const State* states,
+                                                const __m256i* blocks, __m256* sums) {
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) {
-      const __m256i offsets = dot_pairs<kParts / 2>(weights.offsets, states[j].sums);
+      const __m256i offsets = dot_pairs<kParts / 2>(scales.offsets, states[j].sums);
       const __m256 block =
-          _mm256_fmadd_ps(_mm256_cvtepi32_ps(offsets), weights.offset,
-                          _mm256_mul_ps(_mm256_cvtepi32_ps(blocks[j]), weights.scale));
+          _mm256_fmadd_ps(_mm256_cvtepi32_ps(offsets), scales.offset,
+                          _mm256_mul_ps(_mm256_cvtepi32_ps(blocks[j]), scales.scale));
       sums[j] = _mm256_fmadd_ps(block, _mm256_set1_ps(states[j].scale), sums[j]);
     }
   }
@@ -104,7 +156,7 @@ struct Offset : Groups<Format> {
   [[gnu::always_inline]] static inline void set_scales(const __m256i* scales,
                                                        const __m256i* offsets,
                                                        const std::byte* halves_at,
-                                                       std::int64_t stride, Weights& out) {
+                                                       std::int64_t stride, Scales& out) {
 #pragma GCC unroll 16
     for (int s = 0; s < kParts; ++s) out.scales[s] = Part::scale(scales[s / 4], s % 4);
 #pragma GCC unroll 8
@@ -120,52 +172,44 @@ struct Offset : Groups<Format> {
 // 12 bytes; with kHigh the fifth bits of all numbers in 32 bytes, a bit of each for every part;
 // then four bits of each, two parts in 32 bytes.
 template <class Part, bool kHigh>
-struct Q45 : Offset<Part, Q45<Part, kHigh>, 8, kHigh ? 31 : 15> {
-  using Base = Offset<Part, Q45, 8, kHigh ? 31 : 15>;
-  using Base::kParts;
-  using typename Base::Weights;
+struct Q45 : Offset<Part, 8, kHigh ? 31 : 15> {
+  using Base = Offset<Part, 8, kHigh ? 31 : 15>;
+  using typename Base::Scales;
   static constexpr int kBlockBytes = kHigh ? 176 : 144;
 
-  [[gnu::noinline]] static Weights load(const std::byte* block, std::int64_t stride,
-                                        const auto& ahead) {
-    Weights out;
-    load_scales(block, stride, out);
-    const __m256i four = _mm256_set1_epi8(15);
+  [[gnu::always_inline]] static inline void each(const std::byte* block, std::int64_t stride,
+                                                 const auto& ahead, const auto& take) {
     [[maybe_unused]] __m256i high[8];
     if constexpr (kHigh) transpose32(block + 16, stride, high);
 #pragma GCC unroll 8
-    for (int i = 0; i < kParts; ++i) {  // 16 bytes: half of two parts
-      ahead(i, kParts);
-      const int first = i / 2 * 2, half = i % 2;
-      __m256i both[4];
+    for (int i = 0; i < 8; ++i) {  // 16 bytes: half of two parts
+      ahead(i, 8);
+      __m256i both[4], bytes[4];
       transpose16(block + (kHigh ? 48 : 16) + 16 * i, stride, both);
+#pragma GCC unroll 2
+      for (int up = 0; up < 2; ++up) {
+        const int s = i / 2 * 2 + up;
 #pragma GCC unroll 4
-      for (int t = 0; t < 4; ++t) {
-        __m256i low = _mm256_and_si256(both[t], four);
-        __m256i up = _mm256_and_si256(_mm256_srli_epi16(both[t], 4), four);
-        if constexpr (kHigh) {
-          const auto fifth = [&](int s) {  // bit s moved to the fifth, of each byte
-            const __m256i bits = high[4 * half + t];
-            return _mm256_and_si256(
-                s < 4 ? _mm256_slli_epi16(bits, 4 - s) : _mm256_srli_epi16(bits, s - 4),
-                _mm256_set1_epi8(16));
-          };
-          low = _mm256_or_si256(low, fifth(first));
-          up = _mm256_or_si256(up, fifth(first + 1));
+        for (int t = 0; t < 4; ++t) {
+          const __m256i four = up == 0 ? both[t] : _mm256_srli_epi16(both[t], 4);
+          bytes[t] = _mm256_and_si256(four, _mm256_set1_epi8(15));
+          if constexpr (kHigh) {  // bit s, moved to the fifth
+            const __m256i bits = high[i % 2 * 4 + t];
+            const __m256i fifth =
+                s < 4 ? _mm256_slli_epi16(bits, 4 - s) : _mm256_srli_epi16(bits, s - 4);
+            bytes[t] = _mm256_or_si256(bytes[t], _mm256_and_si256(fifth, _mm256_set1_epi8(16)));
+          }
         }
-        out.bytes[first][4 * half + t] = low;
-        out.bytes[first + 1][4 * half + t] = up;
+        take(8 * s + i % 2 * 4, bytes);
       }
     }
-    return out;
   }
 
- private:
   // Of the 12 bytes, the first four have in their lower six bits the scales of parts 0 to 3, the
   // next four the offsets; the last four the lower four bits of both for parts 4 to 7, whose upper
   // two are those left over in the first eight.
   [[gnu::always_inline]] static inline void load_scales(const std::byte* block, std::int64_t stride,
-                                                        Weights& out) {
+                                                        Scales& out) {
     __m256i head[4];
     transpose16(block, stride, head);
     const __m256i six = _mm256_set1_epi8(63), four = _mm256_set1_epi8(15),
@@ -181,18 +225,13 @@ struct Q45 : Offset<Part, Q45<Part, kHigh>, 8, kHigh ? 31 : 15> {
   }
 };
 
-// Sixteen signed scales of parts of 16, and their scale in half precision; all numbers are
-// 2^kPower too large. Format gives kBlockBytes and load.
-template <class Part, class Format, int kPower>
-struct Sixteens : Groups<Format> {
-  static constexpr int kRows = 8, kColumns = 17, kParts = 16, kGroup = Part::kGroup;
-  static constexpr bool kFetchesFar = true;
-  static constexpr bool kAlwaysNear = false;
-  static constexpr int kStateBytes = kStateBytesK;
-  using Sums = __m256;
+// Signed scales of kParts parts, and their scale in half precision; all numbers are 2^kPower too
+// large.
+template <class Part, int kParts_, int kPower>
+struct Biased {
+  static constexpr int kParts = kParts_, kMost = (2 << kPower) - 1;
 
-  struct Weights {
-    __m256i bytes[kParts][4];
+  struct Scales {
     __m256i scales[kParts];
     __m256i both[kParts / 2];  // scales of two parts in 16 bits each
     __m256 scale;
@@ -200,82 +239,89 @@ struct Sixteens : Groups<Format> {
 
   struct State {
     float scale;
+    std::int16_t sums[kParts];
   };
 
-  static State prepare(const std::byte* block) { return {scale_of(block)}; }
+  static State prepare(const std::byte* block) {
+    State out{scale_of(block), {}};
+    std::int16_t sums[16];
+    __builtin_memcpy(sums, block + kStateSums, sizeof sums);
+    for (int i = 0; i < 16; ++i) {
+      std::int16_t& sum = out.sums[i * kParts / 16];
+      sum = static_cast<std::int16_t>(sum + sums[i]);
+    }
+    return out;
+  }
 
   template <int N>
-  [[gnu::noinline]] static void multiply_group(const Weights& weights, const std::byte* column,
-                                               std::int64_t stride, const State* states,
-                                               __m256* sums) {
-    __m256i blocks[N]{};
-#pragma GCC unroll 1
-    for (int s = 0; s < kParts; ++s) {
-      Part::template add<N, 4, (2 << kPower) - 1>(weights.bytes[s], weights.scales[s],
-                                                  column + kStateNumbers + 16 * s, stride, blocks);
-    }
+  [[gnu::always_inline]] static inline void end(const Scales& scales, const State* states,
+                                                const __m256i* blocks, __m256* sums) {
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) {
-      const __m256i much = dot_pairs<kParts / 2>(weights.both, column + j * stride + kStateSums);
+      const __m256i much = dot_pairs<kParts / 2>(scales.both, states[j].sums);
       const __m256i block = _mm256_sub_epi32(blocks[j], _mm256_slli_epi32(much, kPower));
-      const __m256 scale = _mm256_mul_ps(weights.scale, _mm256_set1_ps(states[j].scale));
+      const __m256 scale = _mm256_mul_ps(scales.scale, _mm256_set1_ps(states[j].scale));
       sums[j] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(block), scale, sums[j]);
     }
   }
 
  protected:
-  // scales: a byte each. Four bytes of each row are read: the block's last ones, for nothing may
-  // lie behind it.
-  [[gnu::always_inline]] static inline void set_scales(const __m256i* scales,
-                                                       const std::byte* block, std::int64_t stride,
-                                                       Weights& out) {
+  // scales: a byte each.
+  [[gnu::always_inline]] static inline void set_scales(const __m256i* scales, __m256 scale,
+                                                       Scales& out) {
 #pragma GCC unroll 16
     for (int s = 0; s < kParts; ++s) out.scales[s] = Part::scale(scales[s / 4], s % 4);
 #pragma GCC unroll 8
     for (int i = 0; i < kParts / 2; ++i) {
       out.both[i] = pair(scales[i / 2], i % 2 * 2, i % 2 * 2 + 1);
     }
-    out.scale = halves<true>(block + Format::kBlockBytes - 4, stride);
+    out.scale = scale;
   }
 };
 
-// Four bits of each number in 128 bytes, two more in 64, the scales, and theirs. In each half of
-// the block the lower four bits of 32 bytes are the first numbers, of the next 32 the second, then
-// come the upper ones.
+// Four bits of each number in 128 bytes, two more in 64, sixteen scales, and theirs, at the end. In
+// each half of the block the lower four bits of 32 bytes are the first numbers, of the next 32 the
+// second, then come the upper ones.
 template <class Part>
-struct Q6 : Sixteens<Part, Q6<Part>, 5> {
-  using Base = Sixteens<Part, Q6, 5>;
-  using typename Base::Weights;
+struct Q6 : Biased<Part, 16, 5> {
+  using Base = Biased<Part, 16, 5>;
+  using typename Base::Scales;
   static constexpr int kBlockBytes = 210;
 
-  [[gnu::noinline]] static Weights load(const std::byte* block, std::int64_t stride,
-                                        const auto& ahead) {
-    Weights out;
-    const __m256i four = _mm256_set1_epi8(15), two = _mm256_set1_epi8(48);
+  [[gnu::always_inline]] static inline void each(const std::byte* block, std::int64_t stride,
+                                                 const auto& ahead, const auto& take) {
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {  // 16 bytes of each kind: a part of each of four quarters
       ahead(i, 4);
-      const int half = i / 2, part = 8 * half + i % 2, place = 16 * (i % 2);
-      __m256i first[4], second[4], high[4];
-      transpose16(block + 64 * half + place, stride, first);
-      transpose16(block + 64 * half + 32 + place, stride, second);
+      const int half = i / 2, place = 16 * (i % 2);
+      __m256i four[2][4], high[4], bytes[4];
+      transpose16(block + 64 * half + place, stride, four[0]);
+      transpose16(block + 64 * half + 32 + place, stride, four[1]);
       transpose16(block + 128 + 32 * half + place, stride, high);
 #pragma GCC unroll 4
-      for (int t = 0; t < 4; ++t) {
-        const auto put = [&](int quarter, __m256i low, __m256i up) {
-          out.bytes[part + 2 * quarter][t] =
-              _mm256_or_si256(_mm256_and_si256(low, four), _mm256_and_si256(up, two));
-        };
-        put(0, first[t], _mm256_slli_epi16(high[t], 4));
-        put(1, second[t], _mm256_slli_epi16(high[t], 2));
-        put(2, _mm256_srli_epi16(first[t], 4), high[t]);
-        put(3, _mm256_srli_epi16(second[t], 4), _mm256_srli_epi16(high[t], 2));
+      for (int quarter = 0; quarter < 4; ++quarter) {
+#pragma GCC unroll 4
+        for (int t = 0; t < 4; ++t) {
+          const __m256i low = four[quarter % 2][t];
+          const __m256i moved = quarter == 0   ? _mm256_slli_epi16(high[t], 4)
+                                : quarter == 1 ? _mm256_slli_epi16(high[t], 2)
+                                : quarter == 2 ? high[t]
+                                               : _mm256_srli_epi16(high[t], 2);
+          bytes[t] = _mm256_or_si256(
+              _mm256_and_si256(quarter < 2 ? low : _mm256_srli_epi16(low, 4), _mm256_set1_epi8(15)),
+              _mm256_and_si256(moved, _mm256_set1_epi8(48)));
+        }
+        take(4 * (8 * half + 2 * quarter + i % 2), bytes);
       }
     }
+  }
+
+  [[gnu::always_inline]] static inline void load_scales(const std::byte* block, std::int64_t stride,
+                                                        Scales& out) {
     __m256i scales[4];
     transpose16(block + 192, stride, scales);
-    Base::set_scales(scales, block, stride, out);
-    return out;
+    // Four bytes of each row are read: the block's last ones, for nothing may lie behind it.
+    Base::set_scales(scales, halves<true>(block + kBlockBytes - 4, stride), out);
   }
 };
 
@@ -283,77 +329,39 @@ struct Q6 : Sixteens<Part, Q6<Part>, 5> {
 // bytes and the lower four in four; then places in the table of iq4_nl, whose numbers are moved up
 // by 128.
 template <class Part>
-struct XS : Groups<XS<Part>> {
-  static constexpr int kRows = 8, kColumns = 17, kParts = 8, kGroup = Part::kGroup;
-  static constexpr bool kFetchesFar = true;
-  static constexpr bool kAlwaysNear = false;
-  static constexpr int kBlockBytes = 136, kStateBytes = kStateBytesK;
-  using Sums = __m256;
+struct XS : Biased<Part, 8, 7> {
+  using Base = Biased<Part, 8, 7>;
+  using typename Base::Scales;
+  static constexpr int kBlockBytes = 136;
 
-  struct Weights {
-    __m256i bytes[kParts][8];
-    __m256i scales[kParts];
-    __m256i both[kParts / 2];  // scales of two parts in 16 bits each, as State has their sums
-    __m256 scale;
-  };
-
-  struct State {
-    float scale;
-    std::int16_t sums[kParts];  // of parts 0, 2, 4, 6, then of the others
-  };
-
-  static State prepare(const std::byte* block) {
-    State out{scale_of(block), {}};
-    std::int16_t sums[2 * kParts];
-    __builtin_memcpy(sums, block + kStateSums, sizeof sums);
-    for (int s = 0; s < kParts; ++s) {
-      out.sums[s % 2 * 4 + s / 2] = static_cast<std::int16_t>(sums[2 * s] + sums[2 * s + 1]);
-    }
-    return out;
-  }
-
-  [[gnu::noinline]] static Weights load(const std::byte* block, std::int64_t stride,
-                                        const auto& ahead) {
-    Weights out;
-    __m256i head[4];
-    transpose16(block, stride, head);
-    const __m256i up = _mm256_srli_epi32(head[0], 16);
-    const __m256i scales[2] = {of_parts(head[1], up),
-                               of_parts(_mm256_srli_epi32(head[1], 4), _mm256_srli_epi32(up, 2))};
+  [[gnu::always_inline]] static inline void each(const std::byte* block, std::int64_t stride,
+                                                 const auto& ahead, const auto& take) {
     const __m256i table = _mm256_xor_si256(
         _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(kTable))),
         _mm256_set1_epi8(-128));
 #pragma GCC unroll 8
-    for (int s = 0; s < kParts; ++s) {
-      ahead(s, kParts);
-      load_fours(block + 8 + 16 * s, stride, out.bytes[s]);
-      for (__m256i& bytes : out.bytes[s]) bytes = _mm256_shuffle_epi8(table, bytes);
-      out.scales[s] = Part::scale(scales[s % 2], s / 2);
+    for (int s = 0; s < 8; ++s) {
+      ahead(s, 8);
+      __m256i bytes[8];
+      load_fours(block + 8 + 16 * s, stride, bytes);
+      for (__m256i& some : bytes) some = _mm256_shuffle_epi8(table, some);
+      take(8 * s, bytes);
+      take(8 * s + 4, bytes + 4);
     }
-    for (int i = 0; i < kParts / 2; ++i) {
-      out.both[i] = pair(scales[i / 2], i % 2 * 2, i % 2 * 2 + 1);
-    }
-    out.scale = halves(block, stride);
-    return out;
   }
 
-  template <int N>
-  [[gnu::noinline]] static void multiply_group(const Weights& weights, const std::byte* column,
-                                               std::int64_t stride, const State* states,
-                                               __m256* sums) {
-    __m256i blocks[N]{};
-#pragma GCC unroll 1
-    for (int s = 0; s < kParts; ++s) {
-      Part::template add<N, 8, 255>(weights.bytes[s], weights.scales[s],
-                                    column + kStateNumbers + 32 * s, stride, blocks);
-    }
-#pragma GCC unroll 8
-    for (int j = 0; j < N; ++j) {
-      const __m256i much = dot_pairs<kParts / 2>(weights.both, states[j].sums);
-      const __m256i block = _mm256_sub_epi32(blocks[j], _mm256_slli_epi32(much, 7));
-      const __m256 scale = _mm256_mul_ps(weights.scale, _mm256_set1_ps(states[j].scale));
-      sums[j] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(block), scale, sums[j]);
-    }
+  [[gnu::always_inline]] static inline void load_scales(const std::byte* block, std::int64_t stride,
+                                                        Scales& out) {
+    __m256i head[4];
+    transpose16(block, stride, head);
+    const __m256i up = _mm256_srli_epi32(head[0], 16);
+    const __m256i even = of_parts(head[1], up),
+                  odd = of_parts(_mm256_srli_epi32(head[1], 4), _mm256_srli_epi32(up, 2));
+    const __m256 low = _mm256_castsi256_ps(_mm256_unpacklo_epi8(even, odd)),
+                 high = _mm256_castsi256_ps(_mm256_unpackhi_epi8(even, odd));
+    const __m256i scales[2] = {_mm256_castps_si256(_mm256_shuffle_ps(low, high, 0x88)),
+                               _mm256_castps_si256(_mm256_shuffle_ps(low, high, 0xdd))};
+    Base::set_scales(scales, halves(block, stride), out);
   }
 
  private:
