@@ -85,6 +85,7 @@ FILES = {
     gguf.LlamaFileType.MOSTLY_IQ4_XS: {TYPES.IQ4_XS, TYPES.Q6_K},
 }
 """As people download them, with what their matrices are."""
+FILES_OF_EXPERTS = {gguf.LlamaFileType.MOSTLY_MXFP4_MOE: {TYPES.MXFP4, TYPES.Q8_0}}
 
 
 def random_model(shape: Shape, file_type: gguf.LlamaFileType, folder: Path) -> Path:
@@ -94,13 +95,16 @@ def random_model(shape: Shape, file_type: gguf.LlamaFileType, folder: Path) -> P
     settings.ftype = int(file_type)
     assert lib.llama_model_quantize(bytes(plain), bytes(out), ctypes.byref(settings)) == 0
     kinds = {tensor.tensor_type for tensor in gguf.GGUFReader(out).tensors}
-    assert FILES[file_type] <= kinds
+    assert (FILES | FILES_OF_EXPERTS)[file_type] <= kinds
     return out
 
 
 @pytest.fixture(
     scope="module",
-    params=itertools.product((SHAPE, MIXTURE), FILES),
+    params=[
+        *itertools.product((SHAPE, MIXTURE), FILES),
+        *itertools.product((MIXTURE,), FILES_OF_EXPERTS),
+    ],
     ids=lambda param: f"{param[0].name}-{param[1].name}",
 )
 def random_file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:

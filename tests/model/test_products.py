@@ -23,7 +23,7 @@ Q8_0 = np.dtype([("scale", np.float16), ("numbers", np.int8, 32)])
 Q8_1 = np.dtype([("scale", np.float16), ("sum", np.float16), ("numbers", np.int8, 32)])
 Q8_K = np.dtype([("scale", np.float32), ("numbers", np.int8, 256), ("sums", np.int16, 16)])
 TYPES = gguf.GGMLQuantizationType
-# Of a block: its half-precision numbers, by their places in bytes; what states are.
+# Of a block: its scales, by their places in bytes, half precision but for MXFP4; what states are.
 FORMATS = {
     TYPES.Q8_0: ((0,), Q8_0),
     TYPES.Q4_0: ((0,), Q8_0),
@@ -31,6 +31,7 @@ FORMATS = {
     TYPES.Q5_0: ((0,), Q8_0),
     TYPES.Q5_1: ((0, 2), Q8_1),
     TYPES.IQ4_NL: ((0,), Q8_0),
+    TYPES.MXFP4: ((0,), Q8_0),
     TYPES.Q2_K: ((80, 82), Q8_K),
     TYPES.Q3_K: ((108,), Q8_K),
     TYPES.Q4_K: ((0, 2), Q8_K),
@@ -62,8 +63,11 @@ def weights_of(kind: Any, rng: np.random.Generator, n: int, n_blocks: int) -> An
     block = np.frombuffer(rng.bytes(n * n_blocks * gguf.GGML_QUANT_SIZES[kind][1]), np.uint8)
     blocks = block.reshape(n, n_blocks, -1).copy()
     for place in FORMATS[kind][0]:
-        scales = rng.uniform(-0.02, 0.02, (n, n_blocks, 1)).astype(np.float16)
-        blocks[..., place : place + 2] = scales.view(np.uint8)
+        if kind == TYPES.MXFP4:
+            blocks[..., place] = rng.integers(118, 123, (n, n_blocks))
+        else:
+            scales = rng.uniform(-0.02, 0.02, (n, n_blocks, 1)).astype(np.float16)
+            blocks[..., place : place + 2] = scales.view(np.uint8)
     return blocks.reshape(n, -1)
 
 
@@ -170,7 +174,10 @@ def test_the_ends_of_the_range_do_not_overflow(kind: Any) -> None:
         weights = np.full((16, 2 * gguf.GGML_QUANT_SIZES[kind][1]), byte, np.uint8)
         blocks = weights.reshape(16, 2, -1)
         for place in FORMATS[kind][0]:
-            blocks[..., place : place + 2] = np.ones(1, np.float16).view(np.uint8)
+            if kind == TYPES.MXFP4:
+                blocks[..., place] = 128
+            else:
+                blocks[..., place : place + 2] = np.ones(1, np.float16).view(np.uint8)
         for n_columns in (3, 16):
             states = np.zeros((n_columns, 2), FORMATS[kind][1])
             states["scale"], states["numbers"] = 1, number

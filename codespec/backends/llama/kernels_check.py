@@ -25,6 +25,7 @@ QUANTISED = {
     TYPE_Q6_K: ("q6_K", 210, _Q8_K),
     20: ("iq4_nl", 18, TYPE_Q8_0),
     23: ("iq4_xs", 136, _Q8_K),
+    39: ("mxfp4", 17, TYPE_Q8_0),
 }
 """Weights of less than a byte: their names, the bytes of a block, what states are."""
 _STATES = {TYPE_Q8_0: ("q8_0", 34, 32), _Q8_1: ("q8_1", 36, 32), _Q8_K: ("q8_K", 292, 256)}

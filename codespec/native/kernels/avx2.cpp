@@ -197,6 +197,7 @@ constinit const Kernels kAvx2{
     multiply<Fives<false>>,
     multiply<Fives<true>>,
     multiply<FoursOfTable>,
+    multiply<Floats>,
     Panels<InParts<Part, Q2<Part>>>::multiply,
     Panels<InParts<Part, Q3<Part>>>::multiply,
     Panels<InParts<Part, Q45<Part, false>>>::multiply,

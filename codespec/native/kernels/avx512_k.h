@@ -311,7 +311,7 @@ struct XS : Biased<8, 128> {
       ahead(s, kParts);
       __m512i bytes[kDwords];
       load_fours(block + 8 + 16 * s, stride, bytes);
-      look_up(bytes);
+      look_up(kTable, bytes);
       take(s, bytes);
     }
   }

@@ -52,10 +52,10 @@ struct Fours {
   }
 };
 
-// What places in the table of iq4_nl stand for.
-[[gnu::always_inline]] inline void look_up(__m512i* bytes) {
+// What places in a table stand for.
+[[gnu::always_inline]] inline void look_up(const std::int8_t* of, __m512i* bytes) {
   const __m512i table = _mm512_xor_si512(
-      _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(kTable))),
+      _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(of))),
       _mm512_set1_epi8(-128));
   for (int t = 0; t < 8; ++t) bytes[t] = _mm512_shuffle_epi8(table, bytes[t]);
 }
@@ -67,7 +67,26 @@ struct FoursOfTable {
   [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
                                                  __m512i* out) {
     load_fours(block + 2, stride, out);
-    look_up(out);
+    look_up(kTable, out);
+  }
+};
+
+// The scale is a power of two, its exponent a byte, 128 too large; the two smallest count as 0.
+struct Floats {
+  static constexpr int kBlockBytes = 17;
+  static constexpr bool kHasMinimum = false;
+
+  [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
+                                                 __m512i* out) {
+    load_fours(block + 1, stride, out);
+    look_up(kFloats, out);
+  }
+
+  [[gnu::always_inline]] static inline __m512 scales(const std::byte* block, std::int64_t stride) {
+    const __m512i one = _mm512_set1_epi32(1);
+    const __m512i exponents = _mm512_and_si512(dwords_at(block, stride), _mm512_set1_epi32(255));
+    return _mm512_castsi512_ps(
+        _mm512_slli_epi32(_mm512_sub_epi32(_mm512_max_epi32(exponents, one), one), 23));
   }
 };
 
@@ -114,7 +133,8 @@ struct Minimum<true> {
   };
 };
 
-// Numbers gives: kBlockBytes, kHasMinimum and `load`.
+// Numbers gives: kBlockBytes, kHasMinimum and `load`; `scales` where these are not in half
+// precision.
 template <class Numbers>
 struct Small {
   static constexpr bool kHasMinimum = Numbers::kHasMinimum;
@@ -154,7 +174,11 @@ struct Small {
   [[gnu::always_inline]] static inline Weights load(const std::byte* block, std::int64_t stride) {
     Weights out;
     Numbers::load(block, stride, out.bytes);
-    out.scales = halves_at(block, stride);
+    if constexpr (requires { Numbers::scales(block, stride); }) {
+      out.scales = Numbers::scales(block, stride);
+    } else {
+      out.scales = halves_at(block, stride);
+    }
     if constexpr (kHasMinimum) out.minima = halves_at(block + 2, stride);
     return out;
   }

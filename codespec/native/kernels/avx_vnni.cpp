@@ -90,6 +90,7 @@ constinit const Kernels kAvxVnni{
     Panels<Small<Dot, Fives<false>>>::multiply,
     Panels<Small<Dot, Fives<true>>>::multiply,
     Panels<Small<Dot, FoursOfTable>>::multiply,
+    Panels<Small<Dot, Floats>>::multiply,
     Panels<InParts<Part, Q2<Part>>>::multiply,
     Panels<InParts<Part, Q3<Part>>>::multiply,
     Panels<InParts<Part, Q45<Part, false>>>::multiply,

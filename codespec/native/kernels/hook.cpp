@@ -44,6 +44,7 @@ constexpr Kind kKinds[] = {
     {kQ5_0, kQ8_0, 32, 22, 34, &Kernels::q5_0},
     {kQ5_1, kQ8_1, 32, 24, 36, &Kernels::q5_1},
     {kIQ4_NL, kQ8_0, 32, 18, 34, &Kernels::iq4_nl},
+    {kMXFP4, kQ8_0, 32, 17, 34, &Kernels::mxfp4},
     {kQ2_K, kQ8_K, 256, 84, 292, &Kernels::q2_k},
     {kQ3_K, kQ8_K, 256, 110, 292, &Kernels::q3_k},
     {kQ4_K, kQ8_K, 256, 144, 292, &Kernels::q4_k},

@@ -61,6 +61,9 @@ struct Attention {
 constexpr std::int8_t kTable[] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                   1,    13,   25,  38,  53,  69,  89,  113};
 
+// Twice what four bits of mxfp4 stand for, a sign, an exponent and one bit more.
+constexpr std::int8_t kFloats[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
 // What one instruction set offers. A result depends on the row and the column alone, never on how
 // many columns there are: a token gets the same logits, to the bit, whatever is verified with it.
 struct Kernels {
@@ -70,11 +73,11 @@ struct Kernels {
                          std::byte* out);
   const char* name;
   int min_rows;
-  Kernel q8_0;                                  // states are q8_0, too
-  Order order;                                  // of q8_0
-  Kernel q4_0, q4_1, q5_0, q5_1, iq4_nl;        // states are q8_0, of those with a minimum q8_1
-  Kernel q2_k, q3_k, q4_k, q5_k, q6_k, iq4_xs;  // states are q8_K
-  Kernel f16, bf16, f32;                        // states are the same, and there may be fewer rows
+  Kernel q8_0;                                   // states are q8_0, too
+  Order order;                                   // of q8_0
+  Kernel q4_0, q4_1, q5_0, q5_1, iq4_nl, mxfp4;  // states are q8_0, of those with a minimum q8_1
+  Kernel q2_k, q3_k, q4_k, q5_k, q6_k, iq4_xs;   // states are q8_K
+  Kernel f16, bf16, f32;                         // states are the same, and there may be fewer rows
   void (*attend)(const Attention&);
 };
 

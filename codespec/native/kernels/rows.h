@@ -35,6 +35,7 @@ void multiply_q4_1(const Product&);
 void multiply_q5_0(const Product&);
 void multiply_q5_1(const Product&);
 void multiply_iq4_nl(const Product&);
+void multiply_mxfp4(const Product&);
 
 // avx512_vnni_k.cpp
 void multiply_q2_k(const Product&);

@@ -134,6 +134,12 @@ struct Fours {
   }
 };
 
+[[gnu::always_inline]] inline void look_up(const std::int8_t* of, __m256i* bytes) {
+  const __m256i table =
+      _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(of)));
+  for (int t = 0; t < 8; ++t) bytes[t] = _mm256_shuffle_epi8(table, bytes[t]);
+}
+
 struct FoursOfTable {
   static constexpr int kBlockBytes = 18;
   static constexpr bool kHasMinimum = false;
@@ -141,9 +147,31 @@ struct FoursOfTable {
   [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
                                                  __m256i* out) {
     load_fours(block + 2, stride, out);
-    const __m256i table =
-        _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(kTable)));
-    for (int t = 0; t < 8; ++t) out[t] = _mm256_shuffle_epi8(table, out[t]);
+    look_up(kTable, out);
+  }
+};
+
+// The first dwords of eight rows.
+[[gnu::always_inline]] inline __m256i dwords_at(const std::byte* rows, std::int64_t stride) {
+  const auto row = [&](int r) { return dword(rows + r * stride); };
+  return _mm256_setr_epi32(row(0), row(1), row(2), row(3), row(4), row(5), row(6), row(7));
+}
+
+struct Floats {
+  static constexpr int kBlockBytes = 17;
+  static constexpr bool kHasMinimum = false;
+
+  [[gnu::always_inline]] static inline void load(const std::byte* block, std::int64_t stride,
+                                                 __m256i* out) {
+    load_fours(block + 1, stride, out);
+    look_up(kFloats, out);
+  }
+
+  [[gnu::always_inline]] static inline __m256 scales(const std::byte* block, std::int64_t stride) {
+    const __m256i one = _mm256_set1_epi32(1);
+    const __m256i exponents = _mm256_and_si256(dwords_at(block, stride), _mm256_set1_epi32(255));
+    return _mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_sub_epi32(_mm256_max_epi32(exponents, one), one), 23));
   }
 };
 
@@ -156,9 +184,7 @@ struct Fives {
                                                  __m256i* out) {
     constexpr int kHead = kHasMinimum ? 4 : 2;
     load_fours(block + kHead + 4, stride, out);
-    const auto row = [&](int r) { return dword(block + kHead + r * stride); };
-    const __m256i high =
-        _mm256_setr_epi32(row(0), row(1), row(2), row(3), row(4), row(5), row(6), row(7));
+    const __m256i high = dwords_at(block + kHead, stride);
     const __m256i lanes = _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c, 0, 0x04040404,
                                             0x08080808, 0x0c0c0c0c);
     for (int t = 0; t < 8; ++t) {
@@ -224,7 +250,11 @@ struct Small : Groups<Small<Dot, Numbers>> {
     Weights out;
     Numbers::load(block, stride, out.bytes);
     for (__m256i& bytes : out.bytes) bytes = Dot::ready(bytes);
-    out.scales = halves(block, stride);
+    if constexpr (requires { Numbers::scales(block, stride); }) {
+      out.scales = Numbers::scales(block, stride);
+    } else {
+      out.scales = halves(block, stride);
+    }
     if constexpr (kHasMinimum) out.minima = halves(block + 2, stride);
     return out;
   }
