@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 TYPE_F32, TYPE_F16, TYPE_Q8_0, _Q8_1, TYPE_Q6_K, _Q8_K = 0, 1, 8, 9, 14, 15
-_TYPE_I32, TYPE_BF16 = 26, 30
-FLOATS = TYPE_F32, TYPE_F16, TYPE_BF16
+_TYPE_I32, _TYPE_BF16 = 26, 30
+FLOATS = TYPE_F32, TYPE_F16, _TYPE_BF16
 QUANTISED = {
     2: ("q4_0", 18, TYPE_Q8_0),
     3: ("q4_1", 20, _Q8_1),
@@ -279,7 +279,7 @@ def _blocks(rng: np.random.Generator, n: int, n_blocks: int) -> Any:
 def _floats(kind: int, rng: np.random.Generator, n: int) -> tuple[Any, Any]:
     """(n, 41), as they are stored and in double precision."""
     numbers = rng.normal(size=(n, 41)).astype(np.float16 if kind == TYPE_F16 else np.float32)
-    if kind != TYPE_BF16:
+    if kind != _TYPE_BF16:
         return numbers, numbers.astype(np.float64)
     upper = numbers.view(np.uint32) >> 16
     return upper.astype(np.uint16), (upper << 16).view(np.float32).astype(np.float64)

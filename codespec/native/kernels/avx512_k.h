@@ -11,19 +11,11 @@
 #include <cstdint>
 
 #include "avx512_small.h"
+#include "k_states.h"
 #include "rows.h"
 
 namespace codespec {
 namespace {
-
-// A column's block: a float, the scale; 256 signed bytes; their sums by 16, in 16 bits.
-constexpr int kStateBytes = 292, kStateNumbers = 4, kStateSums = 260;
-
-inline float scale_of(const std::byte* state) {
-  float scale;
-  __builtin_memcpy(&scale, state, sizeof scale);
-  return scale;
-}
 
 // Formats of blocks in kParts parts give: Scales, `load_scales`, and `each`, which gives a block's
 // bytes part by part to take(part, bytes), kDwords registers; State, what is known of a column's
@@ -32,7 +24,8 @@ inline float scale_of(const std::byte* state) {
 
 // Parts with a scale and an offset each.
 template <int kParts_>
-struct Offset {
+struct Offset : PartSums<kParts_> {
+  using typename PartSums<kParts_>::State;
   static constexpr int kParts = kParts_, kDwords = 64 / kParts;
 
   struct Scales {
@@ -40,22 +33,6 @@ struct Offset {
     __m512i offsets[kParts / 2];  // of two parts in 16 bits each
     __m512 offset;                // their scale, negative
   };
-
-  struct State {
-    float scale;
-    std::int16_t sums[kParts];
-  };
-
-  static State prepare(const std::byte* block) {
-    State out{scale_of(block), {}};
-    std::int16_t sums[16];
-    __builtin_memcpy(sums, block + kStateSums, sizeof sums);
-    for (int i = 0; i < 16; ++i) {
-      std::int16_t& sum = out.sums[i * kParts / 16];
-      sum = static_cast<std::int16_t>(sum + sums[i]);
-    }
-    return out;
-  }
 
   [[gnu::always_inline]] static inline __m512 begin(const Scales& scales, const State& state) {
     __m512i offsets = _mm512_setzero_si512();
@@ -141,7 +118,7 @@ struct InParts : Format {
   using Format::kParts, Format::kDwords;
   using typename Format::Scales, typename Format::State;
   static constexpr int kRows = kLanes, kColumns = 16;
-  static constexpr int kStateBytes = codespec::kStateBytes;
+  static constexpr int kStateBytes = kStateBytesK;
   static constexpr bool kFetchesFar = true;
   static constexpr bool kAlwaysNear = false;
   using Sums = __m512;

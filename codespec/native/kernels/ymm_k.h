@@ -5,19 +5,11 @@
 // block's sum, its parts times their scales, is exact in 32 bits.
 #pragma once
 
+#include "k_states.h"
 #include "ymm.h"
 
 namespace codespec {
 namespace {
-
-// A column's block: a float, the scale; 256 signed bytes; their sums by 16, in 16 bits.
-constexpr int kStateBytesK = 292, kStateNumbers = 4, kStateSums = 260;
-
-inline float scale_of(const std::byte* state) {
-  float scale;
-  __builtin_memcpy(&scale, state, sizeof scale);
-  return scale;
-}
 
 // Bytes `a` and `b` of each dword, with their signs, as two numbers of 16 bits.
 [[gnu::always_inline]] inline __m256i pair(__m256i dwords, int a, int b) {
@@ -113,7 +105,8 @@ struct InParts : Format, Groups<InParts<Part, Format>> {
 
 // Parts with a scale and an offset each, and the scales of both in half precision.
 template <class Part, int kParts_, int kMost_>
-struct Offset {
+struct Offset : PartSums<kParts_> {
+  using typename PartSums<kParts_>::State;
   static constexpr int kParts = kParts_, kMost = kMost_;
 
   struct Scales {
@@ -121,22 +114,6 @@ struct Offset {
     __m256i offsets[kParts / 2];  // of two parts in 16 bits each
     __m256 scale, offset;         // their scales, that of the offsets negative
   };
-
-  struct State {
-    float scale;
-    std::int16_t sums[kParts];
-  };
-
-  static State prepare(const std::byte* block) {
-    State out{scale_of(block), {}};
-    std::int16_t sums[16];
-    __builtin_memcpy(sums, block + kStateSums, sizeof sums);
-    for (int i = 0; i < 16; ++i) {
-      std::int16_t& sum = out.sums[i * kParts / 16];
-      sum = static_cast<std::int16_t>(sum + sums[i]);
-    }
-    return out;
-  }
 
   template <int N>
   [[gnu::always_inline]] static inline void end(const Scales& scales, const State* states,
@@ -228,7 +205,8 @@ struct Q45 : Offset<Part, 8, kHigh ? 31 : 15> {
 // Signed scales of kParts parts, and their scale in half precision; all numbers are 2^kPower too
 // large.
 template <class Part, int kParts_, int kPower>
-struct Biased {
+struct Biased : PartSums<kParts_> {
+  using typename PartSums<kParts_>::State;
   static constexpr int kParts = kParts_, kMost = (2 << kPower) - 1;
 
   struct Scales {
@@ -236,22 +214,6 @@ struct Biased {
     __m256i both[kParts / 2];  // scales of two parts in 16 bits each
     __m256 scale;
   };
-
-  struct State {
-    float scale;
-    std::int16_t sums[kParts];
-  };
-
-  static State prepare(const std::byte* block) {
-    State out{scale_of(block), {}};
-    std::int16_t sums[16];
-    __builtin_memcpy(sums, block + kStateSums, sizeof sums);
-    for (int i = 0; i < 16; ++i) {
-      std::int16_t& sum = out.sums[i * kParts / 16];
-      sum = static_cast<std::int16_t>(sum + sums[i]);
-    }
-    return out;
-  }
 
   template <int N>
   [[gnu::always_inline]] static inline void end(const Scales& scales, const State* states,
