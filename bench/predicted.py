@@ -2,9 +2,10 @@
 
 A pass costs what its number of tokens says, and those of the passes before: llama.cpp keeps its
 graph for passes of one width and makes a new one for another, so a drafted pass and the plain one
-after it both pay; on a GPU, so does the second of a width. To the passes comes our own work,
-drafting included, which passes of the smallest models do not hide; it is taken from another
-decoding of the same request.
+after it both pay; on a GPU, so does the second of a width. The first passes after a pause cost
+more, too: weights of a small model are in caches that others had meanwhile. To the passes comes our
+own work, drafting included, which passes of the smallest models do not hide; it is taken from
+another decoding of the same request.
 """
 
 from __future__ import annotations
@@ -35,6 +36,13 @@ and is interrupted once it has had its turn."""
 N_SINGLE, N_FELT = 16, 4
 """Passes over one token in a row; so many of them still feel that a wide one came before."""
 
+N_COLD, COLD_MS = 8, 5.0
+"""So many passes after a pause feel it, and no more than take so long: by then what a cache holds
+has been read. A pass over much more than that is not felt to begin in an empty one."""
+
+COLD_WIDTHS = (1, 2, 4, 8, 16)
+"""Tokens of the passes that are timed after a pause. The wider, the less they feel it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -50,22 +58,28 @@ class Run:
 class PassCosts:
     """Milliseconds of passes, sampling included.
 
-    contexts: (c,) tokens in the cache before a pass, ascending.
-    widths:   (w,) tokens of the pass, ascending, beginning with 1.
-    settled:  [k] (c, w) after k passes of the same width, the last for more.
+    contexts:    (c,) tokens in the cache before a pass, ascending.
+    widths:      (w,) tokens of the pass, ascending, beginning with 1.
+    settled:     [k] (c, w) after k passes of the same width, the last for more.
+    cold_widths: (v,) some of the widths, ascending, beginning with 1.
+    cold:        [k] (c, v) what is added after a pause and k passes.
     """
 
     contexts: npt.NDArray[np.float64]
     widths: npt.NDArray[np.float64]
     settled: Sequence[npt.NDArray[np.float64]]
+    cold_widths: npt.NDArray[np.float64]
+    cold: Sequence[npt.NDArray[np.float64]]
 
     def ms(self, widths: Sequence[int], n_context: int) -> float:
-        """Of the passes of a generation, the first of which follows so many tokens and, like as
-        not, a pass of another width."""
+        """Of the passes of a generation, the first of which follows so many tokens, a pause and,
+        like as not, a pass of another width."""
         total, before, n_alike = 0.0, 0, 0
-        for width in widths:
+        for k, width in enumerate(widths):
             n_alike = min(n_alike + 1, N_SETTLING) if width == before else 0
-            total += self._at(self.settled[n_alike], width, n_context)
+            total += self._at(self.widths, self.settled[n_alike], width, n_context)
+            if k < len(self.cold):
+                total += self._at(self.cold_widths, self.cold[k], width, n_context)
             before = width
         return total
 
@@ -73,9 +87,14 @@ class PassCosts:
         """Of all of them together."""
         return sum(self.ms(run.widths, run.n_context) + run.own_ms for run in runs)
 
-    def _at(self, costs: npt.NDArray[np.float64], width: int, n_context: int) -> float:
-        n = len(self.widths)
-        at = [float(_line(width, self.widths, costs[i, :n])) for i in range(len(self.contexts))]
+    def _at(
+        self,
+        widths: npt.NDArray[np.float64],
+        costs: npt.NDArray[np.float64],
+        width: int,
+        n_context: int,
+    ) -> float:
+        at = [float(_line(width, widths, row)) for row in costs]
         return max(float(_line(n_context, self.contexts, np.array(at))), 0.0)
 
 
@@ -115,6 +134,9 @@ class PassTimer:
             n: Draft.chain(_random(rng, target, n - 1)) if n > 1 else NO_DRAFT for n in self._widths
         }
         self._times: dict[tuple[int, int, int], list[float]] = {}
+        self._cold_widths = [n for n in COLD_WIDTHS if n in self._widths]
+        self._cold_times: dict[tuple[int, int, int], list[float]] = {}
+        self._n_cold: int | None = None
 
     def round(self, done: float) -> None:
         """To be called between the requests, this share of which is done; the first call always
@@ -123,30 +145,58 @@ class PassTimer:
             return
         for i in range(len(self._contexts)):
             self._passes[i].ms(NO_DRAFT)  # reads the context
-            for k in range(N_SINGLE):
-                self._time(i, 1, N_SETTLING, counts=k >= N_FELT)
+            singles = [self._time(i, 1) for _ in range(N_SINGLE)][N_FELT:]
+            self._times.setdefault((i, 1, N_SETTLING), []).extend(singles)
+            if self._n_cold is None:
+                self._n_cold = min(N_COLD, int(COLD_MS / statistics.median(singles)))
+            self._time_cold(i, self._n_cold)
             for n in self._widths[1:]:
                 if self._turn_s > PAUSE_S:
-                    self._sleep(PAUSE_S)
-                    self._turn_s = 0.0
+                    self._pause()
+                    for _ in range(self._n_cold):
+                        self._time(i, 1)
                 for width in (n, 1):
                     for n_alike in range(1 + N_SETTLING if width > 1 else N_SETTLING):
-                        self._time(i, width, n_alike)
+                        ms = self._time(i, width)
+                        self._times.setdefault((i, width, n_alike), []).append(ms)
 
-    def _time(self, i: int, n: int, n_alike: int, counts: bool = True) -> None:
+    def _time_cold(self, i: int, n_passes: int) -> None:
+        for n in self._cold_widths if n_passes else ():
+            self._time(i, 2 if n == 1 and len(self._widths) > 1 else 1)
+            self._pause()
+            for k in range(n_passes):
+                self._cold_times.setdefault((i, n, k), []).append(self._time(i, n))
+        for _ in range(N_FELT):
+            self._time(i, 1)
+
+    def _pause(self) -> None:
+        self._sleep(PAUSE_S)
+        self._turn_s = 0.0
+
+    def _time(self, i: int, n: int) -> float:
         ms = self._passes[i].ms(self._drafts[n])
         self._spent_s += ms / 1e3
         self._turn_s += ms / 1e3
-        if counts:
-            self._times.setdefault((i, n, n_alike), []).append(ms)
+        return ms
 
     def costs(self) -> PassCosts:
         """Means of all rounds, at least one."""
+        settled = [self._table(n_alike) for n_alike in range(1 + N_SETTLING)]
         return PassCosts(
             np.array(self._contexts, np.float64),
             np.array(self._widths, np.float64),
-            [self._table(n_alike) for n_alike in range(1 + N_SETTLING)],
+            settled,
+            np.array(self._cold_widths, np.float64),
+            [self._added(k, settled[min(k, N_SETTLING)]) for k in range(self._n_cold or 0)],
         )
+
+    def _added(self, k: int, settled: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        known = self._cold_times
+        rows = [
+            [_mean(known[i, n, k]) - row[self._widths.index(n)] for n in self._cold_widths]
+            for i, row in enumerate(settled)
+        ]
+        return np.array(rows)
 
     def _table(self, n_alike: int) -> npt.NDArray[np.float64]:
         # A target that takes no drafts has passes of one width alone.

@@ -24,7 +24,7 @@ from codespec.engine.completer import Completer, Limits, in_one_turn
 from codespec.engine.local import LocalEngine
 from codespec.engine.measures import measures
 from codespec.index.text import encode, safe_cuts
-from codespec.requests import CompletionRequest
+from codespec.requests import Completion, CompletionRequest
 from codespec.sampling import Sampler
 from codespec.types import Context, SamplingParams, Tokens, Trace
 
@@ -123,14 +123,11 @@ class ModelReplay:
         texts: list[str] = []
         for _ in range(N_REPEATS):
             for drafters, traces in ways.items():
-                self._engine.settle()  # what is done while nobody waits
-                time.sleep(PAUSE_S)
-                start = time.perf_counter()
-                completion = self._engine.complete(self._request(hunk, drafters))
-                took[drafters].append((time.perf_counter() - start) * 1e3)
+                completion, ms = self._timed(hunk, drafters)
+                took[drafters].append(ms)
                 traces.append(completion.trace)
                 texts.append(completion.text)
-        others = {way: self._engine.complete(self._request(hunk, way)).trace for way in ways}
+        others = {way: self._timed(hunk, way)[0].trace for way in ways}
         self.n_hunks += 1
         self.n_equal += len(set(texts)) == 1
         for sums, way in ((self.plain, ()), (self.drafted, None)):
@@ -141,6 +138,14 @@ class ModelReplay:
             run = Run(seen.pass_width, n_context, own_ms(others[way]))
             sums.add(traces, took[way], run)
         self._ideal(warm.context, np.array(warm.tokens, np.int32), hunk, tree)
+
+    def _timed(self, hunk: Hunk, drafters: tuple[str, ...] | None) -> tuple[Completion, float]:
+        """And the milliseconds that it took."""
+        self._engine.settle()  # what is done while nobody waits
+        time.sleep(PAUSE_S)
+        start = time.perf_counter()
+        completion = self._engine.complete(self._request(hunk, drafters))
+        return completion, (time.perf_counter() - start) * 1e3
 
     def _request(self, hunk: Hunk, drafters: tuple[str, ...] | None) -> CompletionRequest:
         return CompletionRequest(

@@ -21,21 +21,32 @@ from codespec_bench.predicted import CONTEXTS, WIDTHS, PassCosts, PassTimer, Run
 
 
 class Machine(FakeTarget):
-    """Passes take a known time on a clock of its own: by width, width before, and context."""
+    """Passes take a known time on a clock of its own: by width, width before, context, and the
+    number of passes since it slept."""
 
-    def __init__(self, law: Callable[[int, int, int], float], **options: Any) -> None:
+    def __init__(
+        self,
+        law: Callable[[int, int, int], float],
+        cold: Callable[[int, int], float] = lambda n, n_since: 0.0,
+        **options: Any,
+    ) -> None:
         super().__init__(**options)
         self.now = 0.0
-        self._law = law
-        self._before = 0
+        self._law, self._cold = law, cold
+        self._before, self._n_since = 0, 0
 
     def clock(self) -> float:
         return self.now
 
+    def sleep(self, s: float) -> None:
+        self._n_since = 0
+
     def decode(self, tokens: Tokens, draft: Draft) -> Any:
         n = len(tokens) + len(draft)
         self.now += self._law(n, self._before, self.n_cached) / 1e3
+        self.now += self._cold(n, self._n_since) / 1e3
         self._before = n
+        self._n_since += 1
         return super().decode(tokens, draft)
 
 
@@ -44,7 +55,7 @@ def law(n: int, before: int, n_context: int) -> float:
 
 
 def measured(target: Machine, contexts: Sequence[int] = CONTEXTS) -> PassCosts:
-    timer = PassTimer(target, contexts, clock=target.clock, sleep=lambda s: None)
+    timer = PassTimer(target, contexts, clock=target.clock, sleep=target.sleep)
     for _ in range(2):
         timer.round(1.0)
     return timer.costs()
@@ -59,6 +70,26 @@ def test_passes_cost_what_width_width_before_and_context_say() -> None:
             expected = sum(law(n, b, n_context) for n, b in zip(widths, befores, strict=False))
             assert costs.ms(widths, n_context) == pytest.approx(expected, rel=1e-6)
     assert costs.ms([20], 500) == pytest.approx(law(20, 0, 500), rel=1e-6)
+
+
+def test_the_first_passes_after_a_pause_cost_more() -> None:
+    def cold(n: int, n_since: int) -> float:
+        return max(0.0, 0.4 - 0.2 * n_since) / n
+
+    def quick(n: int, before: int, n_context: int) -> float:
+        return law(n, before, n_context) / 5
+
+    target = Machine(quick, cold)
+    costs = measured(target)
+    for widths in ([1, 1, 1, 1], [1, 4, 1, 2], [16, 16, 8]):
+        steady = sum(quick(n, b, 500) for n, b in zip(widths, [0, *widths], strict=False))
+        expected = steady + sum(cold(n, k) for k, n in enumerate(widths))
+        assert costs.ms(widths, 500) == pytest.approx(expected, rel=1e-6)
+
+
+def test_passes_that_take_long_are_not_timed_cold() -> None:
+    target = Machine(lambda n, before, n_context: 10.0, lambda n, n_since: 3.0 * (n_since == 0))
+    assert not measured(target).cold
 
 
 def test_a_model_that_takes_no_drafts() -> None:
