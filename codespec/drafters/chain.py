@@ -160,6 +160,7 @@ class DraftChain:
         self._proposed = {}
         self._took_ms = None  # of what others drafted since, if the request was left off
         self._context = context
+        self._curve.is_back = False  # a prompt is read by passes of other widths
         is_asking = self._worth is None or self._worth.is_asking
         if self._filler is not None:
             # Only what plans says what filling brings.
@@ -209,6 +210,8 @@ class DraftChain:
     def went(self, emitted: Tokens, stretch: Stretch) -> None:
         """A stretch of passes with what `alone` gave is over; emitted: by now."""
         n_passes = len(stretch.pass_ms)
+        if n_passes:
+            self._curve.is_back = max(1 + stretch.n_drafted[-1], stretch.width) == 1
         if self._worth is not None and self._worth.n_rest:
             self._worth.rested(n_passes)
         elif self._worth is not None and self._alone is not None:
@@ -246,7 +249,9 @@ class DraftChain:
     def filled(self, draft: Draft, n_tail: int, n_room: int) -> Draft:
         """What is verified in place of `draft`: that, and what only widens the pass, which has room
         for so many tokens drafted. n_tail: as for `propose`."""
-        return draft if self._filler is None else self._filler.fill(draft, n_tail, n_room)
+        filled = draft if self._filler is None else self._filler.fill(draft, n_tail, n_room)
+        self._curve.is_back = n_tail + len(filled) == 1
+        return filled
 
     def _ask(self, emitted: Tokens, n_max: int) -> Draft:
         best = NO_DRAFT

@@ -38,6 +38,8 @@ _SHAPE_KEPT = 0.998
 # The table is made again after so many passes, and where the context has another length by so much.
 _REFRESH_EVERY = 16
 _CONTEXT_STEP = 32
+# How often a draft is followed by a pass over one token, roughly.
+_GOES_BACK = 2 / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class CostCurve:
     points:    n -> ms, as measured behind `n_context` tokens.
     slope:     how that grows with the context.
     back_ms:   what a pass over one token takes more when it follows a wider one: llama.cpp keeps
-        its graph for passes of one width. Part of what a wider pass costs.
+        its graph for passes of one width. Part of what a wider pass costs, as far as it is likely
+        to come to that, and only once where one wide pass follows another (`is_back`).
     is_prior:  the points are a guess: the first real pass sets their scale.
     steady:    n -> ms of a pass over n tokens that follows others over as many, for the widths that
         passes may be filled up to (`filler.py`).
@@ -82,6 +85,8 @@ class CostCurve:
         self._state = _State(points, n_context, slope, back_ms, is_prior, steady)
         self.reads_again = False
         """See `TargetModel.reads_again`."""
+        self.is_back = True
+        """Whether the last pass was over one token: if it was, a wider one makes `back_ms` due."""
         self.n_tail = 1
         """Committed tokens that the next pass reads, the first of those it costs; more than one
         only where there is reading again, and where all of them are part of a filled pass."""
@@ -136,15 +141,13 @@ class CostCurve:
 
     @property
     def table(self) -> npt.NDArray[np.float64]:
-        """(N_TABLE,) milliseconds of passes over 1, 2, ... tokens, going back to the usual width
-        included; do not write."""
+        """(N_TABLE,) milliseconds of passes over 1, 2, ... tokens after one over one, going back to
+        the usual width included; do not write."""
         return self._state.table
 
     def ms(self, n: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Cost of passes over `n` tokens; beyond the table its last slope goes on."""
-        table = self._state.table
-        beyond = np.maximum(n - N_TABLE, 0) * (table[-1] - table[-2])
-        return table[np.minimum(n, N_TABLE) - 1] + beyond
+        return _extended(self._state.table, n)
 
     def pass_ms(self, n: int) -> float:
         """Cost of one pass over `n` tokens."""
@@ -153,9 +156,19 @@ class CostCurve:
 
     def first(self, n: int) -> npt.NDArray[np.float64]:
         """(n,) costs of passes that draft 0 to n - 1 tokens; do not write."""
+        s = self._state
+        return self._first(s.table if self.is_back else s.table_after_wide, n)
+
+    def either_first(self, n: int) -> npt.NDArray[np.float64]:
+        """(2, n) what `first` says after a wide pass, and after one over one token."""
+        s = self._state
+        return np.stack([self._first(s.table_after_wide, n), self._first(s.table, n)])
+
+    def _first(self, table: npt.NDArray[np.float64], n: int) -> npt.NDArray[np.float64]:
         start = self.n_tail - 1
-        is_known = start + n <= N_TABLE
-        return self.table[start : start + n] if is_known else self.ms(start + np.arange(1, n + 1))
+        if start + n <= N_TABLE:
+            return table[start : start + n]
+        return _extended(table, start + np.arange(1, n + 1))
 
     @property
     def again_ms(self) -> float:
@@ -191,7 +204,8 @@ class CostCurve:
         s = self._state
         if n_alike >= N_SETTLING:
             return s.quiet_steady_ms(n) if n in s.steady else s.quiet_ms(n)
-        return s.quiet_ms(n) + (s.back_ms / N_SETTLING if n == 1 else 0.0)
+        n_back = N_SETTLING if s.steady else 1
+        return s.quiet_ms(n) + (s.back_ms / n_back if n == 1 and n_alike < n_back else 0.0)
 
     @property
     def token_ms(self) -> float:
@@ -246,7 +260,7 @@ class _State:
         self._at_context = n_context
         # Made when somebody asks: the curve of a model that is not in use is not worth the time.
         self._quiet: list[float] = []
-        self._table = np.empty(0)
+        self._table = self._table_after_wide = np.empty(0)
         self._costs: list[float] = []
         self._is_stale = True
 
@@ -255,6 +269,12 @@ class _State:
         if self._is_stale:
             self._refresh()
         return self._table
+
+    @property
+    def table_after_wide(self) -> npt.NDArray[np.float64]:
+        if self._is_stale:
+            self._refresh()
+        return self._table_after_wide
 
     @property
     def costs(self) -> list[float]:
@@ -341,7 +361,7 @@ class _State:
         """The table where passes are filled up to `width`."""
         quiet = np.array(self._quiet_table())
         if width == 1:
-            quiet[1:] += self.back_ms
+            quiet[1:] += _GOES_BACK * self.back_ms
         else:
             ms = self.quiet_steady_ms(width)
             # A wider one is followed by passes that are new again.
@@ -367,8 +387,21 @@ class _State:
         self._quiet = np.maximum.accumulate(np.maximum(grown, table * 0.25)).tolist()
         self._is_stale = False
         self._table = self.table_of(self.width)
-        self._table.flags.writeable = False
+        self._table_after_wide = self._table
+        if self.width == 1:
+            # Due already, and no more where another wide one follows. Costs matter beside one
+            # another, so what is likely to be due in any case is left out of both.
+            back_ms = self.back_ms * math.exp(self.log_speed)
+            self._table_after_wide = self._table - _GOES_BACK * back_ms
+            self._table_after_wide[0] += back_ms
+        for table in (self._table, self._table_after_wide):
+            table.flags.writeable = False
         self._costs = self._table.tolist()
+
+
+def _extended(table: npt.NDArray[np.float64], n: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    beyond = np.maximum(n - N_TABLE, 0) * (table[-1] - table[-2])
+    return table[np.minimum(n, N_TABLE) - 1] + beyond
 
 
 def _rising(values: list[float]) -> npt.NDArray[np.float64]:

@@ -108,9 +108,16 @@ class LookupDrafter:
         if self._planner is None or self._n_leaves > 1:
             return None, 0
         self._read()
-        costs = np.ascontiguousarray(self._curve.first(n_max + 1))
-        width = self._curve.width if self._curve.width <= 1 + n_max else 1
-        drafting = Drafting(self._sources, self._boundary, self._planner, costs, emitted, width)
+        curve = self._curve
+        drafting = Drafting(
+            self._sources,
+            self._boundary,
+            self._planner,
+            curve.either_first(n_max + 1),
+            curve.is_back,
+            emitted,
+            curve.width if curve.width <= 1 + n_max else 1,
+        )
         return drafting, MOST_PASSES
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:

@@ -643,8 +643,9 @@ ENDS_TEXT: int
 @final
 class Drafting:
     """What a stretch is drafted from: what `sources` say after their base and what was emitted, as
-    `boundary` asks them where there is one, weighed by `planner`; chains. costs: float64, of passes
-    over 1, 2, ... tokens, one more than are drafted at most. width: passes over fewer tokens are
+    `boundary` asks them where there is one, weighed by `planner`; chains. costs: float64, two rows,
+    of passes over 1, 2, ... tokens, one more than are drafted at most, after a wide pass and after
+    one over one token. is_back: which of them the next is. width: passes over fewer tokens are
     filled up to that. All of them are kept, and not to be written to. Raises: ValueError,
     TypeError.
     """
@@ -655,6 +656,7 @@ class Drafting:
         boundary: Boundary | None,
         planner: Planner,
         costs: npt.NDArray[np.float64],
+        is_back: bool,
         emitted: npt.NDArray[np.int32],
         width: int = 1,
     ) -> None: ...

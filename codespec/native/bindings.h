@@ -51,9 +51,9 @@ inline void check_limits(int n_max, int min_length) {
   if (min_length < 1) throw nb::value_error("min_length must be at least 1");
 }
 
-inline void check_costs(const Vector<double>& costs) {
-  if (costs.size() == 0) throw nb::value_error("costs must not be empty");
-  for (const double cost : as_span(costs)) {
+inline void check_costs(std::span<const double> costs) {
+  if (costs.empty()) throw nb::value_error("costs must not be empty");
+  for (const double cost : costs) {
     if (!(cost > 0) || std::isinf(cost)) throw nb::value_error("costs must be positive");
   }
 }

@@ -24,7 +24,7 @@ Planner make_planner(const Vector<std::uint8_t>& classes) {
 nb::object plan(Planner& self, const Sources& sources, int n_max, int max_leaves,
                 const Vector<double>& costs, const Vector<Token>& given, const Vector<float>& probs,
                 int source, double again, int n_tail) {
-  check_costs(costs);
+  check_costs(as_span(costs));
   if (!(again >= 0) || n_tail < 1) throw nb::value_error("again >= 0, n_tail >= 1");
   for (const float p : as_span(probs)) {
     if (!(p >= 0 && p <= 1)) throw nb::value_error("probs must be 0 to 1");

@@ -11,10 +11,13 @@ using namespace nanobind::literals;
 namespace codespec {
 namespace {
 
+using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
 // Keeps all of it alive.
 struct PyDrafting {
   nb::object sources, boundary, planner;
-  Vector<double> costs;
+  Matrix costs;
+  bool is_back;
   TokenArray emitted;
   std::size_t width;
 };
@@ -24,14 +27,20 @@ void check_is(const nb::object& object, const char* what) {
   if (!nb::isinstance<T>(object)) throw nb::type_error(what);
 }
 
-PyDrafting make_drafting(nb::object sources, nb::object boundary, nb::object planner,
-                         Vector<double> costs, TokenArray emitted, std::size_t width) {
+PyDrafting make_drafting(nb::object sources, nb::object boundary, nb::object planner, Matrix costs,
+                         bool is_back, TokenArray emitted, std::size_t width) {
   check_is<Sources>(sources, "no sources");
   if (!boundary.is_none()) check_is<Boundary>(boundary, "no boundary");
   check_is<Planner>(planner, "no planner");
-  check_costs(costs);
-  return {std::move(sources), std::move(boundary), std::move(planner),
-          std::move(costs),   std::move(emitted),  width};
+  if (costs.shape(0) != 2) throw nb::value_error("costs must be two rows");
+  check_costs({costs.data(), costs.size()});
+  return {std::move(sources),
+          std::move(boundary),
+          std::move(planner),
+          std::move(costs),
+          is_back,
+          std::move(emitted),
+          width};
 }
 
 LlamaContext make_context(std::uintptr_t decode, std::uintptr_t logits, std::uintptr_t remove,
@@ -54,15 +63,18 @@ Stretch stretch(const LlamaContext& self, const PyDrafting* py, Token last, std:
   if (ends.size() != self.n_vocab) throw nb::value_error("ends must say something of each token");
   Drafting drafting;
   if (py != nullptr) {
-    if (n_draft >= py->costs.size()) throw nb::value_error("costs must have more than n_draft");
+    const std::size_t n_costs = py->costs.shape(1);
+    if (n_draft >= n_costs) throw nb::value_error("costs must have more than n_draft");
     if (py->width > 1 + n_draft) throw nb::value_error("width must be at most 1 + n_draft");
     const auto emitted = as_span(py->emitted);
-    drafting = {nb::cast<Sources*>(py->sources),
-                py->boundary.is_none() ? nullptr : nb::cast<Boundary*>(py->boundary),
-                nb::cast<Planner*>(py->planner),
-                as_span(py->costs),
-                {emitted.begin(), emitted.end()},
-                py->width};
+    drafting = {
+        nb::cast<Sources*>(py->sources),
+        py->boundary.is_none() ? nullptr : nb::cast<Boundary*>(py->boundary),
+        nb::cast<Planner*>(py->planner),
+        {std::span(py->costs.data(), n_costs), std::span(py->costs.data() + n_costs, n_costs)},
+        py->is_back,
+        {emitted.begin(), emitted.end()},
+        py->width};
   }
   return decode_stretch(self, std::move(drafting), {n_tokens, n_passes, n_draft, ms, as_span(ends)},
                         last, n_cached);
@@ -86,7 +98,7 @@ bool accepts(std::uintptr_t accept, std::uintptr_t sampler, Token token) {
 void bind_stretch(nb::module_& m) {
   nb::class_<PyDrafting>(m, "Drafting", nb::is_final())
       .def(nb::new_(&make_drafting), "sources"_a, "boundary"_a.none(), "planner"_a,
-           "costs"_a.noconvert(), "emitted"_a.noconvert(), "width"_a = 1);
+           "costs"_a.noconvert(), "is_back"_a, "emitted"_a.noconvert(), "width"_a = 1);
   nb::class_<Stretch>(m, "Stretch", nb::is_final())
       .def_ro("tokens", &Stretch::tokens)
       .def_ro("n_drafted", &Stretch::n_drafted)

@@ -26,7 +26,7 @@ Draft draft(const Drafting& drafting, std::size_t n_max, std::size_t n_vocab) {
   Draft found;
   if (n_offers != 0) {
     found = drafting.planner->plan(drafting.sources->offers(), {},
-                                   {n, 1, drafting.costs.first(n_max + 1)});
+                                   {n, 1, drafting.costs[drafting.is_back].first(n_max + 1)});
   }
   drafting.planner->compare(n);
   const auto is_known = [&](Token t) { return t >= 0 && static_cast<std::size_t>(t) < n_vocab; };
@@ -90,6 +90,7 @@ Stretch decode_stretch(const LlamaContext& target, Drafting drafting, const Stre
       ++n_accepted;
     }
     n_cached += static_cast<std::int32_t>(1 + n_accepted);
+    drafting.is_back = width == 1;
     if (1 + n_accepted < width) target.remove(target.memory, 0, n_cached, -1);
 
     done.pass_ms.push_back(ms_since(began));

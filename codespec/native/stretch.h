@@ -1,6 +1,7 @@
 // Passes in a row between which nobody need be asked: texts draft, the target verifies.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -40,7 +41,9 @@ struct Drafting {
   Sources* sources = nullptr;
   Boundary* boundary = nullptr;  // the cursor's, or null where it is between two tokens
   Planner* planner = nullptr;
-  std::span<const double> costs;  // of passes that draft 0, 1, 2, ... tokens
+  // Of passes that draft 0, 1, 2, ... tokens: after a wide pass, and after one over one token.
+  std::array<std::span<const double>, 2> costs;
+  bool is_back = true;  // which of them the next pass is
   std::vector<Token> emitted;
   std::size_t width = 1;  // passes over fewer tokens are filled up to this
 };

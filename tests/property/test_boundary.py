@@ -119,7 +119,7 @@ def test_a_tokenizer_that_fails_is_heard_of_and_harms_no_stretch():
     with pytest.raises(OSError, match="no tokenizer"):
         boundary.ask(ids([3]), NO_TOKENS, 4, sources)
     planner = Planner(np.zeros(N_VOCAB, np.uint8))
-    who = Drafting(sources, boundary, planner, np.ones(5), ids([3]))
+    who = Drafting(sources, boundary, planner, np.ones((2, 5)), True, ids([3]))
     model = Model([1])
     marks = np.zeros(N_VOCAB, np.uint8)
     done = model.context.stretch(who, 2, 1, marks, 6, 99, 4, 1e9)
@@ -135,4 +135,6 @@ def test_what_is_refused():
     with pytest.raises(TypeError):
         Boundary(ids([1]), b"", None, encode)  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError):
-        Drafting(Sources(ids([])), 3, Planner(np.zeros(2, np.uint8)), np.ones(2), ids([]))  # pyright: ignore[reportArgumentType]
+        Drafting(
+            Sources(ids([])), 3, Planner(np.zeros(2, np.uint8)), np.ones((2, 2)), True, ids([])
+        )  # pyright: ignore[reportArgumentType]

@@ -91,7 +91,15 @@ class Model:
         return True
 
 
-def drafting(prompt: list[int], elsewhere: list[int], n_draft: int, width: int = 1) -> Drafting:
+def drafting(
+    prompt: list[int],
+    elsewhere: list[int],
+    n_draft: int,
+    width: int = 1,
+    is_back: bool = True,
+    wide_ms: float = 1.1,
+) -> Drafting:
+    """wide_ms: of the widest pass after one over one token, and 1.1 after a wide one."""
     sources = Sources(np.array(prompt, np.int32))
     before, other = SuffixAutomaton(), SuffixAutomaton()
     other.extend(np.array(elsewhere, np.int32))
@@ -99,8 +107,8 @@ def drafting(prompt: list[int], elsewhere: list[int], n_draft: int, width: int =
     sources.add_automata(REPOSITORY, [other])
     planner = Planner(np.zeros(N_VOCAB, np.uint8))
     planner.begin(np.array(prompt, np.int32), np.zeros(0, np.int32))
-    costs = np.linspace(1.0, 1.1, n_draft + 1)
-    return Drafting(sources, None, planner, costs, np.zeros(0, np.int32), width)
+    costs = np.stack([np.linspace(1.0, ms, n_draft + 1) for ms in (1.1, wide_ms)])
+    return Drafting(sources, None, planner, costs, is_back, np.zeros(0, np.int32), width)
 
 
 def plain(prompt: list[int], ends: list[int], n: int) -> list[int]:
@@ -194,6 +202,24 @@ def test_a_copy_takes_few_passes() -> None:
     assert sum(done.n_accepted) == 40 - len(done.pass_ms)
 
 
+def test_costs_are_those_after_the_last_pass() -> None:
+    prompt, marks = [1, 2, 3], np.zeros(N_VOCAB, np.uint8)
+    text = plain(prompt, [0] * N_VOCAB, 40)
+
+    def drafted(elsewhere: list[int], is_back: bool, wide_ms: float) -> list[bool]:
+        who = drafting(prompt, elsewhere, 12, 1, is_back, wide_ms)
+        done = Model(prompt[:-1]).context.stretch(who, 3, 2, marks, 40, 40, 12, 1e9)
+        assert done.tokens == text
+        return [n > 0 for n in done.n_drafted]
+
+    copied = [*prompt, *text]
+    assert not any(drafted(copied, True, 1e9))
+    assert all(drafted(copied, False, 1e9)[:3])
+    # What repeats itself can be drafted later, but the first pass has no draft.
+    assert any(drafted([], False, 1.1))
+    assert not any(drafted([], False, 1e9))
+
+
 def test_no_pass_begins_too_late() -> None:
     model = Model([1, 2])
     done = model.context.stretch(None, 3, 2, np.zeros(N_VOCAB, np.uint8), 40, 40, 12, 0.0)
@@ -224,6 +250,6 @@ def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="address"):
         LlamaContext(0, 1, 1, 1, 1, 1, N_VOCAB, 64)
     sources, planner = Sources(np.zeros(0, np.int32)), Planner(np.zeros(2, np.uint8))
-    for costs in (np.zeros(0), np.zeros(1), np.array([np.inf])):
+    for costs in (np.zeros((2, 0)), np.zeros((2, 1)), np.full((2, 1), np.inf), np.ones((1, 2))):
         with pytest.raises(ValueError, match="costs"):
-            Drafting(sources, None, planner, costs, np.zeros(0, np.int32))
+            Drafting(sources, None, planner, costs, True, np.zeros(0, np.int32))

@@ -124,12 +124,29 @@ def test_the_pass_after_a_wider_one_teaches_nothing():
     for n, ms in ((1, 1.0), (8, 3.0), (1, 1.5), (1, 1.0)) * 100:
         curve.observe(n, ms)
     assert curve.n_observed == 300
-    np.testing.assert_allclose(curve.table[[0, 7]], [1.0, 3.5], rtol=1e-6)
+    np.testing.assert_allclose(curve.table[[0, 7]], [1.0, 3.0 + 0.5 * 2 / 3], rtol=1e-6)
+
+
+def test_the_way_back_is_due_once():
+    curve = CostCurve({1: 1.0, 9: 5.0}, back_ms=0.6)
+    np.testing.assert_allclose(curve.first(3), [1.0, 1.5 + 0.4, 2.0 + 0.4])
+    curve.is_back = False
+    np.testing.assert_allclose(curve.first(3), [1.0 + 0.2, 1.5, 2.0])
+    np.testing.assert_allclose(curve.either_first(3)[0], curve.first(3))
+    np.testing.assert_allclose(curve.first(200)[[0, 2, 199]], [1.2, 2.0, 100.5])
+    assert best_width([0.6], curve)[0] == 1  # 1.6 tokens in 1.5 ms, beside one in 1.2
+    curve.is_back = True
+    np.testing.assert_allclose(curve.either_first(3)[1], curve.first(3))
+    assert best_width([0.6], curve)[0] == 0
+    # Passes of one width have no way back.
+    curve = CostCurve({1: 1.0, 5: 3.0, 9: 5.0}, back_ms=0.6, steady={5: 1.5})
+    curve.set_width(5)
+    np.testing.assert_allclose(*curve.either_first(9))
 
 
 def test_passes_of_one_width_cost_what_they_cost_in_a_row():
     curve = CostCurve({1: 1.0, 2: 3.0, 5: 3.2, 9: 4.0}, back_ms=0.5, steady={5: 1.5})
-    np.testing.assert_allclose(curve.table[[0, 1, 4, 8]], [1.0, 3.5, 3.7, 4.5])
+    np.testing.assert_allclose(curve.table[[0, 1, 4, 8]], [1.0, *np.array([3.0, 3.2, 4.0]) + 1 / 3])
     free = curve.table.copy()
     curve.set_width(5)
     # A wider one is followed by two that are new again.

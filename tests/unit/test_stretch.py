@@ -223,6 +223,7 @@ def test_a_stretch_that_came_too_late_for_a_pass_is_no_harm():
 def test_who_failed_natively_is_left_out():
     class Broken:
         tokens, n_drafted, n_accepted, draft_ms, pass_ms = [1], [0], [0], [0.1], [1.0]
+        width = 1
         is_damaged = True
 
     chain = chain_of(Native())
@@ -237,3 +238,20 @@ def test_the_batch_is_llama_cpps():
     fields = [name for name, _ in lib.llama_batch._fields_]
     assert fields == ["n_tokens", "token", "embd", "pos", "n_seq_id", "seq_id", "logits"]
     assert ctypes.sizeof(lib.llama_batch) == 8 + 6 * ctypes.sizeof(ctypes.c_void_p)
+
+
+def test_the_curve_knows_what_the_last_pass_was() -> None:
+    curve = CostCurve({1: 1.0, 9: 2.0}, back_ms=0.5)
+    chain = DraftChain([Native()], N_VOCAB, 1, curve)
+    curve.is_back = True
+    chain.begin(Context(NO_TOKENS))
+    assert not curve.is_back  # prompts are read in wide passes
+    for drafted, n_tail, is_back in (([], 1, True), ([4], 1, False), ([], 1, True), ([], 2, False)):
+        chain.filled(Draft.chain(drafted), n_tail, 9)
+        assert curve.is_back == is_back
+    for n_draft in (0, 12):
+        who = drafting([1, 2, 3], [1, 2, 3, *EMITTED] * 9, n_draft)
+        marks = np.zeros(N_VOCAB, np.uint8)
+        done = Model([1, 2]).context.stretch(who, 3, 2, marks, 1 + n_draft, 1, n_draft, 1e9)
+        chain.went(np.array(done.tokens, np.int32), done)
+        assert curve.is_back == (n_draft == 0)
