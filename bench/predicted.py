@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from codespec.drafters.cost import N_SETTLING
+from codespec.drafters.refined import N_SETTLING
 from codespec.sampling import Sampler
 from codespec.types import NO_DRAFT, Draft, SamplingParams, TargetModel, Tokens, Trace
 from codespec.verify import accept

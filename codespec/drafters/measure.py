@@ -15,7 +15,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from codespec.drafters.cost import N_SETTLING, ContextSlope, CostCurve
+from codespec.drafters.cost import CostCurve
+from codespec.drafters.refined import N_SETTLING, ContextSlope
 from codespec.files import write_atomically
 from codespec.types import NO_DRAFT, CancelledError, Draft, ModelInfo, TargetModel, Tokens
 

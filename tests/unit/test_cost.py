@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from codespec.drafters.cost import FLAT, N_TABLE, ContextSlope, CostCurve, best_width
+from codespec.drafters.cost import FLAT, CostCurve, best_width
+from codespec.drafters.refined import N_TABLE, ContextSlope
 
 STEPS = CostCurve({1: 1.0, 2: 1.8, 3: 2.1, 4: 2.3, 8: 3.5, 16: 5.6})
 

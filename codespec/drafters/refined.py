@@ -1,0 +1,241 @@
+"""What passes cost by now: a measured curve that real passes move.
+
+Speed is common to all widths (a busy neighbour, a slow clock) and changes fast; shape is the
+machine's and the model's, and changes slowly if at all.
+
+Source: least mean squares (Widrow and Hoff 1960) on the logarithm of the cost, with clipped errors
+(Huber 1964).
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+N_TABLE = 128
+"""Costs of passes of up to this many tokens are a table look-up."""
+
+N_SETTLING = 2
+"""Passes of a new width that cost more than those that follow: CUDA records the launches of the
+second and repeats them from the third on; llama.cpp makes its graph for the first."""
+
+# How fast a pass moves the curve. All widths beyond one share what our own work and a busy cache
+# add to them: it is known sooner.
+_SPEED_WEIGHT = 0.1
+_WIDE_WEIGHT = 0.03
+_SHAPE_WEIGHT = 0.02
+# Most of a surprise, in natural logarithms, that one pass may teach: a preempted pass is no news.
+# The same for speed and shape: were they drawn to different middles of one skewed distribution,
+# the shape of the commonest width would drift for ever.
+_MAX_ERROR = 0.5
+# What is left of a correction of the shape with each pass: the measurement counts, too.
+_SHAPE_KEPT = 0.998
+# The table is made again after so many passes, and where the context has another length by so much.
+_REFRESH_EVERY = 16
+_CONTEXT_STEP = 32
+# How often a draft is followed by a pass over one token, roughly.
+_GOES_BACK = 2 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSlope:
+    """Milliseconds that a token of context adds to a pass over n tokens: fixed + per_token * n."""
+
+    fixed: float = 0.0
+    per_token: float = 0.0
+
+
+class RefinedCurve:
+    """What a `CostCurve` shows, which says what the arguments are. Plain numbers: a pass is observed
+    in a microsecond, where an array's items take ten."""
+
+    def __init__(
+        self,
+        points: dict[int, float],
+        n_context: int,
+        slope: ContextSlope,
+        back_ms: float,
+        is_prior: bool,
+        steady: dict[int, float],
+    ) -> None:
+        ordered = sorted(points.items())
+        self.n = [n for n, _ in ordered]
+        self.ms = [ms for _, ms in ordered]
+        self.log_shape = [0.0] * len(ordered)
+        self.log_speed = self.log_wide = 0.0
+        self.n_context = n_context
+        self.slope = slope
+        self.back_ms = back_ms
+        self.is_prior = is_prior
+        self.steady = steady
+        self.log_steady = dict.fromkeys(steady, 0.0)
+        self.width = 1
+        self.n_observed = 0
+        self._n_before = 1
+        self._n_alike = 1 + N_SETTLING  # passes of one width in a row
+        self._knows_load = False  # from a plain pass since the last wide one
+        self._at_context = n_context
+        # Made when somebody asks: the curve of a model that is not in use is not worth the time.
+        self._quiet: list[float] = []
+        self._table = self._table_after_wide = np.empty(0)
+        self._costs: list[float] = []
+        self._is_stale = True
+
+    @property
+    def table(self) -> npt.NDArray[np.float64]:
+        """(N_TABLE,) costs of passes over 1, 2, ... tokens after one over one token."""
+        if self._is_stale:
+            self._refresh()
+        return self._table
+
+    @property
+    def table_after_wide(self) -> npt.NDArray[np.float64]:
+        """The same after a pass over more."""
+        if self._is_stale:
+            self._refresh()
+        return self._table_after_wide
+
+    @property
+    def costs(self) -> list[float]:
+        """The table's, for who wants one of them."""
+        if self._is_stale:
+            self._refresh()
+        return self._costs
+
+    def set_context(self, n_context: int) -> None:
+        if abs(n_context - self._at_context) >= _CONTEXT_STEP:
+            self._at_context = n_context
+            self._is_stale = True
+
+    def set_width(self, n: int) -> None:
+        if n != 1 and n not in self.steady:
+            raise ValueError(f"passes over {n} tokens in a row were not measured")
+        self._is_stale = self._is_stale or n != self.width
+        self.width = n
+
+    def refined_ms(self) -> list[float]:
+        known = zip(self.n, self.ms, self.log_shape, strict=True)
+        return [ms * math.exp(x + (self.log_wide if n > 1 else 0.0)) for n, ms, x in known]
+
+    def quiet_ms(self, n: int) -> float:
+        quiet = self._quiet_table()
+        if n <= N_TABLE:
+            return quiet[n - 1]
+        return quiet[-1] + (n - N_TABLE) * (quiet[-1] - quiet[-2])  # the rest of a prompt
+
+    def observe(self, n: int, ms: float) -> None:
+        n_before, self._n_before = self._n_before, n
+        self._n_alike = self._n_alike + 1 if n == n_before else 1
+        if n == self.width > 1:
+            self._observe_steady(n, ms)
+            return
+        if n == 1 and self._n_alike <= (N_SETTLING if self.steady else 1):
+            return  # what going back takes is part of the wider pass, `back_ms`
+        error = self._surprise(ms, self.quiet_ms(n))
+        i = bisect_right(self.n, n) - 1
+        step = _SHAPE_WEIGHT * error
+        shape = self.log_shape
+        shape[max(i, 0)] *= _SHAPE_KEPT
+        # In a run of wide passes, load and width cannot be told apart.
+        if n > 1 and self._knows_load:
+            self.log_wide = _SHAPE_KEPT * self.log_wide + _WIDE_WEIGHT * error
+        self._knows_load = n == 1
+        if i < 0 or i + 1 >= len(shape):
+            shape[max(i, 0)] += step
+        else:
+            share = (n - self.n[i]) / (self.n[i + 1] - self.n[i])
+            shape[i] += step * (1 - share)
+            shape[i + 1] += step * share
+        self._is_stale = self._is_stale or self.n_observed % _REFRESH_EVERY == 1
+
+    def _surprise(self, ms: float, quiet_ms: float) -> float:
+        """By how much a pass took more than it would now, in natural logarithms; the speed of the
+        moment is a little nearer then."""
+        error = math.log(ms / quiet_ms) - self.log_speed
+        if self.is_prior and not self.n_observed:
+            self.log_speed = error
+            error = 0.0
+        self.n_observed += 1
+        error = max(-_MAX_ERROR, min(_MAX_ERROR, error))
+        self.log_speed += _SPEED_WEIGHT * error
+        return error
+
+    def _observe_steady(self, n: int, ms: float) -> None:
+        """Such a pass, where it is one: the first two of a width cost more."""
+        if self._n_alike <= N_SETTLING:
+            return
+        error = self._surprise(ms, self.quiet_steady_ms(n))
+        self.log_steady[n] = _SHAPE_KEPT * self.log_steady[n] + _SHAPE_WEIGHT * error
+        self._is_stale = self._is_stale or self.n_observed % _REFRESH_EVERY == 1
+
+    def steady_ms(self, n: int) -> float:
+        return self.steady[n] * math.exp(self.log_steady[n])
+
+    def quiet_steady_ms(self, n: int) -> float:
+        ms = self.steady_ms(n)
+        more = self._at_context - self.n_context
+        return max(ms + more * (self.slope.fixed + self.slope.per_token * n), ms * 0.25)
+
+    def table_of(self, width: int) -> npt.NDArray[np.float64]:
+        """The table where passes are filled up to `width`."""
+        quiet = np.array(self._quiet_table())
+        if width == 1:
+            quiet[1:] += _GOES_BACK * self.back_ms
+        else:
+            ms = self.quiet_steady_ms(width)
+            # A wider one is followed by passes that are new again.
+            quiet[width:] += N_SETTLING * max(0.0, quiet[width - 1] - ms)
+            quiet[:width] = min(ms, quiet[width])
+        return quiet * math.exp(self.log_speed)
+
+    def _quiet_table(self) -> list[float]:
+        if self._is_stale:
+            self._refresh()
+        return self._quiet
+
+    def _refresh(self) -> None:
+        n = np.arange(1, N_TABLE + 1)
+        ms = _rising(self.refined_ms())
+        table = np.interp(n, self.n, ms)
+        if len(ms) > 1:
+            rise = (ms[-1] - ms[-2]) / (self.n[-1] - self.n[-2])
+            table += np.maximum(n - self.n[-1], 0) * rise
+        more = self._at_context - self.n_context
+        grown = table + more * (self.slope.fixed + self.slope.per_token * n)
+        # Extrapolated to a much shorter context than measured, a line may promise too much.
+        self._quiet = np.maximum.accumulate(np.maximum(grown, table * 0.25)).tolist()
+        self._is_stale = False
+        self._table = self.table_of(self.width)
+        self._table_after_wide = self._table
+        if self.width == 1:
+            # Going back is due once, now or after another wide pass. What is likely to be due then
+            # in any case is left out of all: costs matter beside one another.
+            back_ms = self.back_ms * math.exp(self.log_speed)
+            self._table_after_wide = self._table - _GOES_BACK * back_ms
+            self._table_after_wide[0] += back_ms
+        for table in (self._table, self._table_after_wide):
+            table.flags.writeable = False
+        self._costs = self._table.tolist()
+
+
+def extended(table: npt.NDArray[np.float64], n: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """A table's costs of passes over `n` tokens; beyond it its last slope goes on."""
+    beyond = np.maximum(n - N_TABLE, 0) * (table[-1] - table[-2])
+    return table[np.minimum(n, N_TABLE) - 1] + beyond
+
+
+def _rising(values: list[float]) -> npt.NDArray[np.float64]:
+    """The nearest values that never fall, by least squares: a pass over more tokens never costs
+    less. Pool adjacent violators (Ayer et al. 1955)."""
+    blocks: list[tuple[float, int]] = []  # mean, length
+    for value in values:
+        mean, n = value, 1
+        while blocks and blocks[-1][0] > mean:
+            other, m = blocks.pop()
+            mean, n = (mean * n + other * m) / (n + m), n + m
+        blocks.append((mean, n))
+    return np.repeat([mean for mean, _ in blocks], [n for _, n in blocks])
