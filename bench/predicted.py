@@ -33,12 +33,12 @@ PAUSE_S = 0.02
 """Before a request and before so much time of passes: on a busy machine what has slept goes first,
 and is interrupted once it has had its turn."""
 
-N_SINGLE, N_FELT = 16, 4
-"""Passes over one token in a row; so many of them still feel that a wide one came before."""
+N_SINGLE, N_FELT = 12, 4
+"""Passes over one token in a row that are timed; so many before them feel that a wide one was."""
 
-N_COLD, COLD_MS = 8, 5.0
+N_COLD, COLD_MS = 12, 8.0
 """So many passes after a pause feel it, and no more than take so long: by then what a cache holds
-has been read. A pass over much more than that is not felt to begin in an empty one."""
+has been read. A model much larger than that is read from memory in any case."""
 
 COLD_WIDTHS = (1, 2, 4, 8, 16)
 """Tokens of the passes that are timed after a pause. The wider, the less they feel it."""
@@ -145,7 +145,8 @@ class PassTimer:
             return
         for i in range(len(self._contexts)):
             self._passes[i].ms(NO_DRAFT)  # reads the context
-            singles = [self._time(i, 1) for _ in range(N_SINGLE)][N_FELT:]
+            self._warm_up(i)
+            singles = [self._time(i, 1) for _ in range(N_SINGLE)]
             self._times.setdefault((i, 1, N_SETTLING), []).extend(singles)
             if self._n_cold is None:
                 self._n_cold = min(N_COLD, int(COLD_MS / statistics.median(singles)))
@@ -153,21 +154,28 @@ class PassTimer:
             for n in self._widths[1:]:
                 if self._turn_s > PAUSE_S:
                     self._pause()
-                    for _ in range(self._n_cold):
-                        self._time(i, 1)
+                    if self._n_cold:
+                        self._warm_up(i)
                 for width in (n, 1):
                     for n_alike in range(1 + N_SETTLING if width > 1 else N_SETTLING):
                         ms = self._time(i, width)
                         self._times.setdefault((i, width, n_alike), []).append(ms)
 
     def _time_cold(self, i: int, n_passes: int) -> None:
-        for n in self._cold_widths if n_passes else ():
+        if not n_passes:
+            return
+        for n in self._cold_widths:
             self._time(i, 2 if n == 1 and len(self._widths) > 1 else 1)
             self._pause()
             for k in range(n_passes):
                 self._cold_times.setdefault((i, n, k), []).append(self._time(i, n))
-        for _ in range(N_FELT):
-            self._time(i, 1)
+        self._warm_up(i)
+
+    def _warm_up(self, i: int) -> None:
+        """Until passes over one token take no longer for what came before."""
+        n, ms = 0, 0.0
+        while n < N_FELT or ms < COLD_MS:
+            n, ms = n + 1, ms + self._time(i, 1)
 
     def _pause(self) -> None:
         self._sleep(PAUSE_S)
