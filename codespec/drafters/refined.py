@@ -50,8 +50,8 @@ class ContextSlope:
 
 
 class RefinedCurve:
-    """What a `CostCurve` shows, which says what the arguments are. Plain numbers: a pass is observed
-    in a microsecond, where an array's items take ten."""
+    """What a `CostCurve` shows, which says what the arguments are. Plain numbers: a pass is
+    observed in a microsecond, where an array's items take ten."""
 
     def __init__(
         self,
