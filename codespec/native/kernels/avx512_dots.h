@@ -6,6 +6,7 @@
 #include <immintrin.h>
 
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "rows.h"
@@ -13,18 +14,31 @@
 namespace codespec {
 namespace {
 
-constexpr int kSums = 16, kStep = 16;
+constexpr int kSums = 16;
 constexpr int kColumns = 4;  // of a panel, at most
 
-// How the numbers of a row are stored.
-struct Half {
+// How the numbers of a row are stored, and how a register of them is multiplied: one by one, by
+// columns that are float32.
+struct OneByOne {
+  using Column = float;
+  using Mask = __mmask16;
+  static constexpr int kStep = 16;   // numbers
+  static constexpr int kAhead = 2;   // tiles that are fetched ahead, of weights from memory
+  static constexpr int kPanels = 1;  // that columns come in, at least
+  static __m512 column(const float* p) { return _mm512_loadu_ps(p); }
+  static __m512 column(const float* p, Mask some) { return _mm512_maskz_loadu_ps(some, p); }
+  static __m512 add(__m512 sum, __m512 numbers, __m512 column) {
+    return _mm512_fmadd_ps(numbers, column, sum);
+  }
+};
+struct Half : OneByOne {
   static constexpr int kBytes = 2;
   static __m512 load(const std::byte* p) { return load_halves(p); }
   static __m512 load(const std::byte* p, __mmask16 some) {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(some, p));
   }
 };
-struct Brain {  // the upper half of single precision
+struct Brain : OneByOne {  // the upper half of single precision
   static constexpr int kBytes = 2;
   static __m512 load(const std::byte* p) {
     return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
@@ -38,7 +52,7 @@ struct Brain {  // the upper half of single precision
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(numbers), 16));
   }
 };
-struct Single {
+struct Single : OneByOne {
   static constexpr int kBytes = 4;
   static __m512 load(const std::byte* p) { return _mm512_loadu_ps(p); }
   static __m512 load(const std::byte* p, __mmask16 some) { return _mm512_maskz_loadu_ps(some, p); }
@@ -79,8 +93,11 @@ struct Tile {
   // Sixteen long rows a page apart, as values are, would put each other out of the cache.
   static constexpr int kRows = N >= 3 ? 4 : N == 1 && !kIsLong ? kSums : 8;
 
-  // Columns are float32, `n` numbers each. What is wanted of the rows is written.
-  static void multiply(const std::byte* rows, std::int64_t stride, const float* columns,
+  static constexpr int kStep = Kind::kStep, kWhole = 32;  // two bytes each make a line
+  using Column = typename Kind::Column;
+
+  // Columns are of `n` numbers each. What is wanted of the rows is written.
+  static void multiply(const std::byte* rows, std::int64_t stride, const Column* columns,
                        std::int64_t n, float* out, std::int64_t out_stride, __mmask16 wanted) {
     const std::int64_t length = kIsLong ? n : kLength;
     __m512 sums[kSums];
@@ -90,34 +107,32 @@ struct Tile {
     for (int i = 0; i < kRows / 4; ++i) fours[i] = rows + 4 * i * stride;
     const auto row = [&](int r) { return fours[r / 4] + r % 4 * stride; };
     const auto add = [&](int r, std::int64_t k, auto... some) {
-      const __m512 numbers = Kind::load(row(r) + k * Kind::kBytes, some...);
+      const auto numbers = Kind::load(row(r) + k * Kind::kBytes, some...);
 #pragma GCC unroll 4
       for (int j = 0; j < N; ++j) {
-        const __m512 column =
-            Single::load(reinterpret_cast<const std::byte*>(columns + j * length + k), some...);
         __m512& sum = sums[place_of(j * kRows + r)];
-        sum = _mm512_fmadd_ps(numbers, column, sum);
+        sum = Kind::add(sum, numbers, Kind::column(columns + j * length + k, some...));
       }
     };
-    // Rows without gaps are weights, from memory: the tile after the next is fetched, as in
-    // panels.h.
-    const std::int64_t ahead = stride == length * Kind::kBytes ? 2 * kRows * stride : 0;
-    // All of a line at once, lest it be gone from the cache when the other half's turn comes.
+    // Rows without gaps are weights, from memory, and fetched ahead as in panels.h.
+    const std::int64_t ahead = stride == length * Kind::kBytes ? Kind::kAhead * kRows * stride : 0;
+    // All of a line at once, lest it be gone from the cache when the other half's turn comes. What
+    // is fetched comes as it lies in memory, whatever rows are at their turn.
     std::int64_t k = 0;
-    for (; k + 2 * kStep <= length; k += 2 * kStep) {
+    for (; k + kWhole <= length; k += kWhole) {
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
-        for (int line = 0; kIsLong && line < 2 * kStep * Kind::kBytes; line += kLine) {
-          fetch(row(r) + k * Kind::kBytes + ahead + line);
+        for (int line = 0; kIsLong && line < kWhole * Kind::kBytes; line += kLine) {
+          fetch(rows + ahead + (k * kRows + kWhole * r) * Kind::kBytes + line);
         }
-        add(r, k);
-        add(r, k + kStep);
+        for (int i = 0; i < kWhole; i += kStep) add(r, k + i);
       }
     }
     if constexpr (kIsLong) {
       for (; k < length; k += kStep) {
         const std::int64_t left = length - k;
-        const auto some = static_cast<__mmask16>(left < kStep ? (1 << left) - 1 : 0xffff);
+        const auto some =
+            static_cast<typename Kind::Mask>(left < kStep ? (std::int64_t{1} << left) - 1 : -1);
 #pragma GCC unroll 16
         for (int r = 0; r < kRows; ++r) add(r, k, some);
       }
@@ -146,13 +161,14 @@ struct Tile {
 };
 
 // kSums rows by up to kColumns columns.
-using Multiply = void (*)(const std::byte* rows, std::int64_t stride, const float* columns,
-                          std::int64_t length, float* out, std::int64_t out_stride,
-                          __mmask16 wanted);
+template <class Kind>
+using Multiply = void (*)(const std::byte* rows, std::int64_t stride,
+                          const typename Kind::Column* columns, std::int64_t length, float* out,
+                          std::int64_t out_stride, __mmask16 wanted);
 
 template <int N, class Kind, int kLength>
-void multiply(const std::byte* rows, std::int64_t stride, const float* columns, std::int64_t length,
-              float* out, std::int64_t out_stride, __mmask16 wanted) {
+void multiply(const std::byte* rows, std::int64_t stride, const typename Kind::Column* columns,
+              std::int64_t length, float* out, std::int64_t out_stride, __mmask16 wanted) {
   using Tile = codespec::Tile<N, Kind, kLength>;
   for (int r = 0; r < kSums; r += Tile::kRows) {
     const auto some = static_cast<__mmask16>(wanted >> r & ((1 << Tile::kRows) - 1));
@@ -163,15 +179,83 @@ void multiply(const std::byte* rows, std::int64_t stride, const float* columns, 
 }
 
 // By the number of columns, less one.
-using Panels = std::array<Multiply, kColumns>;
+template <class Kind>
+using Panels = std::array<Multiply<Kind>, kColumns>;
 template <class Kind, int kLength>
-constexpr Panels kPanels{&multiply<1, Kind, kLength>, &multiply<2, Kind, kLength>,
-                         &multiply<3, Kind, kLength>, &multiply<4, Kind, kLength>};
+constexpr Panels<Kind> kPanels{&multiply<1, Kind, kLength>, &multiply<2, Kind, kLength>,
+                               &multiply<3, Kind, kLength>, &multiply<4, Kind, kLength>};
 
 // Heads are nearly always that long, and a tile of theirs short.
 template <class Kind>
-const Panels& panels(std::int64_t length) {
+const Panels<Kind>& panels(std::int64_t length) {
   return length == 64 ? kPanels<Kind, 64> : length == 128 ? kPanels<Kind, 128> : kPanels<Kind, 0>;
+}
+
+constexpr int kShare = 8;  // rows that a thread takes at least
+
+// Columns as they are multiplied, one after the other.
+template <class Kind>
+void bring_together(const std::byte* from, std::int64_t stride, std::int64_t n, std::int64_t length,
+                    float* out) {
+  constexpr int kStep = Kind::kStep;
+  for (std::int64_t i = 0; i < n; ++i, from += stride, out += length) {
+    const std::int64_t whole = length / kStep * kStep;
+    for (std::int64_t k = 0; k < whole; k += kStep)
+      _mm512_storeu_ps(out + k, Kind::load(from + k * Kind::kBytes));
+    if (whole < length) {
+      const auto some = static_cast<__mmask16>((1 << (length - whole)) - 1);
+      _mm512_mask_storeu_ps(out + whole, some, Kind::load(from + whole * Kind::kBytes, some));
+    }
+  }
+}
+template <class Kind>
+void bring_together(const std::byte* from, std::int64_t stride, std::int64_t n, std::int64_t length,
+                    std::uint16_t* out) {
+  for (std::int64_t i = 0; i < n; ++i, from += stride, out += length)
+    std::memcpy(out, from, sizeof *out * static_cast<std::size_t>(length));
+}
+
+// What the columns may take, in numbers, to stay in a core's cache.
+constexpr std::int64_t kCached = 1 << 16;
+
+// Rows from `begin` to `end` by n columns.
+template <class Kind>
+void multiply_some(const Product& p, std::int64_t start, std::int64_t n, std::int64_t begin,
+                   std::int64_t end) {
+  const std::int64_t length = p.n_blocks, fewest = n < Kind::kPanels ? n : Kind::kPanels;
+  const std::int64_t full = (n + kColumns - 1) / kColumns, n_panels = full < fewest ? fewest : full;
+  const Panels<Kind>& panel = panels<Kind>(length);
+  using Column = typename Kind::Column;
+  auto* const columns =
+      reinterpret_cast<Column*>(scratch(sizeof(Column) * static_cast<std::size_t>(n * length)));
+  bring_together<Kind>(p.states + start * p.states_stride, p.states_stride, n, length, columns);
+  for (std::int64_t row = begin; row < end; row += kSums) {
+    // The last ones end with the matrix, and so may begin before `row`.
+    const std::int64_t first = row + kSums <= p.n_rows ? row : p.n_rows - kSums;
+    const std::int64_t stop = end - first < kSums ? end - first : kSums;
+    const auto wanted = static_cast<__mmask16>((1 << stop) - (1 << (row - first)));
+    for (std::int64_t i = 0; i < n_panels; ++i) {
+      const std::int64_t left = n * i / n_panels, right = n * (i + 1) / n_panels;
+      panel[static_cast<std::size_t>(right - left - 1)](
+          p.weights + first * p.weights_stride, p.weights_stride, columns + left * length, length,
+          p.out + (start + left) * p.out_stride + first, p.out_stride, wanted);
+    }
+  }
+}
+
+// Of at least kSums rows.
+template <class Kind>
+void multiply(const Product& p) {
+  const std::int64_t n_shares = (p.n_rows + kShare - 1) / kShare;
+  const std::int64_t begin = kShare * (n_shares * p.thread / p.n_threads),
+                     stop = kShare * (n_shares * (p.thread + 1) / p.n_threads),
+                     end = stop < p.n_rows ? stop : p.n_rows;
+  if (begin >= end) return;
+  const std::int64_t at_once = kCached / p.n_blocks > kColumns ? kCached / p.n_blocks : kColumns;
+  for (std::int64_t start = 0; start < p.n_columns; start += at_once) {
+    const std::int64_t left = p.n_columns - start;
+    multiply_some<Kind>(p, start, left < at_once ? left : at_once, begin, end);
+  }
 }
 
 }  // namespace

@@ -16,6 +16,9 @@ void multiply_f16_ymm(const Product&);
 void multiply_bf16_ymm(const Product&);
 void multiply_f32_ymm(const Product&);
 
+// avx512_bf16.cpp
+void multiply_bf16_pairs(const Product&);
+
 // avx512_floats.cpp
 void multiply_f16(const Product&);
 void multiply_bf16(const Product&);
