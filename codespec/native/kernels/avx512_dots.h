@@ -115,7 +115,9 @@ struct Tile {
       }
     };
     // Rows without gaps are weights, from memory, and fetched ahead as in panels.h.
-    const std::int64_t ahead = stride == length * Kind::kBytes ? Kind::kAhead * kRows * stride : 0;
+    const bool is_weights = stride == length * Kind::kBytes;
+    const std::byte* const next = rows + (is_weights ? Kind::kAhead * kRows * stride : 0);
+    const std::int64_t pace = is_weights ? kRows : 0;
     // All of a line at once, lest it be gone from the cache when the other half's turn comes. What
     // is fetched comes as it lies in memory, whatever rows are at their turn.
     std::int64_t k = 0;
@@ -123,7 +125,7 @@ struct Tile {
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
         for (int line = 0; kIsLong && line < kWhole * Kind::kBytes; line += kLine) {
-          fetch(rows + ahead + (k * kRows + kWhole * r) * Kind::kBytes + line);
+          fetch(next + (k * pace + kWhole * r) * Kind::kBytes + line);
         }
         for (int i = 0; i < kWhole; i += kStep) add(r, k + i);
       }
