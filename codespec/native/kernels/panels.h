@@ -28,9 +28,10 @@ constexpr std::int64_t kStates = 128;   // columns that one reading of the weigh
 // columns; where it has kFused, `multiply_fused<N>`, which does both at once, for up to so many
 // columns, as what is brought into order takes as long to write down as to bring there;
 // kFetchesFar, whether weights are fetched kFar ahead where the next tile fits the first cache,
-// too; kAlwaysNear, whether a tile is asked for itself, to the first cache, where that has no room
-// for the next: quicker than to decide, unless there is much else to do. kIsOrdered, of weights
-// that are in that order already, see ordered.h.
+// too (if not, it has to fit well: what is evicted is far away again); kAlwaysNear, whether a tile
+// is asked for itself, to the first cache, where that has no room for the next: quicker than to
+// decide, unless there is much else to do. kIsOrdered, of weights that are in that order already,
+// see ordered.h.
 template <class Format, bool kIsOrdered = false>
 class Panels {
   using Weights = typename Format::Weights;
@@ -110,8 +111,9 @@ class Panels {
     } else {
       const std::int64_t stride = p.weights_stride;
       const std::int64_t n_bytes = kRows * stride;
+      const std::int64_t room = Format::kFetchesFar ? kNear : kNear / 3;
       return {
-          p.weights + at.row * stride, n_bytes, stride, p.n_blocks, n_bytes > kNear, p.end, p.jump};
+          p.weights + at.row * stride, n_bytes, stride, p.n_blocks, n_bytes > room, p.end, p.jump};
     }
   }
 
