@@ -165,6 +165,7 @@ class PassTimer:
         if not n_passes:
             return
         for n in self._cold_widths:
+            # Of another width, as what the first is compared with comes after.
             self._time(i, 2 if n == 1 and len(self._widths) > 1 else 1)
             self._pause()
             for k in range(n_passes):

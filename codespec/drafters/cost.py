@@ -122,19 +122,14 @@ class CostCurve:
 
     def first(self, n: int) -> npt.NDArray[np.float64]:
         """(n,) costs of passes that draft 0 to n - 1 tokens; do not write."""
-        s = self._state
-        return self._first(s.table if self.is_back else s.table_after_wide, n)
+        return self.either_first(n)[int(self.is_back)]
 
     def either_first(self, n: int) -> npt.NDArray[np.float64]:
         """(2, n) what `first` says after a wide pass, and after one over one token."""
-        s = self._state
-        return np.stack([self._first(s.table_after_wide, n), self._first(s.table, n)])
-
-    def _first(self, table: npt.NDArray[np.float64], n: int) -> npt.NDArray[np.float64]:
-        start = self.n_tail - 1
+        start, tables = self.n_tail - 1, self._state.either_table
         if start + n <= N_TABLE:
-            return table[start : start + n]
-        return extended(table, start + np.arange(1, n + 1))
+            return tables[:, start : start + n]
+        return extended(tables, start + np.arange(1, n + 1))
 
     @property
     def again_ms(self) -> float:

@@ -81,23 +81,21 @@ class RefinedCurve:
         self._at_context = n_context
         # Made when somebody asks: the curve of a model that is not in use is not worth the time.
         self._quiet: list[float] = []
-        self._table = self._table_after_wide = np.empty(0)
+        self._either_table = np.empty((2, 0))
         self._costs: list[float] = []
         self._is_stale = True
 
     @property
     def table(self) -> npt.NDArray[np.float64]:
         """(N_TABLE,) costs of passes over 1, 2, ... tokens after one over one token."""
-        if self._is_stale:
-            self._refresh()
-        return self._table
+        return self.either_table[1]
 
     @property
-    def table_after_wide(self) -> npt.NDArray[np.float64]:
-        """The same after a pass over more."""
+    def either_table(self) -> npt.NDArray[np.float64]:
+        """(2, N_TABLE) the same after a pass over more, and after one over one token."""
         if self._is_stale:
             self._refresh()
-        return self._table_after_wide
+        return self._either_table
 
     @property
     def costs(self) -> list[float]:
@@ -209,23 +207,22 @@ class RefinedCurve:
         # Extrapolated to a much shorter context than measured, a line may promise too much.
         self._quiet = np.maximum.accumulate(np.maximum(grown, table * 0.25)).tolist()
         self._is_stale = False
-        self._table = self.table_of(self.width)
-        self._table_after_wide = self._table
+        table = self.table_of(self.width)
+        self._either_table = np.stack([table, table])
         if self.width == 1:
             # Going back is due once, now or after another wide pass. What is likely to be due then
             # in any case is left out of all: costs matter beside one another.
             back_ms = self.back_ms * math.exp(self.log_speed)
-            self._table_after_wide = self._table - _GOES_BACK * back_ms
-            self._table_after_wide[0] += back_ms
-        for table in (self._table, self._table_after_wide):
-            table.flags.writeable = False
-        self._costs = self._table.tolist()
+            self._either_table[0] -= _GOES_BACK * back_ms
+            self._either_table[0, 0] += back_ms
+        self._either_table.flags.writeable = False
+        self._costs = table.tolist()
 
 
 def extended(table: npt.NDArray[np.float64], n: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """A table's costs of passes over `n` tokens; beyond it its last slope goes on."""
-    beyond = np.maximum(n - N_TABLE, 0) * (table[-1] - table[-2])
-    return table[np.minimum(n, N_TABLE) - 1] + beyond
+    """Costs (..., n) of passes over `n` tokens by tables; beyond those their last slope goes on."""
+    beyond = np.maximum(n - N_TABLE, 0) * (table[..., -1:] - table[..., -2:-1])
+    return table[..., np.minimum(n, N_TABLE) - 1] + beyond
 
 
 def _rising(values: list[float]) -> npt.NDArray[np.float64]:

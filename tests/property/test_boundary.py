@@ -134,7 +134,6 @@ def test_what_is_refused():
         VOCABULARY.compatible(b"")
     with pytest.raises(TypeError):
         Boundary(ids([1]), b"", None, encode)  # pyright: ignore[reportArgumentType]
+    args = Planner(np.zeros(2, np.uint8)), np.ones((2, 2)), True, ids([])
     with pytest.raises(TypeError):
-        Drafting(
-            Sources(ids([])), 3, Planner(np.zeros(2, np.uint8)), np.ones((2, 2)), True, ids([])
-        )  # pyright: ignore[reportArgumentType]
+        Drafting(Sources(ids([])), 3, *args)  # pyright: ignore[reportArgumentType]
