@@ -59,6 +59,7 @@ def main() -> None:
     root = fetch(PACKAGE)
     index(root, settings)
     engine = LocalEngine(settings)
+    engine.remembers = False  # each place is asked about several times
     try:
         with console.status("measuring this machine"):
             engine.settle()

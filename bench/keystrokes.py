@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 from .history import Hunk
@@ -57,3 +57,15 @@ def strokes(hunk: Hunk, seed: int) -> Iterator[Stroke]:
         wrong = chance.choice(_WRONG) if chance.random() < 1 / WRONG_EVERY else ""
         yield Stroke(at, text[at:end], pause_s, wrong if text[at].isalnum() else "")
         at = end
+
+
+def asked(hunk: Hunk, n_keys: int) -> Generator[str, str | None, None]:
+    """What stands before the cursor each time that the model is asked while the first keys of a
+    hunk are typed, none of them wrong; it is sent what the model suggests. A key that goes on with
+    the suggestion in view, but not to its end, asks for no other."""
+    prefix, shown = hunk.prefix, ""
+    for _, stroke in zip(range(n_keys), strokes(hunk, 0), strict=False):
+        prefix += stroke.text
+        shown = shown[len(stroke.text) :] if shown.startswith(stroke.text) else ""
+        if not shown:
+            shown = (yield prefix) or ""

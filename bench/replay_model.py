@@ -7,14 +7,18 @@ does not count. The ideal is computed:
 the same output, decoded with the ideal width for the reference trie's candidates, at what passes
 cost here by the curve measured just before. It is of passes alone; `ideal-whole` has the rest of a
 completion beside them, as plain decoding does: the context, what ends and mends the text.
+
+Once before anything of a hunk is written, or, where keys are given, as an editor asks while they
+are typed. Only then is anything drafted from what was said before.
 """
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +34,7 @@ from codespec.types import Context, SamplingParams, Tokens, Trace
 
 from .acceptance import by_position, by_source
 from .history import Commit, History, Hunk
+from .keystrokes import asked
 from .predicted import PAUSE_S, PassTimer, Run, own_ms
 from .reference import Ideal, Sources
 from .replay import MAX_TOKENS, MIN_TOKENS, Tally, TextTarget, Tree, Trees, cost_of
@@ -74,14 +79,17 @@ class _Sums:
 
 
 class ModelReplay:
-    """Replays the last commits of a history with a real model."""
+    """Replays the last commits of a history with a real model. n_keys: of each hunk, see `asked`;
+    0: none is typed."""
 
-    def __init__(self, root: Path, settings: Settings, glob: str = "*.py") -> None:
+    def __init__(self, root: Path, settings: Settings, glob: str = "*.py", n_keys: int = 0) -> None:
         self._root = root
         self._history = History(root, glob)
         self._tree: Tree | None = None
         self._engine = LocalEngine(settings, repository=lambda workspace: self._tree)
         self._engine.settle()
+        self._engine.remembers = False
+        self._n_keys = n_keys
         self._passes = PassTimer(self._engine.target)
         self._max_tokens = settings.completion.max_tokens
         self._cuts = safe_cuts(self._engine.tokenizer)
@@ -103,11 +111,25 @@ class ModelReplay:
             for hunk in commit.hunks:
                 self._passes.round(i / len(commits))
                 n = len(self._engine.tokenizer.encode(hunk.text))
-                if MIN_TOKENS <= n <= MAX_TOKENS:
+                if not MIN_TOKENS <= n <= MAX_TOKENS:
+                    continue
+                if self._n_keys:
+                    self._type(commit, hunk)
+                else:
                     self._replay(commit, hunk)
 
     def close(self) -> None:
         self._engine.close()
+
+    def _type(self, commit: Commit, hunk: Hunk) -> None:
+        places, shown = asked(hunk, self._n_keys), None
+        with contextlib.suppress(StopIteration):
+            while True:
+                at = replace(hunk, prefix=places.send(shown), suffix="\n" + hunk.suffix)
+                self._replay(commit, at)
+                self._engine.remembers = True
+                shown = self._engine.complete(self._request(at, None)).text
+                self._engine.remembers = False
 
     def _replay(self, commit: Commit, hunk: Hunk) -> None:
         self._tree = tree = self._trees.of(commit, hunk.path)

@@ -96,10 +96,16 @@ def run(
 
 
 def run_model(
-    repo: Path, settings: Settings, n_commits: int, glob: str, until: str = "HEAD"
+    repo: Path,
+    settings: Settings,
+    n_commits: int,
+    glob: str,
+    until: str = "HEAD",
+    n_keys: int = 0,
 ) -> list[dict[str, Any]]:
-    """The same edits completed by a real model. Raises: InputError, ModelError."""
-    replay = ModelReplay(repo, settings, glob)
+    """The same edits completed by a real model. n_keys: see `ModelReplay`. Raises: InputError,
+    ModelError."""
+    replay = ModelReplay(repo, settings, glob, n_keys)
     try:
         with Progress(console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("replaying", total=None)

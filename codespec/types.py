@@ -39,6 +39,7 @@ class Source(IntEnum):
     OTHER = 4  # drafters outside the project
     EDITS = 5  # lines that the user changed or deleted lately
     BUFFERS = 6  # other open documents of the workspace
+    ANSWERS = 7  # what the target said lately in this document
 
     @property
     def label(self) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 
 from codespec.files import FileState, state_of
+from codespec.index.answers import Answers
 from codespec.index.edits import RecentEdits
 from codespec.index.live import LiveDocument
 from codespec.index.openfiles import Looks, OpenFileRules
@@ -33,6 +34,7 @@ class _Open:
     path: str
     workspace: str
     file: FileState = None
+    answers: Answers = field(default_factory=Answers)
 
 
 class OpenDocuments:
@@ -138,14 +140,26 @@ class OpenDocuments:
         """The document at work, or of the last `update` under this name. Raises: KeyError."""
         if self._at_work is not None and self._at_work[0] == name:
             return self._at_work[1]
-        return (self._open.get(name) or self._private[name]).document
+        known = self._find(name)
+        if known is None:
+            raise KeyError(name)
+        return known.document
+
+    def answered(self, context: Context, said: Sequence[int]) -> None:
+        """The target said this at a place of a document."""
+        known = self._find(context.document or context.path)
+        if known is not None:  # others may have closed it
+            known.answers.add(context.left, said)
 
     def neighbours(self, context: Context) -> list[tuple[Source, SuffixAutomaton]]:
-        """What else the workspace's user has in hand: recent edits, and other documents as they
-        were when last asked about. Nothing of a file that is excluded or gone by now, that holds a
-        secret, or that somebody else changed meanwhile."""
+        """What else the workspace's user has in hand: what was said in this document, recent edits,
+        and other documents as they were when last asked about. Nothing of a file that is excluded
+        or gone by now, that holds a secret, or that somebody else changed meanwhile."""
         found: list[tuple[Source, SuffixAutomaton]] = []
         looks, self._looks = self._looks, Looks()
+        known = self._find(context.document or context.path)
+        if known is not None and len(known.answers.automaton):
+            found.append((Source.ANSWERS, known.answers.automaton))
         edits = self._edits.get(context.workspace)
         if edits is not None:
             for path in edits.paths:
@@ -180,6 +194,9 @@ class OpenDocuments:
             return False
         is_there = path in self._open or state_of(path) is not None
         return is_there and not self._rules.why_excluded(path, workspace, looks=looks)
+
+    def _find(self, name: str) -> _Open | None:
+        return self._open.get(name) or self._private.get(name)
 
     def _is_secret(self, path: str) -> bool:
         known = self._open.get(path)

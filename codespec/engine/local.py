@@ -98,6 +98,8 @@ class LocalEngine:
         """See each request's context and verdicts; what they draft comes last."""
         self.chain = self._drafting.chain
         """See `Drafting.chain`."""
+        self.remembers = True
+        """Whether answers are drafted from later; not where the same is asked to be timed."""
         self._stretches: Stretches | None = None
         # They cut natively, and hand out no hidden states between their passes.
         if not self._target.reads_again and running.own is None:
@@ -229,6 +231,8 @@ class LocalEngine:
         turns = completer.turns(context, sampler, limits, ends, cancelled, paused, trace)
         tokens, ended = yield from self._taking_turns(turns, request, made)
         trace.n_repeated = n_free(tokens)
+        if self.remembers:
+            self._documents.answered(context, tokens)
         return dataclasses.replace(made, tokens=tokens, finish=ended)
 
     def _completer(self, chain: DraftChain) -> Completer:

@@ -262,6 +262,19 @@ def test_a_real_model_completes_the_edits(repository):
     print_model_rows(rows)
 
 
+def test_what_was_said_is_drafted_from_only_while_edits_are_typed(repository):
+    by = {}
+    for n_keys in (0, 12):
+        rows = run_model(repository, load_settings(), 50, "*.py", n_keys=n_keys)
+        by[n_keys] = {row["config"]: row for row in rows}
+        assert by[n_keys]["codespec"]["equal_texts"] == 1.0
+    once, typed = by[0]["codespec"], by[12]["codespec"]
+    assert typed["n_hunks"] > once["n_hunks"]
+    assert "answers" not in once["by_source"]
+    n_accepted, n_drafted = typed["by_source"]["answers"]
+    assert 0 < n_accepted <= n_drafted
+
+
 def test_the_table_tells_all_ways_apart_on_a_narrow_terminal(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     figures = {"n_hunks": 2, "n_tokens": 171, "curve": "cpu-500m-q8", "mat": 12.06}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from pathlib import Path
@@ -15,7 +16,7 @@ from codespec_bench import editor
 from codespec_bench.acceptance import by_position, by_source
 from codespec_bench.editor import Editor, Reply
 from codespec_bench.history import Commit, Hunk
-from codespec_bench.keystrokes import strokes
+from codespec_bench.keystrokes import asked, strokes
 from codespec_bench.typist import Typist
 
 TEXT = "def f(first):\n    # größer 𝒳\n    return first + 1\n"
@@ -93,6 +94,30 @@ def test_strokes_spell_the_text_and_are_the_same_each_time() -> None:
     assert keys == list(strokes(HUNK, 1))
     assert keys != list(strokes(HUNK, 2))
     assert "\n    " in [key.text for key in keys]
+
+
+def test_the_model_is_asked_where_the_suggestion_in_view_is_not_what_is_typed() -> None:
+    def prefixes(n_keys: int, suggest: str | None = None) -> list[str]:
+        places, shown, found = asked(HUNK, n_keys), None, list[str]()
+        with contextlib.suppress(StopIteration):
+            while True:
+                found.append(places.send(shown))
+                rest = TEXT[len(found[-1]) - len(HUNK.prefix) :]
+                shown = rest.partition("\n")[0] if suggest is None else suggest
+        return [prefix.removeprefix(HUNK.prefix) for prefix in found]
+
+    # To the end of its line, which asks anew; then with each line break.
+    begins = [TEXT[:n] for n in range(1, len(TEXT)) if TEXT[n] == "\n" or TEXT[n - 1] == "\n"]
+    asked_at = prefixes(1000)
+    assert [p for p in asked_at if p.endswith("    ") or len(p) == 1] == [
+        TEXT[:1], *(b + "    " for b in begins if b.endswith("\n"))
+    ]  # fmt: skip
+    assert {b for b in begins if not b.endswith("\n")} <= {*asked_at, TEXT[:-1]}
+    assert len(asked_at) < 8
+    # Rubbish, and nothing: with each key.
+    for suggest in ("@@", ""):
+        assert prefixes(1000, suggest)[-1] == TEXT[:-1]
+        assert prefixes(5, suggest) == [TEXT[:n] for n in range(1, 6)]
 
 
 def test_pauses_are_longer_where_people_think() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from codespec.backends.fake import ByteTokenizer
 from codespec.engine.documents import MAX_DOCUMENTS, MAX_PRIVATE, OpenDocuments
+from codespec.index import answers as answers_module
 from codespec.index.edits import MAX_TOKENS
 from codespec.index.live import LiveDocument
 from codespec.index.text import safe_cuts
@@ -87,6 +88,55 @@ def test_clients_that_send_no_path_do_not_disturb_each_other(home: Path) -> None
     assert documents.get(str(home / "a.py")) is known
     with pytest.raises(KeyError):
         documents.get(name)
+
+
+def test_what_was_said_serves_its_own_document_while_it_is_open(home: Path) -> None:
+    documents = OpenDocuments(TOKENIZER, safe_cuts(TOKENIZER))
+
+    def at(path: str, left: str = "", name: str = "") -> Context:
+        tokens = TOKENIZER.encode(left)
+        return Context(tokens, left=tokens, path=path, workspace=str(home), document=name)
+
+    def said(path: str, context: str, name: str = "") -> str:
+        automata = dict(documents.neighbours(at(path, name=name)))
+        if Source.ANSWERS not in automata:
+            return ""
+        found = automata[Source.ANSWERS].draft(TOKENIZER.encode(context), 64, 2)
+        return TOKENIZER.decode(found.tokens).decode()
+
+    def see(path: str, lends: bool = True) -> str:
+        request = CompletionRequest("a = ", path=path, workspace=str(home), lends=lends)
+        name = documents.name_of(request)
+        documents.update(request, name)
+        return name
+
+    a, b = (str(home / name) for name in ("a.py", "b.py"))
+    (home / "a.py").write_text("a = ")
+    see(a)
+    private = see(a, lends=False)
+    assert said(a, "a = ") == ""
+    documents.answered(at(a, "a = "), list(b"first(value)\n"))
+    documents.answered(at(a, "a = th"), list(b"at(value)\n"))
+    documents.answered(at(a, "x"), [])
+    assert said(a, "a = fi") == "rst(value)\n"
+    assert said(a, "a = th") == "at(value)\n"
+    assert said(b, "a = th") == ""  # of another document, or nobody's
+    assert said(a, "a = th", private) == ""
+    documents.answered(at(a, "a = th", private), list(b"ese\n"))
+    assert said(a, "a = th", private) == "ese\n"
+    assert said(a, "a = th") == "at(value)\n"
+    documents.close(a)  # saved as it may be
+    see(a)
+    assert said(a, "a = th") == ""
+    # The newest stay.
+    for n in range(1000):
+        documents.answered(at(a, f"n{n:04} = "), list(f"answer{n:04}\n".encode()))
+        answers = dict(documents.neighbours(at(a)))[Source.ANSWERS]
+        assert len(answers) < answers_module.MAX_TOKENS + 32
+        assert said(a, f"n{n:04} = ") == f"answer{n:04}\n"
+    assert answers.match(TOKENIZER.encode("answer0000")) < len("answer0000")
+    documents.answered(at(a, "long = "), list(b"x" * 10_000))
+    assert len(dict(documents.neighbours(at(a)))[Source.ANSWERS]) < 1.5 * answers_module.MAX_TOKENS
 
 
 def test_what_is_not_lent_serves_no_other(home: Path) -> None:

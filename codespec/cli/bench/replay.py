@@ -44,6 +44,11 @@ from codespec.models.registry import draft_path, target_path
     metavar="FILE",
     help='GGUF of a model that writes instead, or "bundled" (default: none does, see above).',
 )
+@click.option(
+    "--keys", default=0, metavar="N", type=click.IntRange(0),
+    help="With --model: type so many characters of each edit, and complete it anew whenever the "
+    "suggestion in view does not go on so (default: once, before the first).",
+)  # fmt: skip
 @draft_model_option
 @result_options
 def command(
@@ -55,6 +60,7 @@ def command(
     width: int,
     vocabulary: Path | None,
     model: str | None,
+    keys: int,
     draft_model: str | None,
     as_json: bool,
     output: Path | None,
@@ -71,13 +77,14 @@ def command(
     how right codespec's probabilities were.
 
     With --model FILE that model completes each edit itself, with and without
-    drafting, on the wall clock; --curve, --width and --vocabulary do not count then.
+    drafting, on the wall clock; --curve, --width and --vocabulary do not count then. With --keys N
+    too, each edit is typed, and what was said a key before is drafted from.
     """
     from codespec_bench import replay_report  # pyright: ignore[reportMissingImports]
 
     if model is not None:
         settings = load_settings(model_settings(model, draft_model))
-        rows = replay_report.run_model(repo, settings, commits, paths, until)
+        rows = replay_report.run_model(repo, settings, commits, paths, until, keys)
         deliver("replay-model", rows, as_json, output, replay_report.print_model_rows, [repo])
         return
     chosen = load_settings(model_settings(None, draft_model)).model
