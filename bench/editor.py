@@ -34,6 +34,8 @@ _PATIENCE_S = 10.0
 _HINT = f"It was waited for {TIMEOUT_S:.0f} s. Try codespec doctor, or a smaller model."
 ENGINE_MS = re.compile(r"([\d.]+) ms in the engine, ([\d.]+) in the model")
 """What the trace of a reply says where the model was asked."""
+AHEAD_MS = re.compile(r"begun ([\d.]+) ms before")
+"""And where that was with the key, before the request."""
 
 
 class Reply(NamedTuple):

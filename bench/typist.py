@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .editor import ENGINE_MS, Editor, Reply
+from .editor import AHEAD_MS, ENGINE_MS, Editor, Reply
 from .history import Commit, History, Hunk
 from .keystrokes import KEY_S, Stroke, strokes
 
@@ -172,8 +172,11 @@ class Typist:
             seen.typed_through.append(ms)
         else:
             seen.suggestion.append(ms)
-            if (engine := ENGINE_MS.search(reply.trace)) is not None:
-                seen.overhead.append(ms - float(engine[1]))
+            engine, ahead = ENGINE_MS.search(reply.trace), AHEAD_MS.search(reply.trace)
+            beside = ms + float(ahead[1] if ahead else 0) - float(engine[1] if engine else 0)
+            # Of what was done before it was asked for, nobody knows.
+            if engine is not None and beside <= ms:
+                seen.overhead.append(beside)
         return following
 
     def _accept(self, rest: str) -> int:

@@ -30,7 +30,7 @@ class Offer:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """`reason`: why there are no offers; `paused`: why there are none in this document at all.
-    `cached`: the model was not asked."""
+    `cached`: the model was not asked. `ahead_ms`: how long before the request it was."""
 
     offers: tuple[Offer, ...] = ()
     reason: str = ""
@@ -38,6 +38,7 @@ class Answer:
     paused: str = ""
     engine_ms: float = 0.0
     model_ms: float = 0.0
+    ahead_ms: float = 0.0
 
     @property
     def words(self) -> str:
@@ -45,6 +46,8 @@ class Answer:
         engine = ""
         if self.engine_ms:
             engine = f", {self.engine_ms:.2f} ms in the engine, {self.model_ms:.2f} in the model"
+        if self.ahead_ms:
+            engine += f", begun {self.ahead_ms:.2f} ms before"
         if self.paused or self.reason:
             return f"no suggestion: {self.paused or self.reason}{engine}"
         n_chars = len(self.offers[0].piece.text)

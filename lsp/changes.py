@@ -28,6 +28,16 @@ class Change:
     start: Place | None = None
     end: Place | None = None
 
+    @property
+    def is_key(self) -> bool:
+        """Whether it is what one key brings: a character, or a line end and its indentation."""
+        is_line_end = self.text[:1] in ("\r", "\n") and not self.text.strip()
+        return (
+            self.start is not None
+            and self.start == self.end
+            and (len(self.text) == 1 or is_line_end)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Changed:

@@ -307,8 +307,12 @@ class Server(LanguageServer):
             return
         if len(changes) == 1 and len(changes[0].text.strip()) == 1:
             self.session.typed(document.language_id, len(changes[0].text))
-        if self.session.is_growing(document.uri):
-            self.session.changed(self.ask(document, document.edited, "utf-32").snapshot)
+        is_key = len(changes) == 1 and changes[0].is_key
+        if is_key or self.session.is_growing(document.uri):
+            now = self.ask(document, document.edited, "utf-32")
+            self.session.changed(now.snapshot)
+            if is_key:
+                self.session.foresee(now)
         self.looked_at(document, document.edited, "utf-32")
 
     def _document_closed(self, uri: str) -> None:

@@ -4,6 +4,9 @@ For each document there is at most one request that waits and one generation tha
 request takes the waiting one's place. The generation goes on as long as what is typed agrees with
 what it said; otherwise it ends, and a new one begins. When a request's time is over it gets the
 finished lines, and the rest goes into the suggestions that are kept.
+
+Editors wait a moment after a key before they ask. Where one has asked after the last key, the
+generation begins with the next one and runs meanwhile.
 """
 
 from __future__ import annotations
@@ -45,13 +48,16 @@ _GRACE_S = 0.02
 @dataclass(slots=True)
 class _Document:
     """turn: set when a newer request comes. generation: of `growing`, while it runs. went_along:
-    since the last request, the text changed as `growing` says."""
+    since the last request, the text changed as `growing` says. foreseen: the text after the last
+    key, until it is asked about. was_foreseen: whether what was asked last is what was foreseen."""
 
     turn: asyncio.Future[None] | None = None
     growing: Suggestion | None = None
     generation: asyncio.Task[None] | None = None
     grace: asyncio.TimerHandle | None = None
     went_along: bool = False
+    foreseen: Snapshot | None = None
+    was_foreseen: bool = False
 
     def end_grace(self) -> None:
         if self.grace is not None:
@@ -163,13 +169,16 @@ class Session:
 
     async def _answer(self, ask: Ask, document: _Document, turn: asyncio.Future[None]) -> Answer:
         now = ask.snapshot
+        foreseen, document.foreseen = document.foreseen, None
+        document.was_foreseen = foreseen is not None and _is_same(foreseen, now)
         if why := self.why_paused(now.uri, ask.path, ask.workspace, now.language_id):
             self._end_generation(document)
             return Answer(paused=why)
+        asked_s = asyncio.get_running_loop().time()
         rest = self._suggestions.find(now)
         cached = rest is not None and rest.suggestion.done
         if rest is None or (ask.invoked and cached and not rest.suggestion.has_alternatives):
-            if not ask.invoked and (why := _why_unwelcome(now) or self._habit(now, _kind_of(now))):
+            if not ask.invoked and (why := self._why_not(now)):
                 self._end_generation(document)
                 self.prefetch(now.uri, now.place.line, lambda: ask)
                 return Answer(reason=why)
@@ -187,6 +196,9 @@ class Session:
             )
         if turn.done():
             return Answer(reason="a newer request for this document took its place")
+        begun_s, suggestion.foreseen_s = suggestion.foreseen_s, None
+        cached = cached and begun_s is None
+        ahead_ms = 0.0 if begun_s is None else (asked_s - begun_s) * 1e3
         left = rest_of(suggestion, now)
         pieces = left.pieces if left is not None else ()
         if rest is not None and ask.invoked:  # what is shown already stays first
@@ -199,9 +211,28 @@ class Session:
                     return Answer(reason=why)
         if not pieces:
             reason = suggestion.reason or self._why_late()
-            return _with_times(Answer(reason=reason, cached=cached), suggestion)
+            return _with_times(Answer(reason=reason, cached=cached), suggestion, ahead_ms)
         offers = tuple(self._offers.make(ask, piece, suggestion.tally) for piece in pieces)
-        return _with_times(Answer(offers, cached=cached), suggestion)
+        return _with_times(Answer(offers, cached=cached), suggestion, ahead_ms)
+
+    def foresee(self, ask: Ask) -> None:
+        """A key was typed, and this is what the editor asks next if it asks by itself."""
+        now = ask.snapshot
+        document = self._documents.setdefault(now.uri, _Document())
+        if document.foreseen is not None:  # typed on before anybody asked
+            document.was_foreseen = False
+        document.foreseen = now
+        if not document.was_foreseen or self._state.state != "ready":
+            return
+        is_known = self._suggestions.find(now) is not None
+        if is_known or self.why_paused(now.uri, ask.path, ask.workspace, now.language_id):
+            return
+        if not self._why_not(now):
+            self._begin(ask, document).foreseen_s = asyncio.get_running_loop().time()
+
+    def _why_not(self, now: Snapshot) -> str:
+        """Why nothing is suggested here unasked; "" where something may be."""
+        return _why_unwelcome(now) or self._habit(now, _kind_of(now))
 
     def _habit(self, now: Snapshot, kind: str) -> str:
         """The habit against suggesting anything unasked."""
@@ -331,8 +362,10 @@ class Session:
     def changed(self, now: Snapshot) -> None:
         """The text is other than it was; the cursor is likely where the change ended. What runs for
         a text that is no more ends at once."""
-        document = self._documents[now.uri]
-        if document.growing is None or rest_of(document.growing, now) is None:
+        document = self._documents.get(now.uri)
+        if document is None or document.growing is None:
+            return
+        if rest_of(document.growing, now) is None:
             self._end_generation(document)
         else:
             document.went_along = True
@@ -368,11 +401,16 @@ def _why_unwelcome(now: Snapshot) -> str:
     return why_unwelcome(now.suffix, now.after_deletion)
 
 
-def _with_times(answer: Answer, made: Suggestion) -> Answer:
+def _is_same(a: Snapshot, b: Snapshot) -> bool:
+    return (a.prefix, a.suffix, a.selected) == (b.prefix, b.suffix, b.selected)
+
+
+def _with_times(answer: Answer, made: Suggestion, ahead_ms: float) -> Answer:
     """How long the engine took, where it was asked."""
     if answer.cached:
         return answer
-    return replace(answer, engine_ms=made.engine_ms, model_ms=made.model_ms)
+    times = {"engine_ms": made.engine_ms, "model_ms": made.model_ms, "ahead_ms": ahead_ms}
+    return replace(answer, **times)
 
 
 def _after(snapshot: Snapshot, piece: Piece) -> Snapshot:

@@ -45,6 +45,7 @@ class Suggestion:
     text:  all so far, as the model said it; known when typing is compared, not shown.
     lines: the finished lines of it, fit to be shown.
     done:  `texts` is final.
+    foreseen_s: when it was begun, until somebody asks for it.
     """
 
     def __init__(self, base: Snapshot) -> None:
@@ -57,6 +58,7 @@ class Suggestion:
         self.model_ms = 0.0
         self.done = False
         self.has_alternatives = False
+        self.foreseen_s: float | None = None
         self.tally = Tally()
 
     @property

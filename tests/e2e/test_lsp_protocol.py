@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from tests.e2e.conftest import PATIENT, Home, Spawn, daemon_of, texts, until
@@ -162,6 +163,23 @@ def test_a_verbose_trace_has_the_figures_of_each_generation(scripted: LspClient)
     )
     scripted.reply(request)
     assert figures()["finish"] == "cancelled"
+
+
+def test_with_a_key_the_model_is_asked_before_the_editor_asks(scripted: LspClient) -> None:
+    def traced() -> str:
+        found = scripted.wait_for(lambda m: m.get("method") == "$/logTrace")["params"]
+        return found["message"] + found.get("verbose", "")
+
+    scripted.notify("$/setTrace", {"value": "verbose"})
+    scripted.open(URI, "")
+    scripted.change(URI, 2, insert(0, 0, "x"))
+    assert len(scripted.complete(URI, 0, 1, invoked=False)) == 1
+    assert '"finish":"stop"' in traced()
+    assert "begun" not in traced()
+    scripted.change(URI, 3, insert(0, 1, "y"))
+    assert '"finish":"stop"' in traced()  # nobody asked for it
+    assert len(scripted.complete(URI, 0, 2, invoked=False)) == 1
+    assert re.search(r"by the model, begun [\d.]+ ms before", traced())
 
 
 def test_a_document_that_rules_exclude_is_a_pause_with_a_reason(

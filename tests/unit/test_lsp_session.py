@@ -1,8 +1,9 @@
-"""Workspaces of documents, and the words for states."""
+"""Workspaces of documents, what is begun with a key, and the words for states."""
 
 from __future__ import annotations
 
-from typing import get_args
+import asyncio
+from typing import Any, get_args
 
 import pytest
 
@@ -10,6 +11,12 @@ from codespec.config import load_settings
 from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.wire import State, StateChanged
 from codespec.errors import ConfigError
+from codespec.requests import Completion, CompletionRequest
+from codespec.types import Trace
+from codespec_lsp.answers import Answer, Ask
+from codespec_lsp.changes import Change
+from codespec_lsp.documents import Document
+from codespec_lsp.positions import Place
 from codespec_lsp.session import Session, workspace_of
 from codespec_lsp.status import Status, status_of
 
@@ -90,3 +97,141 @@ def test_one_message_for_each_cause_the_worst_one_first() -> None:
         "paused: switched off in the settings",
         "ready: m",
     ]
+
+
+class Typing:
+    """A user who types at the end of a document, an editor, and a model that says `says`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, says: str = "zzz\n", **limits: Any) -> None:
+        self.asked: list[str] = []
+        """Lines before the cursor that the model was asked about."""
+        self.says = says
+        settings = load_settings({"completion": limits, "stats": {"enabled": False}}, env={})
+
+        async def complete(client: AsyncClient, request: CompletionRequest, *_: Any) -> Completion:
+            self.asked.append(request.prefix.rpartition("\n")[2])
+            await asyncio.sleep(0)
+            return Completion(text=self.says, trace=Trace(ms=7.0))
+
+        monkeypatch.setattr(AsyncClient, "connect", lambda _: None)
+        monkeypatch.setattr(AsyncClient, "complete", complete)
+        self.session = Session(settings, lambda _: None, lambda *_: "")
+        self.be("ready")
+        self.document = Document("file:///a.py", "python", 1, "import os\n")
+        self.document.edited = Place(1, 0)
+
+    def be(self, state: State) -> None:
+        self.session._state_changed(StateChanged(state=state, model="m"))  # pyright: ignore[reportPrivateUsage]
+
+    def at(self, n_back: int = 0, invoked: bool = False) -> Ask:
+        place = self.document.edited
+        where = Place(place.line, place.character - n_back)
+        return Ask(self.document.snapshot(where, "utf-32", 1000, 1000), "", "", invoked)
+
+    async def key(self, text: str) -> None:
+        """As the server tells it."""
+        at = self.document.edited
+        self.document.replace(at, at, text, "utf-32")
+        self.session.changed(self.at().snapshot)
+        self.session.foresee(self.at())
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+    async def ask(self, n_back: int = 0, invoked: bool = False) -> Answer:
+        return await self.session.suggest(self.at(n_back, invoked))
+
+    async def typed(self, text: str) -> Answer:
+        await self.key(text)
+        return await self.ask()
+
+
+@pytest.mark.asyncio
+async def test_where_the_editor_asks_after_each_key_the_model_is_asked_with_the_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    typing = Typing(monkeypatch)
+    await typing.key("a")
+    assert typing.asked == []  # who knows whether anybody asks
+    assert not (await typing.ask()).ahead_ms
+    assert typing.asked == ["a"]
+    await typing.key("b")
+    assert typing.asked == ["a", "ab"]
+    answer = await typing.ask()
+    assert typing.asked == ["a", "ab"]
+    assert [offer.piece.text for offer in answer.offers] == ["zzz\n"]
+    assert not answer.cached
+    assert answer.engine_ms == 7.0
+    assert answer.ahead_ms > 0
+    assert "by the model, 7.00 ms in the engine" in answer.words
+    assert "ms before" in answer.words
+    again = await typing.ask()
+    assert again.cached
+    assert "made before" in again.words
+    # Along the suggestion nothing is asked, and what was made ahead is no other for who wants one.
+    assert (await typing.typed("z")).cached
+    assert typing.asked == ["a", "ab"]
+    await typing.key("c")
+    answer = await typing.ask(invoked=True)
+    assert typing.asked == ["a", "ab", "abzc", "abzc"]
+    await typing.session.close()
+
+
+@pytest.mark.asyncio
+async def test_nothing_is_begun_ahead_that_will_not_be_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    typing = Typing(monkeypatch)
+    await typing.typed("a")
+    await typing.key("b")  # begun, and not asked for: the next one is not
+    await typing.key("c")
+    await typing.key("d")
+    assert typing.asked == ["a", "ab"]
+    await typing.ask()
+    await typing.key("e")
+    assert typing.asked == ["a", "ab", "abcd", "abcde"]
+    await typing.ask()
+    # The editor closed a bracket: the cursor is not where the change ended.
+    await typing.key("()")
+    await typing.ask(n_back=1)
+    await typing.key("f")
+    assert typing.asked[4:] == ["abcde()", "abcde("]
+    # Where nothing is welcome, paused, unknown, or nobody answers.
+    await typing.ask()
+    n = len(typing.asked)
+    typing.be("restarting")
+    await typing.key("g")
+    typing.be("ready")
+    await typing.ask()
+    assert len(typing.asked) == n + 1
+    other = typing.document
+    typing.document = Document("file:///b.py", "python", 1, "x\n")
+    typing.document.edited = Place(1, 0)
+    await typing.key("y")
+    typing.document = other
+    assert len(typing.asked) == n + 1
+    await typing.session.close()
+    for limits in ({"enabled": False}, {"disabled_languages": ["python"]}):
+        typing = Typing(monkeypatch, **limits)
+        for key in "abc":
+            await typing.typed(key)
+        assert typing.asked == []
+        await typing.session.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "is_key"),
+    [
+        (Change("a", Place(1, 2), Place(1, 2)), True),
+        (Change("𝒳", Place(1, 2), Place(1, 2)), True),
+        (Change("\n    ", Place(1, 2), Place(1, 2)), True),
+        (Change("\r\n\t", Place(1, 2), Place(1, 2)), True),
+        (Change("()", Place(1, 2), Place(1, 2)), False),
+        (Change("    ", Place(1, 2), Place(1, 2)), False),
+        (Change("a", Place(1, 1), Place(1, 2)), False),
+        (Change("", Place(1, 1), Place(1, 2)), False),
+        (Change("", Place(1, 2), Place(1, 2)), False),
+        (Change("a"), False),
+    ],
+)
+def test_a_key_brings_a_character_or_a_line_end(change: Change, is_key: bool) -> None:
+    assert change.is_key == is_key

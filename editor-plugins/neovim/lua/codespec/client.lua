@@ -166,6 +166,8 @@ local function start(buf, root)
     init_options = options(),
     root_dir = root,
     workspace_folders = folders(root),
+    -- The server begins with a key, before it is asked; Neovim's own 150 ms would keep it from that.
+    flags = { debounce_text_changes = 5 },
     on_exit = on_exit,
     on_init = function(client)
       if config.current.ghost_text == 'own' then
