@@ -41,7 +41,7 @@ class Snapshot:
     start, end: what an answer replaces, on the cursor's line; both the cursor without a selection.
     selected: what an answer begins with; "" without a selection.
     line_end: what the document itself ends its lines with.
-    after_deletion: the last change only took text away, and not from another line.
+    after_deletion: the last change only took text away, no indentation, and not from another line.
     """
 
     uri: str
@@ -74,7 +74,7 @@ class Document:
         self.language_id = language_id
         self.version = version
         self.shrank = False
-        """The last change only took text away."""
+        """The last change only took text away, and no indentation."""
         self.edited = Place(0, 0)
         """Where the last edit ended, in characters: most likely where the cursor is now."""
         self.replace_all(text)
@@ -101,10 +101,13 @@ class Document:
         self.shrank = shrank
 
     def _apply(self, change: Change, encoding: Encoding) -> bool:
-        """Returns: whether it only took text away."""
+        """Returns: whether it only took text away. Not indentation: a key may have the editor
+        indent its line anew."""
         if change.start is not None and change.end is not None:
+            is_one_line = change.start.line == change.end.line
+            is_indentation = is_one_line and self._are_blanks_before(change.end, encoding)
             self.replace(change.start, change.end, change.text, encoding)
-            return not change.text and change.start != change.end
+            return not change.text and change.start != change.end and not is_indentation
         n_before = self._n_chars
         self.replace_all(change.text)
         return len(change.text) < n_before
@@ -226,6 +229,11 @@ class Document:
             return len(self._lines) - 1, len(self._lines[-1])
         line = max(0, place.line)
         return line, to_index(without_end(self._lines[line]), place.character, encoding)
+
+    def _are_blanks_before(self, place: Place, encoding: Encoding) -> bool:
+        """In its line."""
+        line, index = self._locate(place, encoding)
+        return not self._lines[line][:index].strip()
 
     def _line_end(self) -> str:
         first = self._lines[0]

@@ -235,3 +235,24 @@ async def test_nothing_is_begun_ahead_that_will_not_be_asked_for(
 )
 def test_a_key_brings_a_character_or_a_line_end(change: Change, is_key: bool) -> None:
     assert change.is_key == is_key
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "is_deletion"),
+    [
+        ((1, 8), (1, 9), True),
+        ((1, 2), (1, 6), True),  # some of what it takes is no indentation
+        ((0, 3), (1, 0), True),
+        ((0, 0), (1, 0), True),
+        ((1, 0), (1, 4), False),
+        ((1, 3), (1, 4), False),
+        ((1, 4), (1, 4), False),
+    ],
+)
+def test_an_editor_that_indents_anew_has_deleted_nothing(
+    start: tuple[int, int], end: tuple[int, int], is_deletion: bool
+) -> None:
+    document = Document("file:///a.py", "python", 1, "if x:\n    return\n")
+    document.apply([Change("", Place(*start), Place(*end))], "utf-32")
+    at = document.snapshot(document.edited, "utf-32", 1000, 1000)
+    assert at.after_deletion == is_deletion

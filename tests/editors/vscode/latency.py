@@ -137,7 +137,9 @@ def answer_ms(window: Window, key: str, char: str) -> tuple[float | None, bool]:
         )
         before = [text for at, text in shown if at <= key_at][-1]
         fits = before.startswith(char)
-        answers = [at for at, text in shown if at > key_at and text and (fits or text != before)]
+        # What was shown goes away line by line.
+        new = [(at, text) for at, text in shown if at > key_at and text]
+        answers = [at for at, text in new if fits or not before.startswith(text)]
         passed_s = time.monotonic() - began
         if passed_s > PERIOD_S and (answers or passed_s > PATIENCE_S):
             return answers[0] - key_at if answers else None, fits
