@@ -90,7 +90,8 @@ def test_latency_of_keys_through_server_and_daemon(edited: Path, tmp_path: Path)
         assert {"memory_mib_server", "memory_mib_worker"} <= set(row)
         for kind in (k for k, values in row["samples"].items() if values):
             assert row[f"{kind}_ms_p50"] <= row[f"{kind}_ms_p95"]
-        assert row["by_source"].keys() <= {"prefix", "suffix", "repository", "edits", "draft-model"}
+        known = {"prefix", "suffix", "repository", "edits", "answers", "draft-model"}
+        assert row["by_source"].keys() <= known
         answers = sum(len(row["samples"][k]) for k in ("suggestion", "typed_through", "nothing"))
         assert answers + row["n_unanswered"] == row["n_requests"]
         for a, d in row["by_position"]:
