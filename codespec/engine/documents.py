@@ -140,15 +140,13 @@ class OpenDocuments:
         """The document at work, or of the last `update` under this name. Raises: KeyError."""
         if self._at_work is not None and self._at_work[0] == name:
             return self._at_work[1]
-        known = self._find(name)
-        if known is None:
-            raise KeyError(name)
-        return known.document
+        return (self._open.get(name) or self._private[name]).document
 
     def answered(self, context: Context, said: Sequence[int]) -> None:
-        """The target said this at a place of a document."""
-        known = self._find(context.document or context.path)
-        if known is not None:  # others may have closed it
+        """The target said this at a place of a document. Of a private one it is forgotten: what the
+        next asks about may be another's that is like it."""
+        known = self._open.get(context.document or context.path)
+        if known is not None:
             known.answers.add(context.left, said)
 
     def neighbours(self, context: Context) -> list[tuple[Source, SuffixAutomaton]]:
@@ -157,7 +155,7 @@ class OpenDocuments:
         or gone by now, that holds a secret, or that somebody else changed meanwhile."""
         found: list[tuple[Source, SuffixAutomaton]] = []
         looks, self._looks = self._looks, Looks()
-        known = self._find(context.document or context.path)
+        known = self._open.get(context.document or context.path)
         if known is not None and len(known.answers.automaton):
             found.append((Source.ANSWERS, known.answers.automaton))
         edits = self._edits.get(context.workspace)
@@ -194,9 +192,6 @@ class OpenDocuments:
             return False
         is_there = path in self._open or state_of(path) is not None
         return is_there and not self._rules.why_excluded(path, workspace, looks=looks)
-
-    def _find(self, name: str) -> _Open | None:
-        return self._open.get(name) or self._private.get(name)
 
     def _is_secret(self, path: str) -> bool:
         known = self._open.get(path)
