@@ -52,6 +52,10 @@ class Offers:
         """The habit against suggesting anything unasked at such a place, "" for none."""
         return self._habits.why_not(language, kind)
 
+    def is_hopeless(self, language: str, kind: str) -> bool:
+        """Whether the habit is against it, trials apart."""
+        return self._habits.of(language, kind).is_hopeless
+
     def make(self, ask: Ask, piece: Piece, tally: Tally) -> Offer:
         snapshot = ask.snapshot
         offer = Offer(str(next(self._numbers)), piece)

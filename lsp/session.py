@@ -170,7 +170,8 @@ class Session:
     async def _answer(self, ask: Ask, document: _Document, turn: asyncio.Future[None]) -> Answer:
         now = ask.snapshot
         foreseen, document.foreseen = document.foreseen, None
-        document.was_foreseen = foreseen is not None and _is_same(foreseen, now)
+        is_foreseen = foreseen is not None and _is_same(foreseen, now)
+        document.was_foreseen = is_foreseen and not ask.invoked
         if why := self.why_paused(now.uri, ask.path, ask.workspace, now.language_id):
             self._end_generation(document)
             return Answer(paused=why)
@@ -178,7 +179,7 @@ class Session:
         rest = self._suggestions.find(now)
         cached = rest is not None and rest.suggestion.done
         if rest is None or (ask.invoked and cached and not rest.suggestion.has_alternatives):
-            if not ask.invoked and (why := self._why_not(now)):
+            if not ask.invoked and (why := _why_unwelcome(now) or self._habit(now, _kind_of(now))):
                 self._end_generation(document)
                 self.prefetch(now.uri, now.place.line, lambda: ask)
                 return Answer(reason=why)
@@ -227,12 +228,10 @@ class Session:
         is_known = self._suggestions.find(now) is not None
         if is_known or self.why_paused(now.uri, ask.path, ask.workspace, now.language_id):
             return
-        if not self._why_not(now):
+        adapts, kind = self.settings.completion.adaptive, _kind_of(now)
+        is_hopeless = adapts and self._offers.is_hopeless(now.language_id, kind)
+        if not is_hopeless and not _why_unwelcome(now):
             self._begin(ask, document).foreseen_s = asyncio.get_running_loop().time()
-
-    def _why_not(self, now: Snapshot) -> str:
-        """Why nothing is suggested here unasked; "" where something may be."""
-        return _why_unwelcome(now) or self._habit(now, _kind_of(now))
 
     def _habit(self, now: Snapshot, kind: str) -> str:
         """The habit against suggesting anything unasked."""

@@ -11,6 +11,7 @@ from codespec.config import load_settings
 from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.wire import State, StateChanged
 from codespec.errors import ConfigError
+from codespec.habits import MIN_SHOWN, TRIAL_EVERY
 from codespec.requests import Completion, CompletionRequest
 from codespec.types import Trace
 from codespec_lsp.answers import Answer, Ask
@@ -216,6 +217,21 @@ async def test_nothing_is_begun_ahead_that_will_not_be_asked_for(
             await typing.typed(key)
         assert typing.asked == []
         await typing.session.close()
+
+
+@pytest.mark.asyncio
+async def test_where_suggestions_are_passed_over_one_in_eight_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    typing = Typing(monkeypatch)
+    for n in range(MIN_SHOWN):
+        for offer in (await typing.typed("ab"[n % 2])).offers:
+            typing.session.shown(offer.id)
+    assert len(typing.asked) == MIN_SHOWN
+    answers = [await typing.typed("ab"[n % 2]) for n in range(3 * TRIAL_EVERY)]
+    assert len(typing.asked) == MIN_SHOWN + 3
+    assert sum(bool(answer.offers) for answer in answers) == 3
+    await typing.session.close()
 
 
 @pytest.mark.parametrize(
