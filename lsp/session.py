@@ -15,7 +15,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from codespec.config import Settings
@@ -32,6 +32,7 @@ from codespec.types import SamplingParams, Trace
 from .ahead import Ahead
 from .answers import Answer, Ask
 from .documents import Snapshot
+from .foresight import Foresight
 from .offers import Offers
 from .positions import Place
 from .status import words_of
@@ -48,16 +49,14 @@ _GRACE_S = 0.02
 @dataclass(slots=True)
 class _Document:
     """turn: set when a newer request comes. generation: of `growing`, while it runs. went_along:
-    since the last request, the text changed as `growing` says. foreseen: the text after the last
-    key, until it is asked about. was_foreseen: whether what was asked last is what was foreseen."""
+    since the last request, the text changed as `growing` says."""
 
     turn: asyncio.Future[None] | None = None
     growing: Suggestion | None = None
     generation: asyncio.Task[None] | None = None
     grace: asyncio.TimerHandle | None = None
     went_along: bool = False
-    foreseen: Snapshot | None = None
-    was_foreseen: bool = False
+    foresight: Foresight = field(default_factory=Foresight)
 
     def end_grace(self) -> None:
         if self.grace is not None:
@@ -169,9 +168,7 @@ class Session:
 
     async def _answer(self, ask: Ask, document: _Document, turn: asyncio.Future[None]) -> Answer:
         now = ask.snapshot
-        foreseen, document.foreseen = document.foreseen, None
-        is_foreseen = foreseen is not None and _is_same(foreseen, now)
-        document.was_foreseen = is_foreseen and not ask.invoked
+        document.foresight.asked(now, invoked=ask.invoked)
         if why := self.why_paused(now.uri, ask.path, ask.workspace, now.language_id):
             self._end_generation(document)
             return Answer(paused=why)
@@ -217,13 +214,10 @@ class Session:
         return _with_times(Answer(offers, cached=cached), suggestion, ahead_ms)
 
     def foresee(self, ask: Ask) -> None:
-        """A key was typed, and this is what the editor asks next if it asks by itself."""
+        """A key left this text: begin with what the editor is about to ask, where it does."""
         now = ask.snapshot
         document = self._documents.setdefault(now.uri, _Document())
-        if document.foreseen is not None:  # typed on before anybody asked
-            document.was_foreseen = False
-        document.foreseen = now
-        if not document.was_foreseen or self._state.state != "ready":
+        if not document.foresight.typed(now) or self._state.state != "ready":
             return
         is_known = self._suggestions.find(now) is not None
         if is_known or self.why_paused(now.uri, ask.path, ask.workspace, now.language_id):
@@ -398,10 +392,6 @@ def _kind_of(now: Snapshot) -> str:
 
 def _why_unwelcome(now: Snapshot) -> str:
     return why_unwelcome(now.suffix, now.after_deletion)
-
-
-def _is_same(a: Snapshot, b: Snapshot) -> bool:
-    return (a.prefix, a.suffix, a.selected) == (b.prefix, b.suffix, b.selected)
 
 
 def _with_times(answer: Answer, made: Suggestion, ahead_ms: float) -> Answer:
