@@ -14,8 +14,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from .history import Hunk
 
@@ -59,13 +60,12 @@ def strokes(hunk: Hunk, seed: int) -> Iterator[Stroke]:
         at = end
 
 
-def asked(hunk: Hunk, n_keys: int) -> Generator[str, str | None, None]:
-    """What stands before the cursor each time that the model is asked while the first keys of a
-    hunk are typed, none of them wrong; it is sent what the model suggests. A key that goes on with
-    the suggestion in view, but not to its end, asks for no other."""
+def type_along(hunk: Hunk, n_keys: int, suggest: Callable[[str], str]) -> None:
+    """Type the first keys of a hunk, none of them wrong. `suggest`: what the model suggests, given
+    all that stands before the cursor. A key that goes on with the suggestion in view, but not to
+    its end, asks for no other."""
     prefix, shown = hunk.prefix, ""
-    for _, stroke in zip(range(n_keys), strokes(hunk, 0), strict=False):
+    for stroke in islice(strokes(hunk, 0), n_keys):
         prefix += stroke.text
         shown = shown[len(stroke.text) :] if shown.startswith(stroke.text) else ""
-        if not shown:
-            shown = (yield prefix) or ""
+        shown = shown or suggest(prefix)

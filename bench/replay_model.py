@@ -14,7 +14,6 @@ are typed. Only then is anything drafted from what was said before.
 
 from __future__ import annotations
 
-import contextlib
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -34,7 +33,7 @@ from codespec.types import Context, SamplingParams, Tokens, Trace
 
 from .acceptance import by_position, by_source
 from .history import Commit, History, Hunk
-from .keystrokes import asked
+from .keystrokes import type_along
 from .predicted import PAUSE_S, PassTimer, Run, own_ms
 from .reference import Ideal, Sources
 from .replay import MAX_TOKENS, MIN_TOKENS, Tally, TextTarget, Tree, Trees, cost_of
@@ -79,8 +78,8 @@ class _Sums:
 
 
 class ModelReplay:
-    """Replays the last commits of a history with a real model. n_keys: of each hunk, see `asked`;
-    0: none is typed."""
+    """Replays the last commits of a history with a real model. n_keys: of each hunk, see
+    `type_along`; 0: none is typed."""
 
     def __init__(self, root: Path, settings: Settings, glob: str = "*.py", n_keys: int = 0) -> None:
         self._root = root
@@ -122,14 +121,15 @@ class ModelReplay:
         self._engine.close()
 
     def _type(self, commit: Commit, hunk: Hunk) -> None:
-        places, shown = asked(hunk, self._n_keys), None
-        with contextlib.suppress(StopIteration):
-            while True:
-                at = replace(hunk, prefix=places.send(shown), suffix="\n" + hunk.suffix)
-                self._replay(commit, at)
-                self._engine.remembers = True
-                shown = self._engine.complete(self._request(at, None)).text
-                self._engine.remembers = False
+        def suggest(prefix: str) -> str:
+            at = replace(hunk, prefix=prefix, suffix="\n" + hunk.suffix)
+            self._replay(commit, at)
+            self._engine.remembers = True
+            completion = self._engine.complete(self._request(at, None))
+            self._engine.remembers = False
+            return completion.text
+
+        type_along(hunk, self._n_keys, suggest)
 
     def _replay(self, commit: Commit, hunk: Hunk) -> None:
         self._tree = tree = self._trees.of(commit, hunk.path)

@@ -172,11 +172,11 @@ class Typist:
             seen.typed_through.append(ms)
         else:
             seen.suggestion.append(ms)
-            engine, ahead = ENGINE_MS.search(reply.trace), AHEAD_MS.search(reply.trace)
-            beside = ms + float(ahead[1] if ahead else 0) - float(engine[1] if engine else 0)
-            # Of what was done before it was asked for, nobody knows.
-            if engine is not None and beside <= ms:
-                seen.overhead.append(beside)
+            if (engine := ENGINE_MS.search(reply.trace)) is not None:
+                ahead = AHEAD_MS.search(reply.trace)
+                left_ms = float(engine[1]) - (float(ahead[1]) if ahead is not None else 0.0)
+                if left_ms >= 0:  # of what was done before the request, nobody knows
+                    seen.overhead.append(ms - left_ms)
         return following
 
     def _accept(self, rest: str) -> int:

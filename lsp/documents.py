@@ -104,10 +104,11 @@ class Document:
         """Returns: whether it only took text away. Not indentation: a key may have the editor
         indent its line anew."""
         if change.start is not None and change.end is not None:
-            is_one_line = change.start.line == change.end.line
-            is_indentation = is_one_line and self._are_blanks_before(change.end, encoding)
+            takes_text = not change.text and change.start != change.end
+            if takes_text and change.start.line == change.end.line:
+                takes_text = not self._are_blanks_before(change.end, encoding)
             self.replace(change.start, change.end, change.text, encoding)
-            return not change.text and change.start != change.end and not is_indentation
+            return takes_text
         n_before = self._n_chars
         self.replace_all(change.text)
         return len(change.text) < n_before

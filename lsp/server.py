@@ -308,9 +308,11 @@ class Server(LanguageServer):
         if len(changes) == 1 and len(changes[0].text.strip()) == 1:
             self.session.typed(document.language_id, len(changes[0].text))
         is_key = len(changes) == 1 and changes[0].is_key
-        if is_key or self.session.is_growing(document.uri):
+        is_growing = self.session.is_growing(document.uri)
+        if is_key or is_growing:
             now = self.ask(document, document.edited, "utf-32")
-            self.session.changed(now.snapshot)
+            if is_growing:
+                self.session.changed(now.snapshot)
             if is_key:
                 self.session.foresee(now)
         self.looked_at(document, document.edited, "utf-32")

@@ -355,10 +355,8 @@ class Session:
     def changed(self, now: Snapshot) -> None:
         """The text is other than it was; the cursor is likely where the change ended. What runs for
         a text that is no more ends at once."""
-        document = self._documents.get(now.uri)
-        if document is None or document.growing is None:
-            return
-        if rest_of(document.growing, now) is None:
+        document = self._documents[now.uri]
+        if document.growing is None or rest_of(document.growing, now) is None:
             self._end_generation(document)
         else:
             document.went_along = True

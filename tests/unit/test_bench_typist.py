@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from pathlib import Path
@@ -16,7 +15,7 @@ from codespec_bench import editor
 from codespec_bench.acceptance import by_position, by_source
 from codespec_bench.editor import Editor, Reply
 from codespec_bench.history import Commit, Hunk
-from codespec_bench.keystrokes import asked, strokes
+from codespec_bench.keystrokes import strokes, type_along
 from codespec_bench.typist import Typist
 
 TEXT = "def f(first):\n    # größer 𝒳\n    return first + 1\n"
@@ -98,13 +97,15 @@ def test_strokes_spell_the_text_and_are_the_same_each_time() -> None:
 
 def test_the_model_is_asked_where_the_suggestion_in_view_is_not_what_is_typed() -> None:
     def prefixes(n_keys: int, suggest: str | None = None) -> list[str]:
-        places, shown, found = asked(HUNK, n_keys), None, list[str]()
-        with contextlib.suppress(StopIteration):
-            while True:
-                found.append(places.send(shown))
-                rest = TEXT[len(found[-1]) - len(HUNK.prefix) :]
-                shown = rest.partition("\n")[0] if suggest is None else suggest
-        return [prefix.removeprefix(HUNK.prefix) for prefix in found]
+        found: list[str] = []
+
+        def model(prefix: str) -> str:
+            found.append(prefix.removeprefix(HUNK.prefix))
+            rest = TEXT[len(found[-1]) :]
+            return rest.partition("\n")[0] if suggest is None else suggest
+
+        type_along(HUNK, n_keys, model)
+        return found
 
     # To the end of its line, which asks anew; then with each line break.
     begins = [TEXT[:n] for n in range(1, len(TEXT)) if TEXT[n] == "\n" or TEXT[n - 1] == "\n"]
