@@ -396,6 +396,7 @@ class Replay:
         for result in self.results.values():
             speedup = plain.cost / result.cost
             calibration = self.calibrations.get(result.config)
+            draft = self._draft if result.config == WITH_DRAFT else None
             out.append(
                 {
                     "config": result.config,
@@ -411,6 +412,7 @@ class Replay:
                     "by_position": by_position(result.traces),
                     **(self._index() if calibration else {}),
                     **(calibration.report() if calibration else {}),
+                    **({"draft_model": draft.name} if draft else {}),
                 }
             )
         return out

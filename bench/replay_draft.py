@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import measure
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.translated import Translated
+from codespec.engine.drafts import dearest
 from codespec.types import Context, Tokenizer
 
 N_CTX = 2048
@@ -20,19 +22,25 @@ N_CTX = 2048
 class DraftModel:
     """Drafts for any vocabulary, on one thread. What its passes cost is measured first.
 
+    paths:    of several, in the order of `draft_paths`, that cost says which.
     target:   the vocabulary to draft for. curve: what passes cost there.
-    drafter:  to be asked, see `begin`.
+    name:     which it is. drafter: to be asked, see `begin`.
     spent_ms: what its passes cost since then.
 
     Raises: ModelError.
     """
 
-    def __init__(self, path: Path, target: Tokenizer, curve: CostCurve) -> None:
+    def __init__(self, paths: Sequence[Path], target: Tokenizer, curve: CostCurve) -> None:
         with ExitStack() as stack:
-            loaded = stack.enter_context(closing(load_model(path)))
-            model = stack.enter_context(closing(LlamaTarget(loaded, n_ctx=N_CTX, n_threads=1)))
-            self._curve = measure(model)
-            speaking = Translated(model, LlamaTokenizer(loaded), target, self._passed)
+            loaded = [stack.enter_context(closing(load_model(path))) for path in paths]
+            models = [
+                stack.enter_context(closing(LlamaTarget(model, n_ctx=N_CTX, n_threads=1)))
+                for model in loaded
+            ]
+            curves = [measure(model) for model in models]
+            i = dearest(curve, curves)
+            self.name, self._curve = loaded[i].info.name, curves[i]
+            speaking = Translated(models[i], LlamaTokenizer(loaded[i]), target, self._passed)
             self.drafter = ModelDrafter(speaking, curve, self._curve)
             self._stack = stack.pop_all()
         self.spent_ms = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -75,17 +76,17 @@ def run(
     curve: str,
     width: int,
     until: str = "HEAD",
-    draft: Path | None = None,
+    drafts: Sequence[Path] = (),
 ) -> list[dict[str, Any]]:
     """One row per configuration, in the tokens of the file `vocabulary`; one more with a draft
-    model. Raises: InputError, ModelError.
+    model, see `DraftModel`. Raises: InputError, ModelError.
     """
     tokenizer = LlamaTokenizer(load_model(vocabulary, vocab_only=True))
     cost = load_curve(curve)
     with ExitStack() as stack:
         model = None
-        if draft is not None:
-            model = stack.enter_context(closing(DraftModel(draft, tokenizer, cost)))
+        if drafts:
+            model = stack.enter_context(closing(DraftModel(drafts, tokenizer, cost)))
         replay = Replay(repo, tokenizer, cost, glob, width, draft=model)
         with Progress(console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("replaying", total=None)

@@ -6,13 +6,14 @@ interrupted run goes on where it ended.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,12 +26,13 @@ from codespec.config import load_settings
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import measure
 from codespec.errors import CodespecError, InputError
-from codespec.models.registry import draft_path, target_path
+from codespec.models.registry import draft_paths, target_path
 from codespec.types import NO_DRAFT, Draft, TargetModel
 
 from .. import results
 from ..curve import as_ratios, save
 from ..peers.run import Comparison
+from ..replay_draft import DraftModel
 from ..replay_report import run as replay
 from ..replay_report import run_model
 from ..results import Row
@@ -122,14 +124,18 @@ class Plan:
         n_prompt = min(512, max(self.contexts) // 2)
         curve = measure(target, n_prompt, budget_s=5.0)
         tokenizer = LlamaTokenizer(model)
-        replay = clock.ClockReplay(self.clone(repository), tokenizer, target, curve, n_prompt)
-        replay.run(max(1, self.n_commits // 4))
+        drafts = draft_paths(load_settings().model, model.info.file_bytes)
+        with ExitStack() as stack:
+            draft = None
+            if drafts:
+                draft = stack.enter_context(closing(DraftModel(drafts, tokenizer, curve)))
+            root = self.clone(repository)
+            replay = clock.ClockReplay(root, tokenizer, target, curve, draft, n_prompt)
+            replay.run(max(1, self.n_commits // 4))
         if not replay.n_hunks:
             return []
-        return [
-            {"model": name, "backend": model.backend, "repository": repository, **row}
-            for row in replay.clock_rows()
-        ]
+        on = {"model": name, "backend": model.backend, "repository": repository}
+        return [{**on, **row} for row in replay.clock_rows()]
 
     def _replay(self, repository: str, curve: str) -> list[Row]:
         """The true text as target, with a curve measured before; also with the bundled draft
@@ -146,7 +152,7 @@ class Plan:
             "*.py",
             str(file),
             16,
-            draft=draft_path(model),
+            drafts=draft_paths(model, math.inf),
         )
         return [{**row, "curve": curve, "repository": repository} for row in rows]
 

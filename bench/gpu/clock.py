@@ -27,10 +27,11 @@ from codespec.types import (
 )
 
 from ..history import Hunk
-from ..replay import Replay, Tally, TextRows, Tree, cost_of
+from ..replay import WITH_DRAFT, Replay, Tally, TextRows, Tree, cost_of
+from ..replay_draft import DraftModel
 from ..results import Row
 
-CONFIGS = "plain", "codespec", "codespec-edits"
+CONFIGS = "plain", "codespec", "codespec-edits", WITH_DRAFT
 
 
 class ForcedTarget:
@@ -76,8 +77,8 @@ class ForcedTarget:
 
 
 class ClockReplay(Replay):
-    """`Replay` by the clock. curve: is refined by what passes take. n_prompt: tokens before a hunk
-    that the model reads."""
+    """`Replay` by the clock. curve: is refined by what passes take. draft: a draft model. n_prompt:
+    tokens before a hunk that the model reads."""
 
     def __init__(
         self,
@@ -85,13 +86,14 @@ class ClockReplay(Replay):
         tokenizer: Tokenizer,
         target: LlamaTarget,
         curve: CostCurve,
+        draft: DraftModel | None = None,
         n_prompt: int = 512,
     ) -> None:
-        super().__init__(root, tokenizer, curve, max_leaves=target.max_leaves)
+        super().__init__(root, tokenizer, curve, draft=draft, max_leaves=target.max_leaves)
         self._real = ForcedTarget(target)
         self._n_prompt = n_prompt
-        self.results = {name: self.results[name] for name in CONFIGS}
-        self._predicted: dict[str, float] = dict.fromkeys(CONFIGS, 0.0)
+        self.results = {name: self.results[name] for name in CONFIGS if name in self.results}
+        self._predicted: dict[str, float] = dict.fromkeys(self.results, 0.0)
 
     def _replay(self, hunk: Hunk, truth: Tokens, tree: Tree) -> None:
         context = self._context_of(hunk)
@@ -100,6 +102,8 @@ class ClockReplay(Replay):
         self._decode(context, self._chain("plain", truth, tree), 1)  # reads the prompt
         for name, result in self.results.items():
             chain = self._chain(name, truth, tree)
+            if name == WITH_DRAFT and self._draft is not None:
+                self._draft.begin(context)
             trace, widths = self._decode(context, chain, len(truth))
             result.add(trace, trace.target_ms + trace.draft_ms)
             self._predicted[name] += cost_of(widths, self._curve) + trace.draft_ms
@@ -118,7 +122,7 @@ class ClockReplay(Replay):
 
     def clock_rows(self) -> list[Row]:
         plain = self.results["plain"]
-        by_parts = self._predicted["plain"]
+        by_parts, draft = self._predicted["plain"], self._draft
         return [
             {
                 "config": name,
@@ -129,6 +133,7 @@ class ClockReplay(Replay):
                 "ms_per_token": result.cost / result.n_tokens,
                 "speedup": plain.cost / result.cost,
                 "predicted_speedup": by_parts / self._predicted[name],
+                **({"draft_model": draft.name} if draft and name == WITH_DRAFT else {}),
             }
             for name, result in self.results.items()
         ]

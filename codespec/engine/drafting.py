@@ -18,10 +18,11 @@ from codespec.drafters.model import ModelDrafter
 from codespec.drafters.own_layer import OwnLayer
 from codespec.drafters.worth import Worth
 from codespec.engine.documents import OpenDocuments
-from codespec.engine.drafts import Unload, WorkspaceDrafts, as_draft
+from codespec.engine.drafts import Choice, Unload, WorkspaceDrafts, as_draft
 from codespec.engine.models import Models, Running
+from codespec.engine.pace import Pace
 from codespec.errors import ConfigError, ModelError
-from codespec.models.registry import draft_path
+from codespec.models.registry import draft_paths
 from codespec.native import Boundary, Vocabulary
 from codespec.types import Drafter
 
@@ -62,27 +63,31 @@ class Drafting:
             prior(info.n_params),
         )
         check_drafters(settings.drafting.drafters)
-        self._drafters: dict[str, Drafter] = {
-            "lookup": LookupDrafter(
-                documents.get,
-                self._planners.of,
-                repository,
-                neighbours=documents.neighbours,
-                overridden=lambda c: documents.overridden(c.path, c.workspace),
-                boundary=lambda c: Boundary(c.left, c.healed, vocabulary, tokenizer.encoder),
-                curve=target.pace.curve,
-                max_leaves=target.context.max_leaves,
-                filler=self._filler,
-            )
-        }
-        small = draft_path(settings.model)
+        self._lookup = LookupDrafter(
+            documents.get,
+            self._planners.of,
+            repository,
+            neighbours=documents.neighbours,
+            overridden=lambda c: documents.overridden(c.path, c.workspace),
+            boundary=lambda c: Boundary(c.left, c.healed, vocabulary, tokenizer.encoder),
+            curve=target.pace.curve,
+            max_leaves=target.context.max_leaves,
+            filler=self._filler,
+        )
+        small: list[tuple[ModelDrafter, Pace]] = []
         if target.own is not None:
             speaking = OwnLayer(target.own.context, target.own.pace.observe)
             curves = target.pace.curve, target.own.pace.curve
-            self._drafters["model"] = ModelDrafter(speaking, *curves)
-        elif small is not None and "model" in settings.drafting.drafters:
-            self._drafters["model"], _ = self._draft_model(small)
-        self._distilled = WorkspaceDrafts(Path(info.path), self._draft_model)
+            small = [(ModelDrafter(speaking, *curves), target.own.pace)]
+        elif "model" in settings.drafting.drafters:
+            small = [
+                (drafter, running.pace)
+                for drafter, running in map(
+                    self._draft_model, draft_paths(settings.model, info.file_bytes)
+                )
+            ]
+        self._small = Choice(target.pace, small)
+        self._distilled = WorkspaceDrafts(Path(info.path), self._loaded)
         self.watchers: list[Drafter] = []
         """See each request's context and verdicts; what they draft comes last."""
 
@@ -114,19 +119,22 @@ class Drafting:
             distilled = self._distilled.get(workspace)
             if distilled is not None:
                 return distilled
-        return self._drafters.get(name)
+        return self._small.get() if name == "model" else self._lookup
 
-    def _draft_model(self, path: Path) -> tuple[ModelDrafter, Unload]:
+    def _loaded(self, path: Path) -> tuple[ModelDrafter, Unload]:
+        drafter, small = self._draft_model(path)
+        return drafter, partial(self._models.unload, small)
+
+    def _draft_model(self, path: Path) -> tuple[ModelDrafter, Running]:
         small = self._models.load(path)
-        unload = partial(self._models.unload, small)
         try:
             speaking = as_draft(
                 small.model, small.context, self._target.model, self._tokenizer, small.pace.observe
             )
         except ModelError:
-            unload()
+            self._models.unload(small)
             raise
-        return ModelDrafter(speaking, self._target.pace.curve, small.pace.curve), unload
+        return ModelDrafter(speaking, self._target.pace.curve, small.pace.curve), small
 
 
 def check_drafters(names: tuple[str, ...]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
+from codespec.drafters.cost import CostCurve
 from codespec.drafters.mapped import MappedModel, shared_ids
 from codespec.drafters.small import OnPass, SharedVocabulary, SmallModel
 from codespec.drafters.translated import Translated
+from codespec.engine.pace import Pace
 from codespec.errors import CodespecError, ModelError
 from codespec.files import FileState, state_of
 from codespec.models import drafts
+from codespec.models.registry import TIMES_DEARER
 from codespec.types import Drafter, ModelInfo, Tokenizer
 
 log = logging.getLogger(__name__)
@@ -90,6 +93,36 @@ class WorkspaceDrafts:
             else:
                 in_use.append((drafter, unload))
         self._replaced = in_use
+
+
+def dearest(target: CostCurve, curves: Sequence[CostCurve]) -> int:
+    """Which of several draft models to ask, each better than the one before and dearer, by what
+    passes cost."""
+    most_ms = target.pass_ms(1) / TIMES_DEARER
+    return max((i for i, curve in enumerate(curves) if curve.pass_ms(1) <= most_ms), default=0)
+
+
+class Choice:
+    """Of draft models that serve any workspace, in the order of `draft_paths`, the one to ask: a
+    guess until all costs are measured, then for good, as another one would have to read each
+    prompt anew.
+
+    target, small: with what passes cost.
+    """
+
+    def __init__(self, target: Pace, small: Sequence[tuple[Drafter, Pace]]) -> None:
+        self._target, self._small = target, small
+        self._chosen: Drafter | None = None
+
+    def get(self) -> Drafter | None:
+        """None where there is none."""
+        if self._chosen is not None or not self._small:
+            return self._chosen
+        paces = [pace for _, pace in self._small]
+        found, _ = self._small[dearest(self._target.curve, [pace.curve for pace in paces])]
+        if all(pace.is_measured for pace in (self._target, *paces)):
+            self._chosen = found
+        return found
 
 
 def _found(folder: Path) -> _Found | None:

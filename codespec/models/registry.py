@@ -13,6 +13,11 @@ from codespec.models import catalogue
 BUNDLED_TARGET = "codespec-base.gguf"
 BUNDLED_DRAFT = "codespec-draft.gguf"
 
+TIMES_DEARER = 50
+"""Of two draft models the better one pays where a pass of the target takes so many of its passes:
+at half of that both bring as much (bench/LOG.md). It is loaded where the target's file is so many
+times as large as its own."""
+
 
 def bundled(name: str) -> Path:
     """Raises: ModelError where the installation lacks the file."""
@@ -47,6 +52,20 @@ def draft_path(settings: ModelSettings) -> Path | None:
     if settings.draft == "auto":
         return bundled(BUNDLED_DRAFT)
     return model_file(settings.draft) if settings.draft else None
+
+
+def draft_paths(settings: ModelSettings, target_bytes: float) -> tuple[Path, ...]:
+    """The files of draft models that may serve, each better than the one before and dearer:
+    `draft_path`, and with "auto", for targets of so many bytes, the bundled target, too.
+
+    Raises: ConfigError.
+    """
+    path = draft_path(settings)
+    if path is None:
+        return ()
+    better = bundled(BUNDLED_TARGET)
+    is_large = target_bytes >= TIMES_DEARER * better.stat().st_size
+    return (path, better) if settings.draft == "auto" and is_large else (path,)
 
 
 def check_file(path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import os
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -16,7 +18,14 @@ from codespec.drafters.small import SharedVocabulary
 from codespec.engine.completer import in_one_turn
 from codespec.engine.drafts import check_draft, shares_tokens
 from codespec.engine.local import LocalEngine
-from codespec.models.registry import BUNDLED_TARGET, bundled, draft_path, target_path
+from codespec.models.registry import (
+    BUNDLED_DRAFT,
+    BUNDLED_TARGET,
+    TIMES_DEARER,
+    bundled,
+    draft_path,
+    target_path,
+)
 from codespec.requests import CompletionRequest
 from codespec.train import export, tokenizer
 from codespec.train.model import Llama, ModelConfig
@@ -143,3 +152,30 @@ def test_a_family_padded_to_other_lengths_is_one_by_ids(tmp_path, model_options)
         n_accepted += drafted.trace.n_accepted
     assert n_accepted > 20
     engine.close()
+
+
+def test_the_bundled_target_drafts_for_large_ones_unless_their_passes_are_quick(
+    tmp_path, model_options
+):
+    path = renamed(tmp_path)
+    os.truncate(path, TIMES_DEARER * path.stat().st_size)  # the rest is not stored
+    model = msgspec.structs.replace(model_options.model, target=str(path))
+    drafting = msgspec.structs.replace(model_options.drafting, adaptive=False)
+    engine = LocalEngine(msgspec.structs.replace(model_options, model=model, drafting=drafting))
+    request = next(asked(1))
+    plain = complete(engine, request)
+    drafted = complete(engine, request, "model")
+    assert drafting_for(engine) == bundled(BUNDLED_TARGET)
+    assert drafted.trace.n_accepted > drafted.trace.n_drafted / 2
+    if engine.target.is_exact:
+        assert drafted.tokens == plain.tokens
+    engine.settle()
+    assert drafting_for(engine) == bundled(BUNDLED_DRAFT)  # as quick as the larger one
+    complete(engine, request)
+    assert drafting_for(engine) == bundled(BUNDLED_DRAFT)  # for good
+    engine.close()
+
+
+def drafting_for(engine):
+    (drafter,) = (d for d in engine.chain("").drafters if isinstance(d, ModelDrafter))
+    return Path(drafter._small._passes.model.info.path)

@@ -215,7 +215,7 @@ def test_the_command_prints_a_line_per_configuration(repository):
 
 def test_passes_of_a_draft_model_are_part_of_the_cost(repository):
     curve = CostCurve({1: 50.0, 17: 60.0})
-    model = DraftModel(bundled(BUNDLED_DRAFT), TOKENIZER, curve)
+    model = DraftModel([bundled(BUNDLED_DRAFT)], TOKENIZER, curve)
     replay = Replay(repository, TOKENIZER, curve, draft=model)
     replay.run(9)
     drafted, result = replay.rows()[-1], replay.results["codespec-draft"]
@@ -229,8 +229,8 @@ def test_passes_of_a_draft_model_are_part_of_the_cost(repository):
 def test_a_draft_model_of_other_tokens_drafts_beside_lookups(repository, capsys):
     curve, vocabulary = "cpu-600m-q8-ours", bundled(BUNDLED_TARGET)
     alone, drafted = (
-        {row["config"]: row for row in run(repository, vocabulary, 50, "*.py", curve, 16, draft=d)}
-        for d in (None, bundled(BUNDLED_DRAFT))
+        {row["config"]: row for row in run(repository, vocabulary, 50, "*.py", curve, 16, drafts=d)}
+        for d in ((), [bundled(BUNDLED_DRAFT)])
     )
     assert list(drafted) == [*alone, "codespec-draft"]
     assert {name: drafted[name] for name in alone} == {

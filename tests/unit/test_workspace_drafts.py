@@ -1,4 +1,5 @@
-"""Distilled drafts: which one a workspace gets, and what goes when it is replaced."""
+"""Which draft model a workspace gets: by costs, or a distilled one, and what goes when that is
+replaced."""
 
 from __future__ import annotations
 
@@ -8,9 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from codespec.engine.drafts import WorkspaceDrafts
+from codespec.drafters.cost import CostCurve
+from codespec.engine.drafts import Choice, WorkspaceDrafts, dearest
 from codespec.errors import ModelError
 from codespec.models import drafts
+from codespec.models.registry import TIMES_DEARER
 from tests.drafters import ScriptedDrafter
 
 
@@ -92,3 +95,38 @@ def test_a_draft_that_cannot_be_used_is_tried_again_when_it_changes(shelf: Shelf
     assert shelf.drafts.get(shelf.workspace) is not None
     assert shelf.loaded == [path]
     assert shelf.n_loads == 2
+
+
+class StubPace:
+    def __init__(self, ms: float) -> None:
+        self.curve = CostCurve({1: ms})
+        self.is_measured = False
+
+
+def test_the_best_draft_model_is_asked_whose_passes_are_cheap() -> None:
+    target = CostCurve({1: TIMES_DEARER * 2.0})
+    for n_cheap, costs in (
+        (1, [1.0, 2.1]),
+        (2, [1.0, 2.0]),
+        (3, [1.0, 1.5, 1.9]),
+        (1, [5.0, 9.0]),
+        (1, [0.1]),
+    ):
+        assert dearest(target, [CostCurve({1: ms}) for ms in costs]) == n_cheap - 1
+
+
+def test_the_choice_is_for_good_once_all_is_measured() -> None:
+    target, cheap, dear = StubPace(TIMES_DEARER), StubPace(0.1), StubPace(0.9)
+    small = [(ScriptedDrafter([]), cheap), (ScriptedDrafter([]), dear)]
+    choice = Choice(target, small)  # pyright: ignore[reportArgumentType]
+    assert choice.get() is small[1][0]
+    for pace in (target, cheap):
+        pace.is_measured = True
+    dear.curve.become(CostCurve({1: 1.1}))
+    assert choice.get() is small[0][0]
+    dear.curve.become(CostCurve({1: 0.9}))
+    dear.is_measured = True
+    assert choice.get() is small[1][0]
+    dear.curve.become(CostCurve({1: 1.1}))
+    assert choice.get() is small[1][0]
+    assert Choice(target, []).get() is None  # pyright: ignore[reportArgumentType]

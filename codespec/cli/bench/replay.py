@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ import click
 from codespec.cli import draft_model_option, model_settings
 from codespec.cli.bench.results import deliver, result_options
 from codespec.config import load_settings
-from codespec.models.registry import draft_path, target_path
+from codespec.models.registry import draft_paths, target_path
 
 
 @click.command()
@@ -88,7 +89,8 @@ def command(
         deliver("replay-model", rows, as_json, output, replay_report.print_model_rows, [repo])
         return
     chosen = load_settings(model_settings(None, draft_model)).model
-    draft = draft_path(chosen) if draft_model is not None else None
+    # Which is asked depends on the curve, whose model has no size.
+    drafts = draft_paths(chosen, math.inf) if draft_model is not None else ()
     told = vocabulary or target_path(chosen)
-    rows = replay_report.run(repo, told, commits, paths, curve, width, until, draft)
+    rows = replay_report.run(repo, told, commits, paths, curve, width, until, drafts)
     deliver("replay", rows, as_json, output, replay_report.print_rows, [repo])

@@ -31,7 +31,8 @@ from codespec.engine.drafts import check_draft
 from codespec.engine.reading import readable, whole
 from codespec.errors import ConfigError, ModelError
 from codespec.models import library
-from codespec.models.registry import draft_path, target_path
+from codespec.models.registry import TIMES_DEARER, draft_paths, target_path
+from codespec.models.split import size_of
 from codespec.types import NO_DRAFT, Tokens
 
 _INSTRUCT = re.compile(r"instruct|chat|\bit\b|assistant", re.IGNORECASE)
@@ -143,12 +144,14 @@ def _draft(settings: Settings) -> Iterator[Finding]:
             says = "a layer of its own (MTP) drafts for it"
             yield Finding("model", "ok", f"{says}, where nothing was distilled for a workspace")
             return
-        path = draft_path(settings.model)
-        if path is not None:
+        target = target_path(settings.model)
+        when = ""
+        for path in draft_paths(settings.model, size_of(target)):
             try_model(path)
-            by_ids = check_draft(target_path(settings.model), path)
+            by_ids = check_draft(target, path)
             how = "in its own tokens" if by_ids else "by its text, as its tokens are others"
-            yield Finding("model", "ok", f"{path.stem} drafts for it, {how}")
+            yield Finding("model", "ok", f"{path.stem} drafts for it{when}, {how}")
+            when = f" instead where a pass of it takes {TIMES_DEARER} of those"
     except (ConfigError, ModelError) as e:
         yield Finding("model", "error", e.message, e.hint)
 

@@ -20,12 +20,13 @@ from codespec.backends.llama.trial import try_model
 from codespec.config import Settings
 from codespec.context.build import Window
 from codespec.drafters.measure import measure
+from codespec.engine.drafts import dearest
 from codespec.errors import InputError, ModelError
 from codespec.index.scan import as_text
 from codespec.models import drafts
 from codespec.models.drafts import DraftRecord, Measured
 from codespec.models.hardware import free_memory
-from codespec.models.registry import BUNDLED_DRAFT, bundled, draft_path
+from codespec.models.registry import BUNDLED_DRAFT, bundled, draft_paths
 from codespec.models.split import size_of
 from codespec.train import export
 from codespec.train.distill import vocabulary as vocabularies
@@ -249,12 +250,14 @@ class Distillation:
         plan, completion = self._plan, self._settings.completion
         window = Window(completion.n_prefix_tokens, completion.n_suffix_tokens)
         places = source.places(plan.n_places, plan.seed)
-        contest = Contest(target, measure(target), tokenizer, places, window)
-        pair = draft_path(self._settings.model)
-        files = [made] if pair is None else [pair, made]
+        cost = measure(target)
+        contest = Contest(target, cost, tokenizer, places, window)
+        files = [*draft_paths(self._settings.model, loaded.info.file_bytes), made]
         with contestants(files, loaded, self._settings, plan.n_threads) as those:
-            measured = contest.run(those, on_place)
-        return (measured[0] if pair else None), measured[-1]
+            *others, new = those
+            so_far = [others[dearest(cost, [other.curve for other in others])]] if others else []
+            *before, after = contest.run([*so_far, new], on_place)
+        return (before[0] if before else None), after
 
     def _end_if_asked(self) -> None:
         if self._stop.exists():
