@@ -35,6 +35,7 @@ SHARES = (50, 90, 95, 99)
 WORDS = {
     "suggestion": "request to suggestion by the model",
     "visible": "key to any suggestion in view",
+    "next": "one taken to the next in view",
     "typed_through": "request to kept suggestion",
     "nothing": "request to nothing",
     "overhead": "of it outside of the engine",
@@ -120,6 +121,7 @@ def _row(seen: Seen, generations: Sequence[Completion], joules: float | None) ->
     samples = {
         "suggestion": seen.suggestion,
         "visible": seen.visible,
+        "next": seen.next,
         "typed_through": seen.typed_through,
         "overhead": seen.overhead,
         "nothing": seen.nothing,

@@ -13,7 +13,7 @@ from .keystrokes import KEY_S, Stroke, strokes
 
 READ_S = 0.4
 """A suggestion that was in view so long, typed along or not, is read; if all of it is what is to be
-typed, it is taken."""
+typed, it is taken. Who has taken one looks so long for the next one, and reads that, too."""
 
 
 @dataclass
@@ -22,6 +22,7 @@ class Seen:
 
     suggestion:    from the request to a suggestion that the model made for it.
     visible:       the same from the key, the editor's own pause included; kept ones, too.
+    next:          from a suggestion that was taken to the next one in view.
     typed_through: from the request to a suggestion that was there before.
     overhead:      of `suggestion`, what was spent outside of the engine.
     nothing:       from the request to the answer that there is nothing.
@@ -32,6 +33,7 @@ class Seen:
 
     suggestion: list[float] = field(default_factory=list[float])
     visible: list[float] = field(default_factory=list[float])
+    next: list[float] = field(default_factory=list[float])
     typed_through: list[float] = field(default_factory=list[float])
     overhead: list[float] = field(default_factory=list[float])
     nothing: list[float] = field(default_factory=list[float])
@@ -125,7 +127,7 @@ class Typist:
             accepted = self._accept(text[key.at :]) if key.at >= done else 0
             if accepted:
                 done = key.at + accepted
-                due += KEY_S * self._pace
+                due = self._see_next(text[done:])
                 continue
             if key.wrong:
                 due = self._press(0, key.wrong, due, KEY_S)
@@ -139,36 +141,53 @@ class Typist:
 
     def _press(self, n_back: int, text: str, due: float, pause_s: float) -> float:
         """One key now, and its answer up to the next one. Returns: when the next one is due."""
-        seen = self.seen
         _sleep_until(due)
         pressed = time.perf_counter()
         following = pressed + pause_s * self._pace
         before, self._shown = self._shown, None
         self._edit(n_back, text)
-        seen.n_keys += 1
-        ask_at = pressed + self._debounce_s
-        if ask_at >= following:
-            seen.n_swallowed += 1
+        self.seen.n_keys += 1
+        if pressed + self._debounce_s >= following:
+            self.seen.n_swallowed += 1
             return following
-        _sleep_until(ask_at)
+        shown_since = self._shown_since
+        reply = self._see(pressed, following)
+        if reply is not None:
+            self.seen.visible.append((reply.at - pressed) * 1e3)
+            if before is not None and "made before" in reply.trace:
+                self._shown_since = shown_since
+        return following
+
+    def _see_next(self, rest: str) -> float:
+        """What is suggested after one that was taken just now. Returns: when the next key is due,
+        if there is anything left to type."""
+        taken = time.perf_counter()
+        if not rest:
+            return taken + KEY_S * self._pace
+        reply = self._see(taken, taken + READ_S * self._pace)
+        if reply is None:
+            return taken + READ_S * self._pace
+        self.seen.next.append((reply.at - taken) * 1e3)
+        return reply.at + READ_S * self._pace
+
+    def _see(self, since: float, until: float) -> Reply | None:
+        """Asks, once the editor's pause is over, and shows what comes in time."""
+        seen = self.seen
+        _sleep_until(since + self._debounce_s)
         asked = time.perf_counter()
         request = self.ask()
         seen.n_requests += 1
-        reply = self._editor.reply_by(request, following)
+        reply = self._editor.reply_by(request, until)
         if reply is None:
             seen.n_unanswered += 1
             self._editor.cancel(request)
-            return following
+            return None
         ms = (reply.at - asked) * 1e3
         if not reply.items:
             seen.nothing.append(ms)
-            return following
-        self._shown = reply
-        kept = "made before" in reply.trace
-        if before is None or not kept:
-            self._shown_since = reply.at
-        seen.visible.append((reply.at - pressed) * 1e3)
-        if kept:
+            return None
+        self._shown, self._shown_since = reply, reply.at
+        if "made before" in reply.trace:
             seen.typed_through.append(ms)
         else:
             seen.suggestion.append(ms)
@@ -177,7 +196,7 @@ class Typist:
                 left_ms = float(engine[1]) - (float(ahead[1]) if ahead is not None else 0.0)
                 if left_ms >= 0:  # of what was done before the request, nobody knows
                     seen.overhead.append(ms - left_ms)
-        return following
+        return reply
 
     def _accept(self, rest: str) -> int:
         """Take what is shown, if it was read and says what is to be typed; its length."""

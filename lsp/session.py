@@ -6,7 +6,8 @@ what it said; otherwise it ends, and a new one begins. When a request's time is 
 finished lines, and the rest goes into the suggestions that are kept.
 
 Editors wait a moment after a key before they ask. Where one has asked after the last key, the
-generation begins with the next one and runs meanwhile.
+generation begins with the next one and runs meanwhile. Who has just taken a suggestion may take the
+next one, too: what comes after that is asked for while it is read.
 """
 
 from __future__ import annotations
@@ -34,9 +35,8 @@ from .answers import Answer, Ask
 from .documents import Snapshot
 from .foresight import Foresight
 from .offers import Offers
-from .positions import Place
 from .status import words_of
-from .suggestions import Piece, Suggestion, Suggestions, rest_of
+from .suggestions import Piece, Suggestion, Suggestions, after, rest_of
 
 log = logging.getLogger(__name__)
 
@@ -49,13 +49,16 @@ _GRACE_S = 0.02
 @dataclass(slots=True)
 class _Document:
     """turn: set when a newer request comes. generation: of `growing`, while it runs. went_along:
-    since the last request, the text changed as `growing` says."""
+    since the last request, the text changed as `growing` says. is_taking: the last suggestion was
+    taken, and no other text was typed since. read: what comes before `growing`, if not yet."""
 
     turn: asyncio.Future[None] | None = None
     growing: Suggestion | None = None
     generation: asyncio.Task[None] | None = None
     grace: asyncio.TimerHandle | None = None
     went_along: bool = False
+    is_taking: bool = False
+    read: Suggestion | None = None
     foresight: Foresight = field(default_factory=Foresight)
 
     def end_grace(self) -> None:
@@ -153,6 +156,9 @@ class Session:
                 )
             raise
         self._offers.made(ask, answer, (asyncio.get_running_loop().time() - started) * 1e3)
+        is_read = bool(answer.offers) and not self.is_growing(ask.snapshot.uri)
+        if is_read and document.is_taking and self.settings.completion.prefetch:
+            self._think_ahead(ask, answer.offers[0].piece, document)
         return answer
 
     def why_paused(self, uri: str, path: str, workspace: str, language_id: str) -> str:
@@ -251,6 +257,7 @@ class Session:
 
     def _begin(self, ask: Ask, document: _Document) -> Suggestion:
         self._end_generation(document)
+        document.is_taking, document.read = False, None
         self._ahead.asked(ask.snapshot.uri, ask.snapshot.place.line)
         suggestion = Suggestion(ask.snapshot)
         suggestion.has_alternatives = ask.invoked
@@ -335,15 +342,21 @@ class Session:
         self._offers.partially_accepted(offer_id, n_units)
 
     def accepted(self, offer_id: str) -> None:
-        """All of it: think ahead, so that what comes next is there when it is asked for."""
+        """All of it was."""
         offered = self._offers.accepted(offer_id)
-        if offered is None:
-            return
-        ask, piece = offered
-        ahead = replace(ask, snapshot=_after(ask.snapshot, piece), invoked=False)
+        if offered is not None:
+            ask, piece = offered
+            document = self._documents.setdefault(ask.snapshot.uri, _Document())
+            self._think_ahead(ask, piece, document)
+
+    def _think_ahead(self, ask: Ask, piece: Piece, document: _Document) -> None:
+        """So that what comes after `piece` is there when it is asked for."""
+        ahead = replace(ask, snapshot=after(ask.snapshot, piece), invoked=False)
         if self._suggestions.find(ahead.snapshot) is None and not _why_unwelcome(ahead.snapshot):
-            document = self._documents.setdefault(ahead.snapshot.uri, _Document())
             self._begin(ahead, document)
+            before = self._suggestions.find(ask.snapshot)
+            document.read = before.suggestion if before is not None else None
+        document.is_taking = True
 
     # --- documents --------------------------------------------------------------------------
 
@@ -356,7 +369,8 @@ class Session:
         """The text is other than it was; the cursor is likely where the change ended. What runs for
         a text that is no more ends at once."""
         document = self._documents[now.uri]
-        if document.growing is None or rest_of(document.growing, now) is None:
+        ways = [s for s in (document.growing, document.read) if s is not None]
+        if all(rest_of(way, now) is None for way in ways):
             self._end_generation(document)
         else:
             document.went_along = True
@@ -398,18 +412,6 @@ def _with_times(answer: Answer, made: Suggestion, ahead_ms: float) -> Answer:
         return answer
     times = {"engine_ms": made.engine_ms, "model_ms": made.model_ms, "ahead_ms": ahead_ms}
     return replace(answer, **times)
-
-
-def _after(snapshot: Snapshot, piece: Piece) -> Snapshot:
-    """The document once `piece` was inserted."""
-    prefix, suffix = snapshot.prefix + piece.text, snapshot.suffix[piece.n_after :]
-    line = snapshot.start.line + piece.text.count("\n")
-    # The column is not needed where nothing is sent to an editor.
-    place = Place(line, 0)
-    return replace(
-        snapshot, prefix=prefix, suffix=suffix, place=place, start=place, end=place,
-        selected="", after_deletion=False,
-    )  # fmt: skip
 
 
 def workspace_of(path: str, folders: list[str]) -> str:

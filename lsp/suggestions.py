@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .documents import Snapshot
+from .positions import Place
 
 MAX_DOCUMENTS = 32
 MAX_SUGGESTIONS = 24
@@ -151,6 +152,17 @@ def rest_of(suggestion: Suggestion, now: Snapshot) -> Rest | None:
     if suggestion.done and not pieces and (typed or closed or suggestion.texts):
         return None
     return Rest(suggestion, pieces)
+
+
+def after(snapshot: Snapshot, piece: Piece) -> Snapshot:
+    """The document once `piece` was inserted. Its column is not known: nothing of it is sent to an
+    editor."""
+    prefix, suffix = snapshot.prefix + piece.text, snapshot.suffix[piece.n_after :]
+    place = Place(snapshot.start.line + piece.text.count("\n"), 0)
+    return replace(
+        snapshot, prefix=prefix, suffix=suffix, place=place, start=place, end=place,
+        selected="", after_deletion=False,
+    )  # fmt: skip
 
 
 def _beside(text: str, closed: str) -> Piece:

@@ -100,17 +100,34 @@ def test_one_message_for_each_cause_the_worst_one_first() -> None:
     ]
 
 
+async def moments() -> None:
+    """What is begun comes to an end, unless it waits."""
+    for _ in range(4):
+        await asyncio.sleep(0)
+
+
 class Typing:
     """A user who types at the end of a document, an editor, and a model that says "zzz\\n"."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **limits: Any) -> None:
         self.asked: list[str] = []
         """Lines before the cursor that the model was asked about."""
+        self.ended: list[str] = []
+        """Of these, what was cancelled."""
+        self.free = asyncio.Event()
+        """Otherwise the model says nothing yet."""
+        self.free.set()
         settings = load_settings({"completion": limits, "stats": {"enabled": False}}, env={})
 
         async def complete(client: AsyncClient, request: CompletionRequest, *_: Any) -> Completion:
-            self.asked.append(request.prefix.rpartition("\n")[2])
-            await asyncio.sleep(0)
+            line = request.prefix.rpartition("\n")[2]
+            self.asked.append(line)
+            try:
+                await asyncio.sleep(0)
+                await self.free.wait()
+            except asyncio.CancelledError:
+                self.ended.append(line)
+                raise
             return Completion(text="zzz\n", trace=Trace(ms=7.0))
 
         monkeypatch.setattr(AsyncClient, "connect", lambda _: None)
@@ -135,8 +152,16 @@ class Typing:
         if self.session.is_growing(self.document.uri):
             self.session.changed(self.at().snapshot)
         self.session.foresee(self.at())
-        for _ in range(3):
-            await asyncio.sleep(0)
+        await moments()
+
+    async def take(self, answer: Answer) -> None:
+        """The suggestion, whole."""
+        self.session.accepted(answer.offers[0].id)
+        at, text = self.document.edited, answer.offers[0].piece.text
+        self.document.replace(at, at, text, "utf-32")
+        if self.session.is_growing(self.document.uri):
+            self.session.changed(self.at().snapshot)
+        await moments()
 
     async def ask(self, n_back: int = 0, invoked: bool = False) -> Answer:
         return await self.session.suggest(self.at(n_back, invoked))
@@ -217,6 +242,52 @@ async def test_nothing_is_begun_ahead_that_will_not_be_asked_for(
             await typing.typed(key)
         assert typing.asked == []
         await typing.session.close()
+
+
+@pytest.mark.asyncio
+async def test_who_took_a_suggestion_finds_the_one_after_the_next_made_while_that_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    typing = Typing(monkeypatch)
+    first = await typing.typed("a")
+    await moments()
+    assert typing.asked == ["a"]  # who knows whether it is taken
+    await typing.take(first)
+    second = await typing.ask()
+    await moments()
+    assert typing.asked == ["a", "", ""]  # after the first, and after the second
+    # Typing along leads there, too.
+    typing.free.clear()
+    await typing.take(second)
+    third = await typing.ask()
+    assert third.cached
+    await moments()
+    assert typing.asked == ["a", "", "", ""]
+    for key in "zz":
+        assert (await typing.typed(key)).cached
+    assert len(typing.asked) == 4
+    assert not typing.ended
+    # Another text does not, and so much for taking one after the other.
+    await typing.key("c")
+    assert typing.ended == [""]
+    typing.free.set()
+    fourth = await typing.ask()
+    assert fourth.offers
+    await moments()
+    assert typing.asked[4:] == ["zzc"]
+    await typing.session.close()
+
+
+@pytest.mark.asyncio
+async def test_nothing_is_asked_for_while_one_reads_without_reading_ahead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    typing = Typing(monkeypatch, prefetch=False)
+    await typing.take(await typing.typed("a"))
+    assert (await typing.ask()).offers
+    await moments()
+    assert typing.asked == ["a", ""]
+    await typing.session.close()
 
 
 @pytest.mark.asyncio
