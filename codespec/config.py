@@ -51,7 +51,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """GGUF file of the target model, or a name of the user's list; empty: the bundled one."""
     draft: str = "auto"
     """The same for the draft model, of any tokenizer; "auto": the one distilled for the workspace,
-    else the target's own layer that predicts further (MTP), else the bundled one; "": none."""
+    else the target's own layer that predicts further (MTP), else a bundled one; "": none."""
     n_ctx: Annotated[
         int,
         msgspec.Meta(
@@ -95,7 +95,8 @@ class CompletionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     adaptive: bool = True
     """Suggest less, unasked, at kinds of places where suggestions were hardly ever accepted."""
     prefetch: bool = True
-    """Read the prompt of a place that is likely asked for next, while the model is free."""
+    """Read the prompt of a place that is likely asked for next, while the model is free; and where
+    a suggestion was taken, make the one after the next while that is read."""
     n_candidates: _Several = 3
     """Different suggestions to choose from when the user asks."""
     temperature: Annotated[float, _between(0, 100)] = 0.0
