@@ -80,12 +80,9 @@ class Drafting:
             curves = target.pace.curve, target.own.pace.curve
             small = [(ModelDrafter(speaking, *curves), target.own.pace)]
         elif "model" in settings.drafting.drafters:
-            small = [
-                (drafter, running.pace)
-                for drafter, running in map(
-                    self._draft_model, draft_paths(settings.model, info.file_bytes)
-                )
-            ]
+            for path in draft_paths(settings.model, info.file_bytes):
+                drafter, running = self._draft_model(path)
+                small.append((drafter, running.pace))
         self._small = Choice(target.pace, small)
         self._distilled = WorkspaceDrafts(Path(info.path), self._loaded)
         self.watchers: list[Drafter] = []
