@@ -345,6 +345,35 @@ def test_reading_ahead_that_is_cut_short_keeps_what_it_read(base, texts) -> None
     fresh.close()
 
 
+@pytest.mark.parametrize("kind", ["llama", "mamba"])
+def test_who_types_on_before_a_part_is_read_has_the_prompt_read_in_shorter_ones(
+    make, mamba, texts, kind
+) -> None:
+    target, fresh = (make(mamba) if kind == "mamba" else make() for _ in range(2))
+    tokens = texts[0]
+    for n_keys in range(14):
+        assert n_keys < 13, target.n_cached
+        asked: list[int] = []
+
+        def key(asked: list[int] = asked) -> bool:
+            """Comes in any pass over more than 40 tokens, once it has begun."""
+            asked.append(1)
+            return len(asked) > 1 and int(target._batch.raw.n_tokens) > 40
+
+        try:
+            target.prefill(tokens, key)
+            row = target.decode(tokens[target.n_cached :], NO_DRAFT).row(0).copy()
+            break
+        except CancelledError:
+            continue
+    target.keep([])
+    assert row.argmax() == logits(fresh, tokens)[1].argmax()
+    # With nobody typing they grow again.
+    n_before = target._parts.n
+    logits(target, texts[1])
+    assert target._parts.n == 2 * n_before < 256
+
+
 def test_the_rest_of_a_prompt_can_be_cut_short(base, texts) -> None:
     target = LlamaTarget(base, n_ctx=N_CTX, n_threads=1)
     asked: list[int] = []

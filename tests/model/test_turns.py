@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from codespec.backends.checkpoints import LEAST_HELD, Checkpoints
+from codespec.backends.llama.parts import Parts
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.model import ModelDrafter
 from codespec.requests import CompletionRequest
@@ -247,7 +248,7 @@ def test_every_turn_that_is_not_cut_short_gets_somewhere(engine, monkeypatch, in
 
 @pytest.fixture
 def small_parts(engine, monkeypatch):
-    monkeypatch.setattr(engine.target, "_n_read", 80)
+    monkeypatch.setattr(engine.target, "_parts", Parts(80, 80))
 
 
 @pytest.mark.usefixtures("small_parts")

@@ -28,6 +28,7 @@ from codespec.backends.llama.loader import (
     lib,
     writes_nothing,
 )
+from codespec.backends.llama.parts import Parts
 from codespec.backends.llama.states import States
 from codespec.backends.llama.undo import n_sequences, undo_of
 from codespec.errors import ModelError
@@ -45,8 +46,8 @@ _WORTH_SAVING = 64
 _CHECKPOINT_EVERY = 32
 
 # On a CPU, prompts are read in parts of so many tokens: quicker than 512 by a tenth, and less is
-# lost where a part is cut short.
-_CPU_PART = 256
+# lost where a part is cut short; the least are never cut short.
+_CPU_PART, _LEAST_PART = 256, MIN_ABORTABLE // 2
 
 _NO_CALLBACK = lib.ggml_abort_callback()
 
@@ -93,7 +94,8 @@ class LlamaTarget(Context):
         self.n_ctx = int(lib.llama_n_ctx(self._ctx))
         self.info: ModelInfo = dataclasses.replace(model.info, n_ctx=self.n_ctx)
         self._n_batch = int(lib.llama_n_batch(self._ctx))
-        self._n_read = min(self._n_batch, _CPU_PART if model.backend == "cpu" else self._n_batch)
+        most = min(self._n_batch, _CPU_PART) if model.backend == "cpu" else self._n_batch
+        self._parts = Parts(_LEAST_PART, most)
         self._undo = undo_of(model.handle, self._memory)
         self.reads_again = not self._undo.is_total
         self.max_draft = min(64, self._n_batch // 2)
@@ -140,9 +142,10 @@ class LlamaTarget(Context):
         self._begin(known)
         self._late = cancelled
         n_reused = len(self._kv)
-        step = min(self._n_batch - self.max_draft, self._n_read)
-        while len(tokens) - len(self._kv) > step:
-            self._read(tokens[len(self._kv) : len(self._kv) + step], cancelled)
+        while len(tokens) - len(self._kv) > self._n_part:
+            self._read(tokens[len(self._kv) : len(self._kv) + self._n_part], cancelled)
+            if self.reads_again and self._parts.is_short:
+                self._put_aside()
         if self.reads_again:
             n = len(known) // _CHECKPOINT_EVERY * _CHECKPOINT_EVERY
             if n > len(self._kv):
@@ -155,6 +158,12 @@ class LlamaTarget(Context):
         """Make the cache hold the longest start of `known` that there is."""
         self._recall(known)
         self._cut(self._kv.common_prefix(known))
+        self._parts.begin()
+
+    @property
+    def _n_part(self) -> int:
+        """Tokens to be read at a time. The last part is verified with a draft."""
+        return min(self._n_batch - self.max_draft, self._parts.n)
 
     def read_ahead(self, tokens: Tokens, cancelled: Callable[[], bool]) -> None:
         """What `prefill` and the first pass would read of `tokens`, in parts, so that what is done
@@ -162,7 +171,7 @@ class LlamaTarget(Context):
         known = tokens[:-1]
         self._begin(known)
         while len(known) - len(self._kv) > 0:
-            self._read(known[len(self._kv) : len(self._kv) + self._n_read], cancelled)
+            self._read(known[len(self._kv) : len(self._kv) + self._n_part], cancelled)
             if self.reads_again:
                 self._put_aside()
 
@@ -172,6 +181,7 @@ class LlamaTarget(Context):
         self._batch.lay(part, NO_DRAFT, len(self._kv), want_last=False)
         self._run(cancelled)
         self._kv.append(part)
+        self._parts.done()
 
     def _recall(self, tokens: Tokens) -> None:
         """Put the best start for `tokens` into the cache: what is there, or a state put aside."""
@@ -350,6 +360,7 @@ class LlamaTarget(Context):
     def _failed(self, code: int, n_tokens: int) -> NoReturn:
         self._recover()
         if code == 2:
+            self._parts.lost()
             raise CancelledError
         raise ModelError(
             f"llama.cpp could not decode {n_tokens} tokens (code {code}){last_cause()}",
