@@ -104,7 +104,7 @@ class LocalEngine:
         # They cut natively, and hand out no hidden states between their passes.
         if not self._target.reads_again and running.own is None:
             self._stretches = Stretches(self._target, self._vocabulary)
-        self._reading = Reading(settings, running.pace)
+        self._reading = Reading(settings, running.pace, lambda: self._target.read_ms)
 
     def complete(
         self,

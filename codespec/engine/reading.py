@@ -8,6 +8,7 @@ waits for the model's own text instead has it read as much as its context holds
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,10 +49,14 @@ class Passes(Protocol):
 
 class Reading:
     """Decides once, when it was measured what passes cost: with another window, everything would be
-    read anew."""
+    read anew. Until then, by what was read."""
 
-    def __init__(self, settings: Settings, passes: Passes) -> None:
+    def __init__(
+        self, settings: Settings, passes: Passes, read_ms: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        """read_ms: milliseconds a token of what was read, 0 for nothing."""
         self._passes = passes
+        self._read_ms = read_ms
         self._max_ms = settings.completion.max_read_ms
         self._all = whole(settings)
         self._decided: Shown | None = None
@@ -60,7 +65,7 @@ class Reading:
     def shown(self) -> Shown:
         if self._decided is None and self._passes.is_measured:
             self._decided = readable(self._all, self._passes.curve.token_ms, self._max_ms)
-        return self._decided or self._all
+        return self._decided or readable(self._all, self._read_ms(), self._max_ms)
 
     def of(self, request: CompletionRequest, n_left: int, n_right: int) -> Shown:
         """For a document of so many tokens before and after the cursor."""

@@ -321,8 +321,10 @@ def test_what_was_read_ahead_is_reused_and_changes_nothing(base, texts) -> None:
     _, expected = logits(target, tokens)
     target.close()
     target = LlamaTarget(base, n_ctx=N_CTX, n_threads=1)
+    assert target.read_ms == 0.0
     target.read_ahead(tokens[:200], never)
     assert target.n_cached == 199
+    assert target.read_ms == pytest.approx(target.busy_s * 1e3 / 199, rel=0.5)
     n_reused, row = logits(target, tokens)
     assert n_reused == 199
     assert np.abs(row - expected).max() < 0.5

@@ -58,6 +58,19 @@ def test_everything_is_shown_until_passes_are_measured_and_then_what_was_decided
     assert reading.shown.window == Window(256, 64)
 
 
+def test_until_then_what_was_read_tells_how_much_is_shown():
+    read_ms = [0.0]
+    passes = SimpleNamespace(is_measured=False, curve=curve(1.0))
+    reading = Reading(settings(1000.0), passes, lambda: read_ms[0])
+    assert reading.shown == WHOLE
+    read_ms[0] = 2.0
+    assert reading.shown.window == Window(256, 64)
+    read_ms[0] = 0.5
+    assert reading.shown == WHOLE
+    read_ms[0], passes.is_measured = 2.0, True
+    assert reading.shown.window == Window(512, 128)
+
+
 def test_all_that_there_is_is_read_where_that_was_asked_for():
     reading = Reading(settings(1.0), SimpleNamespace(is_measured=True, curve=curve(2.0)))
     request = CompletionRequest("")

@@ -108,6 +108,8 @@ class LlamaTarget(Context):
         self.n_threads = n_threads
         self.busy_s = 0.0
         """Time spent in passes up to now, seconds."""
+        self.read_ms = 0.0
+        """Milliseconds a token, of the part of a prompt that was read most quickly; 0: none was."""
         self._kv = CachedTokens(self.n_ctx)
         self._is_held = False  # all there is in the cache is kept elsewhere
         self._draft = NO_DRAFT
@@ -179,7 +181,10 @@ class LlamaTarget(Context):
         if cancelled():
             raise CancelledError
         self._batch.lay(part, NO_DRAFT, len(self._kv), want_last=False)
+        busy_s = self.busy_s
         self._run(cancelled)
+        ms = (self.busy_s - busy_s) * 1e3 / len(part)
+        self.read_ms = min(self.read_ms or ms, ms)
         self._kv.append(part)
         self._parts.done()
 
