@@ -23,7 +23,8 @@ HUNK = Hunk("a.py", "import os\n\n", TEXT, "\nend = 1\n", "old = 2\nolder = 3\n"
 
 
 class Recorder:
-    """A server that applies changes, and suggests the true rest of the line, or rubbish."""
+    """A server that applies changes, and suggests the true rest of the line, at the end of one the
+    next line too, or rubbish."""
 
     def __init__(self, suggest: str = "") -> None:
         self.text = ""
@@ -60,9 +61,11 @@ class Recorder:
         if not self._suggest:
             return None
         now = time.perf_counter()
-        if self._suggest == "truth":
+        if self._suggest in ("truth", "lines"):
             written = self.text[len(HUNK.prefix) : -len("\n" + HUNK.suffix)]
-            rest = TEXT[len(written) :].partition("\n")[0] if TEXT.startswith(written) else ""
+            left = TEXT[len(written) : -1] if TEXT.startswith(written) else ""
+            begin = "\n" if self._suggest == "lines" and left.startswith("\n") else ""
+            rest = begin + left.removeprefix(begin).partition("\n")[0]
         else:
             rest = self._suggest
         trace = "1 suggestions, 3 characters, made before" if request % 3 else "by the model"
@@ -142,6 +145,17 @@ def test_the_document_ends_as_the_commit_left_it(suggest: str) -> None:
     assert typist.seen.n_requests == editor.n_asked
     assert (editor.n_accepted > 0) == (suggest == "truth")
     assert typist.seen.n_accepted == editor.n_accepted
+
+
+def test_who_took_a_suggestion_reads_the_next_one_and_takes_that_too() -> None:
+    editor = Recorder("lines")
+    seen = typed(editor, HUNK).seen
+    assert editor.text == HUNK.prefix + TEXT + HUNK.suffix
+    # One for each line; after the last there is nothing to look for.
+    assert seen.n_accepted == 3
+    assert len(seen.next) == 2
+    assert seen.n_keys < 10
+    assert seen.n_requests == editor.n_asked == seen.n_keys - seen.n_swallowed + 2
 
 
 def test_a_run_of_few_keys_leaves_the_document_whole() -> None:
