@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from bench import results
 from bench.gpu import __main__ as gpu
-from bench.gpu import build, pack, shapes
+from bench.gpu import build, clock, pack, shapes
 from bench.gpu.__main__ import Plan, main, tree_ratios
 from bench.gpu.shapes import SHAPES, Shape, write_random
 from bench.history import History
@@ -27,7 +27,7 @@ from bench.replay_report import load_curve
 from codespec.backends.llama import LlamaTarget, load_model
 from codespec.config import load_settings
 from codespec.errors import InputError, ModelError
-from codespec.models.registry import target_path
+from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, target_path
 from codespec.native import _core
 from codespec.types import NO_DRAFT
 
@@ -118,7 +118,8 @@ def test_true_text_is_replayed_with_the_passes_of_a_real_model(
     plan = Plan([(TINY, "q8_0")], (64, 256), 16, tmp_path / "work", {"repo": repo})
     plan.folder.mkdir()
     rows = [row for row in plan.steps()["curve tiny-q8_0"]() if "config" in row]
-    assert [row["config"] for row in rows] == ["plain", "codespec", "codespec-edits"]
+    assert [row["config"] for row in rows] == [*clock.CONFIGS]
+    assert [row.get("draft_model") for row in rows] == [None, None, None, "codespec-draft"]
     plain = rows[0]
     assert (plain["mat"], plain["drafted_per_pass"], plain["speedup"]) == (1.0, 0.0, 1.0)
     assert plain["n_hunks"] == 4
@@ -393,9 +394,10 @@ def test_a_run_goes_on_from_its_results_alone(
     replayed: list[dict[int, float]] = []
 
     def replay(
-        _repo: Path, _told: Path, _n: int, _glob: str, curve: str, _width: int, draft: Path
-    ) -> list[results.Row]:
-        assert draft.is_file()
+        _repo: Path, _told: Path, _n: int, _glob: str, curve: str, _width: int,
+        drafts: Sequence[Path],
+    ) -> list[results.Row]:  # fmt: skip
+        assert [path.name for path in drafts] == [BUNDLED_DRAFT, BUNDLED_TARGET]
         replayed.append(dict(load_curve(curve).points))
         return [{"config": "plain"}]
 
