@@ -46,6 +46,11 @@ class Reply(NamedTuple):
     items: tuple[tuple[str, str], ...]
     trace: str
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether the model was not asked."""
+        return "made before" in self.trace
+
 
 class Editor:
     """As little of an editor as it takes: documents, requests in flight, times of replies. Its

@@ -342,7 +342,7 @@ class Replay:
             limits = Limits(len(truth), max_width=24 if name == "ideal" else self._width)
             trace = Trace()
             sampler = Sampler(SamplingParams())
-            draft = self._draft if name == WITH_DRAFT else None
+            draft = self._draft_of(name)
             if draft is not None:
                 draft.begin(context)
             emitted, _ = Completer(self._target, chain, time.perf_counter).run(
@@ -379,10 +379,13 @@ class Replay:
         )
         lookup.calibration = self.calibrations[name]
         members: list[Drafter] = [lookup]
-        if name == WITH_DRAFT and self._draft is not None:
-            members.append(self._draft.drafter)
+        if (draft := self._draft_of(name)) is not None:
+            members.append(draft.drafter)
         filler = self._fillers[name]
         return Tally(members, n_vocab, self._max_leaves, self._curve, filler=filler)
+
+    def _draft_of(self, config: str) -> DraftModel | None:
+        return self._draft if config == WITH_DRAFT else None
 
     def _index(self) -> dict[str, object]:
         """Its size, tokens included."""
@@ -396,7 +399,7 @@ class Replay:
         for result in self.results.values():
             speedup = plain.cost / result.cost
             calibration = self.calibrations.get(result.config)
-            draft = self._draft if result.config == WITH_DRAFT else None
+            draft = self._draft_of(result.config)
             out.append(
                 {
                     "config": result.config,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,18 @@ from codespec.engine.drafts import dearest
 from codespec.types import Context, Tokenizer
 
 N_CTX = 2048
+
+
+@contextmanager
+def opened(
+    paths: Sequence[Path], target: Tokenizer, curve: CostCurve
+) -> Generator[DraftModel | None, None, None]:
+    """As `DraftModel`; None where no path is given."""
+    if not paths:
+        yield None
+        return
+    with closing(DraftModel(paths, target, curve)) as model:
+        yield model
 
 
 class DraftModel:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from codespec.errors import InputError
 
 from .history import History
 from .replay import Replay
-from .replay_draft import DraftModel
+from .replay_draft import opened
 from .replay_model import ModelReplay
 
 SHIPPED = Path(__file__).with_name("curves.json")
@@ -83,10 +82,7 @@ def run(
     """
     tokenizer = LlamaTokenizer(load_model(vocabulary, vocab_only=True))
     cost = load_curve(curve)
-    with ExitStack() as stack:
-        model = None
-        if drafts:
-            model = stack.enter_context(closing(DraftModel(drafts, tokenizer, cost)))
+    with opened(drafts, tokenizer, cost) as model:
         replay = Replay(repo, tokenizer, cost, glob, width, draft=model)
         with Progress(console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("replaying", total=None)

@@ -150,12 +150,11 @@ class Typist:
         if pressed + self._debounce_s >= following:
             self.seen.n_swallowed += 1
             return following
-        shown_since = self._shown_since
         reply = self._see(pressed, following)
         if reply is not None:
             self.seen.visible.append((reply.at - pressed) * 1e3)
-            if before is not None and "made before" in reply.trace:
-                self._shown_since = shown_since
+            if before is None or not reply.is_kept:
+                self._shown_since = reply.at
         return following
 
     def _see_next(self, rest: str) -> float:
@@ -167,6 +166,7 @@ class Typist:
         reply = self._see(taken, taken + READ_S * self._pace)
         if reply is None:
             return taken + READ_S * self._pace
+        self._shown_since = reply.at
         self.seen.next.append((reply.at - taken) * 1e3)
         return reply.at + READ_S * self._pace
 
@@ -186,8 +186,8 @@ class Typist:
         if not reply.items:
             seen.nothing.append(ms)
             return None
-        self._shown, self._shown_since = reply, reply.at
-        if "made before" in reply.trace:
+        self._shown = reply
+        if reply.is_kept:
             seen.typed_through.append(ms)
         else:
             seen.suggestion.append(ms)

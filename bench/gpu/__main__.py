@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from codespec.types import NO_DRAFT, Draft, TargetModel
 from .. import results
 from ..curve import as_ratios, save
 from ..peers.run import Comparison
-from ..replay_draft import DraftModel
+from ..replay_draft import opened
 from ..replay_report import run as replay
 from ..replay_report import run_model
 from ..results import Row
@@ -125,10 +125,7 @@ class Plan:
         curve = measure(target, n_prompt, budget_s=5.0)
         tokenizer = LlamaTokenizer(model)
         drafts = draft_paths(load_settings().model, model.info.file_bytes)
-        with ExitStack() as stack:
-            draft = None
-            if drafts:
-                draft = stack.enter_context(closing(DraftModel(drafts, tokenizer, curve)))
+        with opened(drafts, tokenizer, curve) as draft:
             root = self.clone(repository)
             replay = clock.ClockReplay(root, tokenizer, target, curve, draft, n_prompt)
             replay.run(max(1, self.n_commits // 4))

@@ -102,8 +102,8 @@ class ClockReplay(Replay):
         self._decode(context, self._chain("plain", truth, tree), 1)  # reads the prompt
         for name, result in self.results.items():
             chain = self._chain(name, truth, tree)
-            if name == WITH_DRAFT and self._draft is not None:
-                self._draft.begin(context)
+            if (draft := self._draft_of(name)) is not None:
+                draft.begin(context)
             trace, widths = self._decode(context, chain, len(truth))
             result.add(trace, trace.target_ms + trace.draft_ms)
             self._predicted[name] += cost_of(widths, self._curve) + trace.draft_ms
@@ -122,7 +122,7 @@ class ClockReplay(Replay):
 
     def clock_rows(self) -> list[Row]:
         plain = self.results["plain"]
-        by_parts, draft = self._predicted["plain"], self._draft
+        by_parts = self._predicted["plain"]
         return [
             {
                 "config": name,
@@ -133,7 +133,7 @@ class ClockReplay(Replay):
                 "ms_per_token": result.cost / result.n_tokens,
                 "speedup": plain.cost / result.cost,
                 "predicted_speedup": by_parts / self._predicted[name],
-                **({"draft_model": draft.name} if draft and name == WITH_DRAFT else {}),
+                **({"draft_model": draft.name} if (draft := self._draft_of(name)) else {}),
             }
             for name, result in self.results.items()
         ]

@@ -51,9 +51,7 @@ class Reading:
     """Decides once, when it was measured what passes cost: with another window, everything would be
     read anew. Until then, by what was read."""
 
-    def __init__(
-        self, settings: Settings, passes: Passes, read_ms: Callable[[], float] = lambda: 0.0
-    ) -> None:
+    def __init__(self, settings: Settings, passes: Passes, read_ms: Callable[[], float]) -> None:
         """read_ms: milliseconds a token of what was read, 0 for nothing."""
         self._passes = passes
         self._read_ms = read_ms

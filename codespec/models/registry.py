@@ -61,11 +61,11 @@ def draft_paths(settings: ModelSettings, target_bytes: float) -> tuple[Path, ...
     Raises: ConfigError.
     """
     path = draft_path(settings)
-    if path is None:
-        return ()
+    if path is None or settings.draft != "auto":
+        return () if path is None else (path,)
     better = bundled(BUNDLED_TARGET)
     is_large = target_bytes >= TIMES_DEARER * better.stat().st_size
-    return (path, better) if settings.draft == "auto" and is_large else (path,)
+    return (path, better) if is_large else (path,)
 
 
 def check_file(path: Path) -> None:

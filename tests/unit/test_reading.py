@@ -49,7 +49,7 @@ def curve(token_ms: float) -> CostCurve:
 
 def test_everything_is_shown_until_passes_are_measured_and_then_what_was_decided():
     passes = SimpleNamespace(is_measured=False, curve=curve(2.0))
-    reading = Reading(settings(1000.0), passes)
+    reading = Reading(settings(1000.0), passes, lambda: 0.0)
     assert reading.shown == whole(settings(1000.0)) == WHOLE
     passes.is_measured = True
     assert reading.shown.window == Window(256, 64)
@@ -72,7 +72,9 @@ def test_until_then_what_was_read_tells_how_much_is_shown():
 
 
 def test_all_that_there_is_is_read_where_that_was_asked_for():
-    reading = Reading(settings(1.0), SimpleNamespace(is_measured=True, curve=curve(2.0)))
+    reading = Reading(
+        settings(1.0), SimpleNamespace(is_measured=True, curve=curve(2.0)), lambda: 0.0
+    )
     request = CompletionRequest("")
     assert reading.of(request, 3000, 2000) == reading.shown == Shown(Window(128, 32), 64)
     shown = reading.of(replace(request, whole=True), 3000, 2000)

@@ -9,11 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from codespec.config import ModelSettings
 from codespec.drafters.cost import CostCurve
 from codespec.engine.drafts import Choice, WorkspaceDrafts, dearest
 from codespec.errors import ModelError
-from codespec.models import drafts
-from codespec.models.registry import TIMES_DEARER
+from codespec.models import drafts, registry
+from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, TIMES_DEARER, draft_paths
 from tests.drafters import ScriptedDrafter
 
 
@@ -130,3 +131,20 @@ def test_the_choice_is_for_good_once_all_is_measured() -> None:
     dear.curve.become(CostCurve({1: 1.1}))
     assert choice.get() is small[1][0]
     assert Choice(target, []).get() is None  # pyright: ignore[reportArgumentType]
+
+
+def test_the_bundled_target_is_one_of_several_for_large_targets_of_auto_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    auto, none = ModelSettings(), ModelSettings(draft="")
+    given = ModelSettings(draft=str(tmp_path / "draft.gguf"))
+    enough = TIMES_DEARER * registry.bundled(BUNDLED_TARGET).stat().st_size
+    assert [p.name for p in draft_paths(auto, enough - 1)] == [BUNDLED_DRAFT]
+    assert [p.name for p in draft_paths(auto, enough)] == [BUNDLED_DRAFT, BUNDLED_TARGET]
+
+    def missing(name: str) -> Path:
+        raise ModelError(f"{name} is missing from this installation")
+
+    monkeypatch.setattr(registry, "bundled", missing)
+    assert draft_paths(given, enough) == (tmp_path / "draft.gguf",)
+    assert draft_paths(none, enough) == ()
