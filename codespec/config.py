@@ -92,6 +92,8 @@ class CompletionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Time for an answer that the user asked for."""
     linger_ms: _Milliseconds = 3000.0
     """How long a generation may go on after that, while the model is free, for later use."""
+    show_late: bool = True
+    """Where no line was finished in time, show the first one that is, while it goes on."""
     adaptive: bool = True
     """Suggest less, unasked, at kinds of places where suggestions were hardly ever accepted."""
     prefetch: bool = True

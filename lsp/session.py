@@ -3,7 +3,8 @@
 For each document there is at most one request that waits and one generation that runs. A newer
 request takes the waiting one's place. The generation goes on as long as what is typed agrees with
 what it said; otherwise it ends, and a new one begins. When a request's time is over it gets the
-finished lines, and the rest goes into the suggestions that are kept.
+finished lines, and the rest goes into the suggestions that are kept. A slow model may have finished
+none by then: the first one comes late, to an editor that has not asked again.
 
 Editors wait a moment after a key before they ask. Where one has asked after the last key, the
 generation begins with the next one and runs meanwhile. Who has just taken a suggestion may take the
@@ -26,14 +27,15 @@ from codespec.daemon.wire import StateChanged
 from codespec.errors import CodespecError
 from codespec.index.openfiles import OpenFileRules
 from codespec.occasions import BELOW, kind_of_place, why_unwelcome
-from codespec.requests import Completion, CompletionRequest, Progress
+from codespec.requests import Completion, CompletionRequest
 from codespec.stats import Stats
-from codespec.types import SamplingParams, Trace
+from codespec.types import SamplingParams
 
 from .ahead import Ahead
 from .answers import Answer, Ask
 from .documents import Snapshot
 from .foresight import Foresight
+from .generation import Generation
 from .offers import Offers
 from .status import words_of
 from .suggestions import Piece, Suggestion, Suggestions, after, rest_of
@@ -48,13 +50,13 @@ _GRACE_S = 0.02
 
 @dataclass(slots=True)
 class _Document:
-    """turn: set when a newer request comes. generation: of `growing`, while it runs. went_along:
-    since the last request, the text changed as `growing` says. is_taking: the last suggestion was
-    taken, and no other text was typed since. read: what comes before `growing`, if not yet."""
+    """turn: set when a newer request comes. generation: the last one, unless it was ended.
+    went_along: since the last request, the text changed as that says. is_taking: the last
+    suggestion was taken, and no other text was typed since. read: what comes before that of
+    `generation`, if not yet."""
 
     turn: asyncio.Future[None] | None = None
-    growing: Suggestion | None = None
-    generation: asyncio.Task[None] | None = None
+    generation: Generation | None = None
     grace: asyncio.TimerHandle | None = None
     went_along: bool = False
     is_taking: bool = False
@@ -193,11 +195,9 @@ class Session:
         if not suggestion.done and document.generation is not None:
             limits = self.settings.completion
             wait_ms = limits.deadline_invoked_ms if ask.invoked else limits.deadline_auto_ms
-            await asyncio.wait(
-                {document.generation, turn},
-                timeout=max(0.001, wait_ms / 1e3 - _MARGIN_S),
-                return_when=asyncio.FIRST_COMPLETED,
-            )
+            wait_s = max(0.001, wait_ms / 1e3 - _MARGIN_S)
+            or_a_line = limits.show_late and self._state.state == "ready"
+            await document.generation.wait(now, turn, wait_s, or_a_line)
         if turn.done():
             return Answer(reason="a newer request for this document took its place")
         begun_s, suggestion.foreseen_s = suggestion.foreseen_s, None
@@ -262,9 +262,13 @@ class Session:
         suggestion = Suggestion(ask.snapshot)
         suggestion.has_alternatives = ask.invoked
         suggestion.tally.kind = "" if ask.invoked else _kind_of(ask.snapshot)
-        self._suggestions.add(suggestion)
-        document.growing = suggestion
-        document.generation = asyncio.ensure_future(self._generate(ask, suggestion))
+        request, linger_ms = self._request(ask), self.settings.completion.linger_ms
+        document.generation = Generation(
+            suggestion,
+            self._suggestions,
+            lambda tell: self._client.complete(request, ask.snapshot.uri, tell, linger_ms),
+            self._on_generated,
+        )
         return suggestion
 
     def _request(self, ask: Ask) -> CompletionRequest:
@@ -282,44 +286,11 @@ class Session:
             n_candidates=limits.n_candidates if ask.invoked else 1,
         )
 
-    async def _generate(self, ask: Ask, suggestion: Suggestion) -> None:
-        def heard(progress: Progress) -> None:
-            suggestion.text, suggestion.lines = progress.text, progress.lines
-
-        started = asyncio.get_running_loop().time()
-        try:
-            completion = await self._client.complete(
-                self._request(ask), ask.snapshot.uri, heard, self.settings.completion.linger_ms
-            )
-        except asyncio.CancelledError:
-            ms = (asyncio.get_running_loop().time() - started) * 1e3
-            self._on_generated(Completion(finish="cancelled", trace=Trace(ms=ms)))
-            raise
-        self._on_generated(completion)
-        if not suggestion.done:
-            self._settle(suggestion, completion)
-
-    def _settle(self, suggestion: Suggestion, completion: Completion) -> None:
-        """What was said by now is the suggestion; without any, it may go better next time."""
-        suggestion.done = True
-        texts = (completion.text, *completion.alternatives)
-        suggestion.texts = tuple(dict.fromkeys(t for t in texts if t))
-        suggestion.reason = completion.reason
-        suggestion.engine_ms = completion.trace.ms
-        suggestion.model_ms = completion.trace.model_ms
-        if not suggestion.texts and completion.finish not in ("stop", "length"):
-            suggestion.texts = (suggestion.lines,) if suggestion.lines else ()
-            if not suggestion.texts:
-                self._suggestions.remove(suggestion)
-
     def _end_generation(self, document: _Document) -> None:
         document.end_grace()
-        if document.generation is not None and document.growing is not None:
-            document.generation.cancel()
-            if not document.growing.done:
-                reason = "the text changed, or a newer request came"
-                self._settle(document.growing, Completion(finish="cancelled", reason=reason))
-        document.generation = document.growing = None
+        if document.generation is not None:
+            document.generation.end()
+        document.generation = None
 
     def prefetch(self, uri: str, line: int, ask_of: Callable[[], Ask | None]) -> None:
         """The user went to a line of a document: read its prompt while the model is free, unless
@@ -363,14 +334,15 @@ class Session:
     def is_growing(self, uri: str) -> bool:
         """Whether a generation runs for this document, and `changed` wants to know of changes."""
         document = self._documents.get(uri)
-        return document is not None and bool(document.growing and not document.growing.done)
+        generation = document.generation if document is not None else None
+        return generation is not None and generation.is_running
 
     def changed(self, now: Snapshot) -> None:
         """The text is other than it was; the cursor is likely where the change ended. What runs for
         a text that is no more ends at once."""
         document = self._documents[now.uri]
-        ways = [s for s in (document.growing, document.read) if s is not None]
-        if all(rest_of(way, now) is None for way in ways):
+        growing = document.generation.suggestion if document.generation is not None else None
+        if all(way is None or rest_of(way, now) is None for way in (growing, document.read)):
             self._end_generation(document)
         else:
             document.went_along = True

@@ -77,10 +77,13 @@ class ScriptedEngine:
             while not cancelled():
                 never.wait(0.001)
             return Completion("too late", "cancelled")
-        elif request.prefix == "tell" and on_progress is not None:
+        elif request.prefix in ("tell", "tell late") and on_progress is not None:
+            now_s, all_s = time.monotonic(), request.deadline_ms / 1e3
+            tells_s = now_s + (all_s / 2 if request.prefix == "tell late" else 0)
+            while not cancelled() and time.monotonic() < tells_s:
+                never.wait(0.001)
             on_progress(Progress("one\ntw", "one"))
-            end_s = time.monotonic() + request.deadline_ms / 1e3
-            while not cancelled() and time.monotonic() < end_s:
+            while not cancelled() and time.monotonic() < now_s + all_s:
                 never.wait(0.001)
             return Completion("one\ntwo\nthree", "stop")
         elif request.prefix == "lines":

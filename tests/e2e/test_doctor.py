@@ -316,16 +316,20 @@ def test_choices_that_keep_completion_from_working_well(project, tmp_path, monke
     tokenizer = LlamaTokenizer(load_model(bundled(BUNDLED_TARGET), vocab_only=True))
     build_index(project, WordEncoder(tokenizer), IndexSettings())
     file = tmp_path / "config.toml"
-    file.write_text(
-        "[completion]\nenabled = false\ndeadline_auto_ms = 0.5\n[index]\nmax_cache_bytes = 1\n"
-        'exclude = ["gen/"]\n'
+    settings = (
+        "[completion]\nenabled = false\ndeadline_auto_ms = 0.5\nshow_late = false\n"
+        '[index]\nmax_cache_bytes = 1\nexclude = ["gen/"]\n'
     )
+    file.write_text(settings)
     monkeypatch.setenv("CODESPEC_CONFIG", str(file))
     found = doctor(project)
     assert "completion is switched off" in of(found, "settings", "warning")
     assert any("more than index.max_cache_bytes" in m for m in of(found, "index", "warning"))
     assert any("more than completion.deadline_auto_ms" in m for m in of(found, "model", "warning"))
     assert "excluded by index.exclude: gen/" in of(found, "rules", "ok")
+    file.write_text(settings.replace("show_late = false", "show_late = true"))
+    found = doctor(project)
+    assert any("suggestions come late" in m for m in of(found, "model", "note"))
     file.write_text("[index]\nenabled = false\n")
     assert "indexing is switched off" in of(doctor(project, "--quick"), "index", "warning")
 

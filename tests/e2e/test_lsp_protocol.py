@@ -383,6 +383,30 @@ def test_at_the_deadline_finished_lines_are_shown_and_the_rest_is_kept(
         assert client.close() == 0
 
 
+def test_where_no_line_was_finished_the_first_one_comes_late(home: Home, spawn: Spawn) -> None:
+    with daemon_of(home, "ok"):
+        client = spawn()
+        limits = {"deadline_auto_ms": 50, "linger_ms": 1500}
+        client.initialize(home.workspace, options={**PATIENT, "completion": limits})
+        client.wait_for_status("Normal", "ready")
+        client.open(URI, "tell late")
+        assert texts(client.complete(URI, 0, 9, invoked=False)) == ["one"]
+        until(lambda: texts(client.complete(URI, 0, 9, invoked=False)) == ["one\ntwo\nthree"])
+        # Only for who does not ask again.
+        other = "file:///project/b.py"
+        client.open(other, "tell late")
+        waits = client.post_completion(other, 0, 9, False, None)
+        client.change(other, 2, insert(0, 9, "r"))
+        assert texts(client.complete(other, 0, 10, invoked=False)) == ["[tell later|]"]
+        assert client.reply(waits)["result"]["items"] == []
+        # And who wants that.
+        pushed = {"codespec": {"server": {"completion": {**limits, "show_late": False}}}}
+        client.notify("workspace/didChangeConfiguration", {"settings": pushed})
+        client.open("file:///project/c.py", "tell late")
+        assert texts(client.complete("file:///project/c.py", 0, 9, invoked=False)) == []
+        assert client.close() == 0
+
+
 def test_who_asks_has_a_deadline_of_its_own(home: Home, spawn: Spawn) -> None:
     with daemon_of(home, "ok"):
         client = spawn()

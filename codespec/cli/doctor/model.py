@@ -26,7 +26,7 @@ from codespec.backends.llama.memory import check_fits
 from codespec.backends.llama.nextn import layer_in
 from codespec.backends.llama.trial import try_model
 from codespec.cli.doctor.findings import Finding
-from codespec.config import Settings
+from codespec.config import CompletionSettings, Settings
 from codespec.engine.drafts import check_draft
 from codespec.engine.reading import readable, whole
 from codespec.errors import ConfigError, ModelError
@@ -172,7 +172,6 @@ def _measured(settings: Settings) -> Iterator[Finding]:
         f"on {backend}: {speed.prompt_ms:.2f} ms a token of the prompt, {speed.pass_ms:.1f} ms a "
         f"pass of one token{meanwhile}",
     )
-    limit = settings.completion.deadline_auto_ms
     everything = whole(settings)
     shown = readable(everything, speed.prompt_ms, settings.completion.max_read_ms)
     if shown != everything:
@@ -189,23 +188,42 @@ def _measured(settings: Settings) -> Iterator[Finding]:
         f"a line takes about {speed.line_ms:.0f} ms while typing, {cold:.0f} ms in a file just "
         "opened, less where drafts are right"
     )
-    if speed.line_ms > limit:
-        yield Finding(
+    yield _in_time(settings.completion, speed.line_ms, cold, meaning, instead)
+
+
+def _in_time(
+    limits: CompletionSettings, line_ms: float, cold_ms: float, meaning: str, instead: str | None
+) -> Finding:
+    """Whether what takes so long to say is shown to who has not asked for it."""
+    soon_ms, names = limits.deadline_auto_ms, "completion.deadline_auto_ms"
+    last_ms = soon_ms
+    if limits.show_late:
+        last_ms, names = soon_ms + limits.linger_ms, f"{names} + linger_ms"
+    if line_ms > last_ms:
+        return Finding(
             "model",
             "warning",
-            f"{meaning}: more than completion.deadline_auto_ms = {limit:.0f}",
+            f"{meaning}: more than {names} = {last_ms:.0f}",
             instead
             or "Choose a smaller model, raise the deadline, or ask by key (deadline_invoked_ms).",
         )
-    elif cold > limit:
-        yield Finding(
+    if line_ms > soon_ms:
+        return Finding(
+            "model",
+            "note",
+            f"{meaning}: suggestions come late, where you pause",
+            instead
+            or "A smaller model is quicker; with completion.show_late = false none comes after "
+            f"{soon_ms:.0f} ms.",
+        )
+    if cold_ms > last_ms:
+        return Finding(
             "model",
             "note",
             f"{meaning}; the first one in a file comes too late, and is kept for the next key",
             "A smaller completion.max_read_ms or n_prefix_tokens makes it faster.",
         )
-    else:
-        yield Finding("model", "ok", meaning)
+    return Finding("model", "ok", meaning)
 
 
 def measure_speed(settings: Settings) -> tuple[Speed, str]:

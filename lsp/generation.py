@@ -1,0 +1,93 @@
+"""A suggestion while the model is at it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from codespec.requests import Completion, OnProgress, Progress
+from codespec.types import Trace
+
+from .documents import Snapshot
+from .suggestions import Suggestion, Suggestions, rest_of
+
+Complete: TypeAlias = Callable[[OnProgress], Awaitable[Completion]]
+"""Has the model say it, and tells how far it is."""
+
+
+class Generation:
+    """Of one suggestion, which it adds to those that are kept, until the model has said all, or
+    `end`. `on_end`: told of what it came to, also where nobody wants that any more."""
+
+    def __init__(
+        self,
+        suggestion: Suggestion,
+        suggestions: Suggestions,
+        complete: Complete,
+        on_end: Callable[[Completion], None],
+    ) -> None:
+        self.suggestion = suggestion
+        self._suggestions = suggestions
+        self._line: asyncio.Future[None] | None = None
+        suggestions.add(suggestion)
+        self._task = asyncio.ensure_future(self._run(complete, on_end))
+
+    @property
+    def is_running(self) -> bool:
+        return not self.suggestion.done
+
+    async def wait(
+        self, now: Snapshot, turn: asyncio.Future[None], wait_s: float, or_a_line: bool
+    ) -> None:
+        """For all of it, but no longer than that and until a request's turn is over. `or_a_line`:
+        where nothing of it fits `now` by then, until something does; it lingers only so long."""
+        first, ends = asyncio.FIRST_COMPLETED, {self._task, turn}
+        done, _ = await asyncio.wait(ends, timeout=wait_s, return_when=first)
+        while or_a_line and not done:
+            rest = rest_of(self.suggestion, now)
+            if rest is not None and rest.pieces:
+                break
+            self._line = asyncio.get_running_loop().create_future()
+            done, _ = await asyncio.wait({*ends, self._line}, return_when=first)
+            done.discard(self._line)
+
+    def end(self) -> None:
+        """What was said by now is the suggestion."""
+        self._task.cancel()
+        if self.is_running:
+            reason = "the text changed, or a newer request came"
+            self._settle(Completion(finish="cancelled", reason=reason))
+
+    async def _run(self, complete: Complete, on_end: Callable[[Completion], None]) -> None:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        try:
+            completion = await complete(self._heard)
+        except asyncio.CancelledError:
+            on_end(Completion(finish="cancelled", trace=Trace(ms=(loop.time() - started) * 1e3)))
+            raise
+        on_end(completion)
+        if self.is_running:
+            self._settle(completion)
+
+    def _heard(self, progress: Progress) -> None:
+        suggestion = self.suggestion
+        has_more = progress.lines != suggestion.lines
+        suggestion.text, suggestion.lines = progress.text, progress.lines
+        if has_more and self._line is not None and not self._line.done():
+            self._line.set_result(None)
+
+    def _settle(self, completion: Completion) -> None:
+        """Without any text, it may go better next time."""
+        suggestion = self.suggestion
+        suggestion.done = True
+        texts = (completion.text, *completion.alternatives)
+        suggestion.texts = tuple(dict.fromkeys(t for t in texts if t))
+        suggestion.reason = completion.reason
+        suggestion.engine_ms = completion.trace.ms
+        suggestion.model_ms = completion.trace.model_ms
+        if not suggestion.texts and completion.finish not in ("stop", "length"):
+            suggestion.texts = (suggestion.lines,) if suggestion.lines else ()
+            if not suggestion.texts:
+                self._suggestions.remove(suggestion)
