@@ -2,7 +2,8 @@
 
 A pass costs what its number of tokens says, and those of the passes before: llama.cpp keeps its
 graph for passes of one width and makes a new one for another, so a drafted pass and the plain one
-after it both pay; on a GPU, so does the second of a width. The first passes after a pause cost
+after it both pay, the latter the more the wider the former was, since caches hold what that left
+there; on a GPU, so does the second of a width. The first passes after a pause cost
 more, too: weights of a small model are in caches that others had meanwhile. To the passes comes our
 own work, drafting included, which passes of the smallest models do not hide; it is taken from
 another decoding of the same request.
@@ -12,15 +13,16 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from codespec.drafters.refined import N_SETTLING
 from codespec.sampling import Sampler
-from codespec.types import NO_DRAFT, Draft, SamplingParams, TargetModel, Tokens, Trace
+from codespec.types import NO_DRAFT, Draft, SamplingParams, TargetModel, Tokens
 from codespec.verify import accept
 
 CONTEXTS = (128, 896)
@@ -40,14 +42,24 @@ N_COLD, COLD_MS = 12, 8.0
 """So many passes after a pause feel it, and no more than take so long: by then what a cache holds
 has been read. A model much larger than that is read from memory in any case."""
 
+BEFORE_SINGLE = 2
+"""Tokens of the pass before a first one over one token."""
+
 COLD_WIDTHS = (1, 2, 4, 8, 16)
 """Tokens of the passes that are timed after a pause. The wider, the less they feel it."""
+
+
+class CountingTarget(TargetModel, Protocol):
+    """A target that knows how many seconds it has spent in passes, by its own clock."""
+
+    busy_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """What a decoding's time is predicted from. widths: tokens of its passes, in order, behind
-    about n_context tokens. own_ms: our own work, from another decoding of the request."""
+    about n_context tokens. own_ms: our own work, all but what the target counts as passes, from
+    another decoding of the request."""
 
     widths: Sequence[int]
     n_context: int
@@ -56,11 +68,13 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class PassCosts:
-    """Milliseconds of passes, sampling included.
+    """Milliseconds of passes, as the target counts them.
 
     contexts:    (c,) tokens in the cache before a pass, ascending.
     widths:      (w,) tokens of the pass, ascending, beginning with 1.
-    settled:     [k] (c, w) after k passes of the same width, the last for more.
+    settled:     [k] (c, w) after k passes of the same width, the last for more; of those over one
+        token the last alone counts.
+    back:        [k] (c, w) over one token, after k such ones and a pass of so many before.
     cold_widths: (v,) some of the widths, ascending, beginning with 1.
     cold:        [k] (c, v) what is added after a pause and k passes.
     """
@@ -68,19 +82,23 @@ class PassCosts:
     contexts: npt.NDArray[np.float64]
     widths: npt.NDArray[np.float64]
     settled: Sequence[npt.NDArray[np.float64]]
+    back: Sequence[npt.NDArray[np.float64]]
     cold_widths: npt.NDArray[np.float64]
     cold: Sequence[npt.NDArray[np.float64]]
 
     def ms(self, widths: Sequence[int], n_context: int) -> float:
         """Of the passes of a generation, the first of which follows so many tokens, a pause and,
         like as not, a pass of another width."""
-        total, before, n_alike = 0.0, 0, 0
+        total, before, n_alike, wide = 0.0, 0, 0, BEFORE_SINGLE
         for k, width in enumerate(widths):
             n_alike = min(n_alike + 1, N_SETTLING) if width == before else 0
-            total += self._at(self.widths, self.settled[n_alike], width, n_context)
+            if width > 1 or n_alike == N_SETTLING:
+                total += self._at(self.widths, self.settled[n_alike], width, n_context)
+            else:
+                total += self._at(self.widths, self.back[n_alike], wide, n_context)
             if k < len(self.cold):
                 total += self._at(self.cold_widths, self.cold[k], width, n_context)
-            before = width
+            before, wide = width, width if width > 1 else wide
         return total
 
     def predicted_ms(self, runs: Sequence[Run]) -> float:
@@ -116,24 +134,23 @@ class PassTimer:
 
     def __init__(
         self,
-        target: TargetModel,
+        target: CountingTarget,
         contexts: Sequence[int] = CONTEXTS,
         budget_s: float = 60.0,
-        clock: Callable[[], float] = time.perf_counter,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._clock = clock
         self._sleep = sleep
         self._budget_s = budget_s
         self._spent_s = self._turn_s = 0.0
         rng = np.random.default_rng(0)
         self._contexts = sorted({max(1, min(n, target.info.n_ctx // 2)) for n in contexts})
         self._widths = [n for n in WIDTHS if n - 1 <= target.max_draft]
-        self._passes = [_Passes(target, clock, _random(rng, target, n + 1)) for n in self._contexts]
+        self._passes = [_Passes(target, _random(rng, target, n + 1)) for n in self._contexts]
         self._drafts = {
             n: Draft.chain(_random(rng, target, n - 1)) if n > 1 else NO_DRAFT for n in self._widths
         }
         self._times: dict[tuple[int, int, int], list[float]] = {}
+        self._back_times: dict[tuple[int, int, int], list[float]] = {}
         self._cold_widths = [n for n in COLD_WIDTHS if n in self._widths]
         self._cold_times: dict[tuple[int, int, int], list[float]] = {}
         self._n_cold: int | None = None
@@ -156,17 +173,17 @@ class PassTimer:
                     self._pause()
                     if self._n_cold:
                         self._warm_up(i)
-                for width in (n, 1):
-                    for n_alike in range(1 + N_SETTLING if width > 1 else N_SETTLING):
-                        ms = self._time(i, width)
-                        self._times.setdefault((i, width, n_alike), []).append(ms)
+                for n_alike in range(1 + N_SETTLING):
+                    self._times.setdefault((i, n, n_alike), []).append(self._time(i, n))
+                for n_alike in range(N_SETTLING):
+                    self._back_times.setdefault((i, n, n_alike), []).append(self._time(i, 1))
 
     def _time_cold(self, i: int, n_passes: int) -> None:
         if not n_passes:
             return
         for n in self._cold_widths:
             # Of another width, as what the first is compared with comes after.
-            self._time(i, 2 if n == 1 and len(self._widths) > 1 else 1)
+            self._time(i, BEFORE_SINGLE if n == 1 and len(self._widths) > 1 else 1)
             self._pause()
             for k in range(n_passes):
                 self._cold_times.setdefault((i, n, k), []).append(self._time(i, n))
@@ -189,29 +206,46 @@ class PassTimer:
         return ms
 
     def costs(self) -> PassCosts:
-        """Means of all rounds, at least one."""
-        settled = [self._table(n_alike) for n_alike in range(1 + N_SETTLING)]
+        """Medians of all rounds, at least one: what they are compared with are medians, too, which
+        leave out the time that others had."""
+        settled = [self._table(self._times, k) for k in range(1 + N_SETTLING)]
+        back = [self._table(self._back_times, k) for k in range(N_SETTLING)]
         return PassCosts(
             np.array(self._contexts, np.float64),
             np.array(self._widths, np.float64),
             settled,
+            back,
             np.array(self._cold_widths, np.float64),
-            [self._added(k, settled[min(k, N_SETTLING)]) for k in range(self._n_cold or 0)],
+            [self._added(k, settled, back) for k in range(self._n_cold or 0)],
         )
 
-    def _added(self, k: int, settled: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        known = self._cold_times
+    def _added(
+        self,
+        k: int,
+        settled: Sequence[npt.NDArray[np.float64]],
+        back: Sequence[npt.NDArray[np.float64]],
+    ) -> npt.NDArray[np.float64]:
+        warm = settled[min(k, N_SETTLING)].copy()
+        if k < N_SETTLING and BEFORE_SINGLE in self._widths:
+            warm[:, 0] = back[k][:, self._widths.index(BEFORE_SINGLE)]
         rows = [
-            [_mean(known[i, n, k]) - row[self._widths.index(n)] for n in self._cold_widths]
-            for i, row in enumerate(settled)
+            [
+                statistics.median(self._cold_times[i, n, k]) - row[self._widths.index(n)]
+                for n in self._cold_widths
+            ]
+            for i, row in enumerate(warm)
         ]
         return np.array(rows)
 
-    def _table(self, n_alike: int) -> npt.NDArray[np.float64]:
-        # A target that takes no drafts has passes of one width alone.
-        known = self._times
+    def _table(
+        self, times: Mapping[tuple[int, int, int], Sequence[float]], n_alike: int
+    ) -> npt.NDArray[np.float64]:
+        # After a pass over one token, one more is settled.
         rows = [
-            [_mean(known.get((i, n, n_alike)) or known[i, n, N_SETTLING]) for n in self._widths]
+            [
+                statistics.median(times.get((i, n, n_alike)) or self._times[i, 1, N_SETTLING])
+                for n in self._widths
+            ]
             for i in range(len(self._contexts))
         ]
         return np.array(rows)
@@ -220,9 +254,8 @@ class PassTimer:
 class _Passes:
     """Passes behind one context, each as the loop makes it: decode, accept, keep."""
 
-    def __init__(self, target: TargetModel, clock: Callable[[], float], context: Tokens) -> None:
+    def __init__(self, target: CountingTarget, context: Tokens) -> None:
         self._target = target
-        self._clock = clock
         self._context = context
         self._sampler = Sampler(SamplingParams())
 
@@ -234,23 +267,11 @@ class _Passes:
             target.decode(tail[:-1], NO_DRAFT)
             target.keep([])
             tail = tail[-1:]
-        started = self._clock()
+        busy_s = target.busy_s
         rows = target.decode(tail, draft)
         target.keep(accept(draft, rows, self._sampler, [], target.info.eog).path)
-        return (self._clock() - started) * 1e3
-
-
-def _mean(times: Sequence[float]) -> float:
-    """A sum of many passes goes by their mean; one that was interrupted counts twice the usual."""
-    most = 2 * statistics.median(times)
-    return statistics.fmean(min(ms, most) for ms in times)
+        return (target.busy_s - busy_s) * 1e3
 
 
 def _random(rng: np.random.Generator, target: TargetModel, n: int) -> Tokens:
     return rng.integers(0, target.info.n_vocab, n).astype(np.int32)
-
-
-def own_ms(trace: Trace) -> float:
-    """Of a run's time, what is not in passes of the target: drafting, the draft model's passes, the
-    loop, and whatever else `Trace.ms` covers."""
-    return max(trace.ms - trace.target_ms, 0.0)

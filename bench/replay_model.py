@@ -34,7 +34,7 @@ from codespec.types import Context, SamplingParams, Tokens, Trace
 from .acceptance import by_position, by_source
 from .history import Commit, History, Hunk
 from .keystrokes import type_along
-from .predicted import PAUSE_S, PassTimer, Run, own_ms
+from .predicted import PAUSE_S, PassTimer, Run
 from .reference import Ideal, Sources
 from .replay import MAX_TOKENS, MIN_TOKENS, Tally, TextTarget, Tree, Trees, cost_of
 from .results import Row
@@ -145,11 +145,11 @@ class ModelReplay:
         texts: list[str] = []
         for _ in range(N_REPEATS):
             for drafters, traces in ways.items():
-                completion, ms = self._timed(hunk, drafters)
+                completion, ms, _ = self._timed(hunk, drafters)
                 took[drafters].append(ms)
                 traces.append(completion.trace)
                 texts.append(completion.text)
-        others = {way: self._timed(hunk, way)[0].trace for way in ways}
+        own_ms = {way: self._timed(hunk, way)[2] for way in ways}
         self.n_hunks += 1
         self.n_equal += len(set(texts)) == 1
         for sums, way in ((self.plain, ()), (self.drafted, None)):
@@ -157,17 +157,20 @@ class ModelReplay:
             # Drafts differ between repeats, since drafters learn: those of the one that counts.
             seen = sorted(traces, key=lambda trace: trace.ms)[len(traces) // 2]
             n_context = len(warm.context.prompt) + seen.n_tokens // 2
-            run = Run(seen.pass_width, n_context, own_ms(others[way]))
+            run = Run(seen.pass_width, n_context, own_ms[way])
             sums.add(traces, took[way], run)
         self._ideal(warm.context, np.array(warm.tokens, np.int32), hunk, tree)
 
-    def _timed(self, hunk: Hunk, drafters: tuple[str, ...] | None) -> tuple[Completion, float]:
-        """And the milliseconds that it took."""
+    def _timed(
+        self, hunk: Hunk, drafters: tuple[str, ...] | None
+    ) -> tuple[Completion, float, float]:
+        """And the milliseconds that it took, all and without passes of the target."""
         self._engine.settle()  # what is done while nobody waits
         time.sleep(PAUSE_S)
-        start = time.perf_counter()
+        start, busy_s = time.perf_counter(), self._engine.target.busy_s
         completion = self._engine.complete(self._request(hunk, drafters))
-        return completion, (time.perf_counter() - start) * 1e3
+        ms, passes_s = (time.perf_counter() - start) * 1e3, self._engine.target.busy_s - busy_s
+        return completion, ms, ms - passes_s * 1e3
 
     def _request(self, hunk: Hunk, drafters: tuple[str, ...] | None) -> CompletionRequest:
         return CompletionRequest(

@@ -34,7 +34,8 @@ class Decoded:
     """ms: from the processed prompt to the last token; n_timed: tokens decoded in that time, the
     end token included: one fewer where the clock starts at the first one.
 
-    trace: of our own loop alone.
+    trace, own_ms: of our own loop alone; what is not in passes of the target, if the prompt was
+    in the cache.
     """
 
     tokens: list[int] = field(default_factory=list[int])
@@ -44,6 +45,7 @@ class Decoded:
     n_drafted: int = 0
     n_accepted: int = 0
     trace: Trace | None = None
+    own_ms: float = 0.0
 
     def __post_init__(self) -> None:
         """Raises: ValueError for times and counts that are none, as another program may say."""

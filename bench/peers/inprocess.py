@@ -149,7 +149,9 @@ def prompt_lookup(max_ngram: int, width: int, _job: Job) -> Drafter:
 def _timed(engine: LocalEngine, job: Job, chain: DraftChain) -> Decoded:
     # Servers sleep while others decode: we do, too.
     time.sleep(PAUSE_S)
+    busy_s = engine.target.busy_s
     tokens, trace = engine.decode(job.context, job.max_tokens, chain)
+    passes_ms = (engine.target.busy_s - busy_s) * 1e3
     # An end token takes a pass like any other, and the other peers count it.
     n_timed = len(tokens) + (len(tokens) < job.max_tokens)
     return Decoded(
@@ -160,6 +162,7 @@ def _timed(engine: LocalEngine, job: Job, chain: DraftChain) -> Decoded:
         trace.n_drafted,
         trace.n_accepted,
         trace,
+        max(trace.ms - passes_ms, 0.0),
     )
 
 

@@ -22,7 +22,7 @@ from codespec.models.registry import draft_path, target_path
 from codespec.requests import CompletionRequest
 
 from ..history import History
-from ..predicted import PassCosts, PassTimer, Run, own_ms
+from ..predicted import PassCosts, PassTimer, Run
 from ..replay import Tree
 from ..results import Row
 from . import huggingface, server
@@ -188,9 +188,8 @@ class Comparison:
             if seen is not None:
                 n_context = len(job.context.prompt) + seen.n_tokens // 2
                 # What a prediction knows of our own work is of another decoding.
-                other = peer.decode(job).trace
-                assert other is not None
-                predictable[peer.config] = Run(seen.pass_width, n_context, own_ms(other))
+                own_ms = peer.decode(job).own_ms
+                predictable[peer.config] = Run(seen.pass_width, n_context, own_ms)
         for peer in started:  # an interrupt leaves all or nothing of a request
             tally = tallies.setdefault((peer.config, workload), Tally())
             tally.runs.append(repeats[peer.config])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, cast
 
-from codespec.backends.llama import GrammarMask, LlamaTokenizer
+from codespec.backends.llama import GrammarMask, LlamaTarget, LlamaTokenizer
 from codespec.config import Settings
 from codespec.context.build import build_context
 from codespec.context.healing import HealingMask, vocabulary_of
@@ -43,7 +43,6 @@ from codespec.types import (
     Drafter,
     ModelInfo,
     SamplingParams,
-    TargetModel,
     Tokens,
     Trace,
 )
@@ -390,7 +389,7 @@ class LocalEngine:
         return self._pace.curve
 
     @property
-    def target(self) -> TargetModel:
+    def target(self) -> LlamaTarget:
         """The model itself, for measurements while no request is at work."""
         return self._target
 

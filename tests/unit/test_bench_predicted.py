@@ -17,7 +17,14 @@ from codespec_bench.peers import report
 from codespec_bench.peers.base import Decoded, Job
 from codespec_bench.peers.inprocess import Engine
 from codespec_bench.peers.run import Tally, ratio_interval, rows
-from codespec_bench.predicted import CONTEXTS, WIDTHS, PassCosts, PassTimer, Run, own_ms
+from codespec_bench.predicted import (
+    BEFORE_SINGLE,
+    CONTEXTS,
+    WIDTHS,
+    PassCosts,
+    PassTimer,
+    Run,
+)
 
 
 class Machine(FakeTarget):
@@ -31,7 +38,7 @@ class Machine(FakeTarget):
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        self.now = 0.0
+        self.now = self.busy_s = 0.0
         self._law, self._cold = law, cold
         self._before, self._n_since = 0, 0
 
@@ -43,19 +50,21 @@ class Machine(FakeTarget):
 
     def decode(self, tokens: Tokens, draft: Draft) -> Any:
         n = len(tokens) + len(draft)
-        self.now += self._law(n, self._before, self.n_cached) / 1e3
-        self.now += self._cold(n, self._n_since) / 1e3
+        s = (self._law(n, self._before, self.n_cached) + self._cold(n, self._n_since)) / 1e3
+        self.busy_s += s
+        self.now += s
         self._before = n
         self._n_since += 1
         return super().decode(tokens, draft)
 
 
 def law(n: int, before: int, n_context: int) -> float:
-    return 1.0 + 0.3 * n + 0.5 * (n > 4) + 0.2 * (n != before) + n_context * (1e-3 + 2e-4 * n)
+    change = 0.2 * (n != before) + 0.03 * before * (n == 1 < before)
+    return 1.0 + 0.3 * n + 0.5 * (n > 4) + change + n_context * (1e-3 + 2e-4 * n)
 
 
 def measured(target: Machine, contexts: Sequence[int] = CONTEXTS) -> PassCosts:
-    timer = PassTimer(target, contexts, clock=target.clock, sleep=target.sleep)
+    timer = PassTimer(target, contexts, sleep=target.sleep)
     for _ in range(2):
         timer.round(1.0)
     return timer.costs()
@@ -66,7 +75,7 @@ def test_passes_cost_what_width_width_before_and_context_say() -> None:
     costs = measured(target)
     for n_context in (64, *CONTEXTS, 500, 1200):
         for widths in ([1, 1, 1], [1, 4, 1], [5, 5, 1, 2, 2, 16, 1]):
-            befores = [0, *widths]
+            befores = [BEFORE_SINGLE, *widths]
             expected = sum(law(n, b, n_context) for n, b in zip(widths, befores, strict=False))
             assert costs.ms(widths, n_context) == pytest.approx(expected, rel=1e-6)
     assert costs.ms([20], 500) == pytest.approx(law(20, 0, 500), rel=1e-6)
@@ -82,7 +91,8 @@ def test_the_first_passes_after_a_pause_cost_more() -> None:
     target = Machine(quick, cold)
     costs = measured(target)
     for widths in ([1, 1, 1, 1], [1, 4, 1, 2], [16, 16, 8]):
-        steady = sum(quick(n, b, 500) for n, b in zip(widths, [0, *widths], strict=False))
+        befores = [BEFORE_SINGLE, *widths]
+        steady = sum(quick(n, b, 500) for n, b in zip(widths, befores, strict=False))
         expected = steady + sum(cold(n, k) for k, n in enumerate(widths))
         assert costs.ms(widths, 500) == pytest.approx(expected, rel=1e-6)
 
@@ -101,7 +111,7 @@ def test_a_model_that_takes_no_drafts() -> None:
 
 def test_measuring_ends_with_its_time() -> None:
     target = Machine(lambda n, before, n_context: 1000.0)
-    timer = PassTimer(target, (16,), budget_s=1.0, clock=target.clock, sleep=lambda s: None)
+    timer = PassTimer(target, (16,), budget_s=1.0, sleep=lambda s: None)
     for i in range(50):
         timer.round(i / 50)
     assert 0 < target.now < 8 * len(WIDTHS)
@@ -129,24 +139,26 @@ def test_the_time_of_a_run_follows_from_parts_measured_apart() -> None:
     costs = measured(target)
     context = Context(np.arange(300, dtype=np.int32) % 50)
 
-    def run() -> Trace:
+    def run() -> tuple[Trace, float]:
         target.prefill(context.prompt, lambda: False)
-        trace, started = Trace(), target.now
+        trace, started, busy_s = Trace(), target.now, target.busy_s
         chain = DraftChain([Repeats(target)], target.info.n_vocab)
         completer = Completer(target, chain, target.clock)
         completer.run(context, Sampler(SamplingParams()), Limits(40), trace=trace)
         trace.ms = (target.now - started) * 1e3
-        return trace
+        return trace, trace.ms - (target.busy_s - busy_s) * 1e3
 
     run()  # reads the prompt
-    seen, other = run(), run()
+    (seen, _), (_, own_ms) = run(), run()
     assert sum(width > 1 for width in seen.pass_width) > 5
-    predicted = costs.predicted_ms([Run(seen.pass_width, 300 + 20, own_ms(other))])
+    predicted = costs.predicted_ms([Run(seen.pass_width, 300 + 20, own_ms)])
     assert predicted == pytest.approx(seen.ms, rel=0.02)
 
 
 def test_an_end_token_counts_in_the_time_it_took() -> None:
     class Ends:
+        target = Machine(law)
+
         def chain(self, workspace: str, drafters: object) -> None: ...
         def decode(self, context: Context, max_tokens: int, chain: None) -> tuple[list[int], Trace]:
             return list(range(3)), Trace(n_tokens=3, n_target_passes=4, ms=8.0)
