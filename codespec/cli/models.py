@@ -373,7 +373,7 @@ def default(model: str | None, draft: str | None) -> None:
         else:
             path = library.find(value)
             try_model(path)
-            values[key] = library.in_full(path)
+            values[key] = value if value in library.BUNDLED else library.in_full(path)
     settings = msgspec.structs.replace(settings, **values)
     small = draft_path(settings)
     if small is not None:

@@ -29,6 +29,14 @@ class Added(msgspec.Struct, frozen=True):
     sha256: str = ""
 
 
+BUNDLED = {
+    "bundled": BUNDLED_TARGET,
+    Path(BUNDLED_TARGET).stem: BUNDLED_TARGET,
+    Path(BUNDLED_DRAFT).stem: BUNDLED_DRAFT,
+}
+"""Names of what comes with the installation, and goes where that goes."""
+
+
 def folder() -> Path:
     """Where downloads go."""
     return data_dir() / "models"
@@ -155,11 +163,8 @@ def find_listed(name: str) -> Path | None:
 
 def listed(name: str) -> Path | None:
     """As `find_listed`, and the bundled ones by theirs."""
-    if name in ("bundled", Path(BUNDLED_TARGET).stem):
-        return bundled(BUNDLED_TARGET)
-    if name == Path(BUNDLED_DRAFT).stem:
-        return bundled(BUNDLED_DRAFT)
-    return find_listed(name)
+    file = BUNDLED.get(name)
+    return bundled(file) if file is not None else find_listed(name)
 
 
 def find(name: str) -> Path:

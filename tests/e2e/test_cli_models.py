@@ -208,6 +208,20 @@ def test_a_file_named_from_here_is_the_default_everywhere(
     assert Path(settings.model.draft) == model
 
 
+def test_what_is_bundled_is_the_default_by_its_name(config: Path) -> None:
+    """Another installation has it elsewhere."""
+    ok("default", "codespec-base", "--draft", "codespec-draft")
+    settings = load_settings(env={"CODESPEC_CONFIG": str(config)}).model
+    assert (settings.target, settings.draft) == ("codespec-base", "codespec-draft")
+    assert target_path(settings) == bundled(BUNDLED_TARGET)
+    assert draft_path(settings) == bundled(BUNDLED_DRAFT)
+    known = json.loads(ok("list", "--json"))["models"]
+    assert [(m["name"], m["default"]) for m in known] == [
+        ("codespec-base", "target"),
+        ("codespec-draft", "draft"),
+    ]
+
+
 def test_the_draft_model_in_use_is_not_removed_without_a_word(hub: Hub, config: Path) -> None:
     hub.content, hub.stated = bundled(BUNDLED_DRAFT).read_bytes(), None
     ok("add", download.hub_url("maker/repo", "small.gguf"))
