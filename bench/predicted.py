@@ -3,10 +3,10 @@
 A pass costs what its number of tokens says, and those of the passes before: llama.cpp keeps its
 graph for passes of one width and makes a new one for another, so a drafted pass and the plain one
 after it both pay, the latter the more the wider the former was, since caches hold what that left
-there; on a GPU, so does the second of a width. The first passes after a pause cost
-more, too: weights of a small model are in caches that others had meanwhile. To the passes comes our
-own work, drafting included, which passes of the smallest models do not hide; it is taken from
-another decoding of the same request.
+there; on a GPU, so does the second of a width. The first passes after a pause cost more, too:
+weights of a small model are in caches that others had meanwhile. To the passes comes our own work,
+drafting included, which passes of the smallest models do not hide; it is taken from another
+decoding of the same request.
 """
 
 from __future__ import annotations

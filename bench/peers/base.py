@@ -34,8 +34,8 @@ class Decoded:
     """ms: from the processed prompt to the last token; n_timed: tokens decoded in that time, the
     end token included: one fewer where the clock starts at the first one.
 
-    trace, own_ms: of our own loop alone; what is not in passes of the target, if the prompt was
-    in the cache.
+    trace: of our own loop alone. own_ms: what of its time is not in passes of the target, where
+    the prompt was in the cache.
     """
 
     tokens: list[int] = field(default_factory=list[int])
