@@ -72,8 +72,8 @@ class PassCosts:
 
     contexts:    (c,) tokens in the cache before a pass, ascending.
     widths:      (w,) tokens of the pass, ascending, beginning with 1.
-    settled:     [k] (c, w) after k passes of the same width, the last for more; of those over one
-        token the last alone counts.
+    settled:     [k] (c, w) after k passes of the same width, the last for more; over one token
+        after one over `BEFORE_SINGLE` and k alike.
     back:        [k] (c, w) over one token, after k such ones and a pass of so many before.
     cold_widths: (v,) some of the widths, ascending, beginning with 1.
     cold:        [k] (c, v) what is added after a pause and k passes.
@@ -183,7 +183,7 @@ class PassTimer:
             return
         for n in self._cold_widths:
             # Of another width, as what the first is compared with comes after.
-            self._time(i, BEFORE_SINGLE if n == 1 and len(self._widths) > 1 else 1)
+            self._time(i, min(BEFORE_SINGLE, self._widths[-1]) if n == 1 else 1)
             self._pause()
             for k in range(n_passes):
                 self._cold_times.setdefault((i, n, k), []).append(self._time(i, n))
@@ -210,30 +210,23 @@ class PassTimer:
         leave out the time that others had."""
         settled = [self._table(self._times, k) for k in range(1 + N_SETTLING)]
         back = [self._table(self._back_times, k) for k in range(N_SETTLING)]
+        before = self._widths.index(min(BEFORE_SINGLE, self._widths[-1]))
+        for table, single in zip(settled, back, strict=False):
+            table[:, 0] = single[:, before]
         return PassCosts(
             np.array(self._contexts, np.float64),
             np.array(self._widths, np.float64),
             settled,
             back,
             np.array(self._cold_widths, np.float64),
-            [self._added(k, settled, back) for k in range(self._n_cold or 0)],
+            [self._added(k, settled[min(k, N_SETTLING)]) for k in range(self._n_cold or 0)],
         )
 
-    def _added(
-        self,
-        k: int,
-        settled: Sequence[npt.NDArray[np.float64]],
-        back: Sequence[npt.NDArray[np.float64]],
-    ) -> npt.NDArray[np.float64]:
-        warm = settled[min(k, N_SETTLING)].copy()
-        if k < N_SETTLING and BEFORE_SINGLE in self._widths:
-            warm[:, 0] = back[k][:, self._widths.index(BEFORE_SINGLE)]
+    def _added(self, k: int, settled: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        known, at = self._cold_times, self._widths.index
         rows = [
-            [
-                statistics.median(self._cold_times[i, n, k]) - row[self._widths.index(n)]
-                for n in self._cold_widths
-            ]
-            for i, row in enumerate(warm)
+            [statistics.median(known[i, n, k]) - row[at(n)] for n in self._cold_widths]
+            for i, row in enumerate(settled)
         ]
         return np.array(rows)
 

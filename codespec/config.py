@@ -108,6 +108,10 @@ class CompletionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     max_read_ms: _Milliseconds = 1000.0
     """A model that takes longer to read so many is shown fewer, a power of two times; 0: never."""
 
+    def deadline_ms(self, invoked: bool) -> float:
+        """Time for an answer."""
+        return self.deadline_invoked_ms if invoked else self.deadline_auto_ms
+
 
 Switch: TypeAlias = Literal["auto", "on", "off"]
 

@@ -154,8 +154,7 @@ class Server(LanguageServer):
         """When the session is there, or a request's time is over."""
         await asyncio.sleep(0)  # `open_session` begins with the settings
         if self.opening is not None and self.settings is not None:
-            limits = self.settings.completion
-            patience_ms = limits.deadline_invoked_ms if invoked else limits.deadline_auto_ms
+            patience_ms = self.settings.completion.deadline_ms(invoked)
             await asyncio.wait({self.opening}, timeout=patience_ms / 1e3)
 
     async def open_session(self) -> None:

@@ -194,8 +194,7 @@ class Session:
             suggestion = rest.suggestion
         if not suggestion.done and document.generation is not None:
             limits = self.settings.completion
-            wait_ms = limits.deadline_invoked_ms if ask.invoked else limits.deadline_auto_ms
-            wait_s = max(0.001, wait_ms / 1e3 - _MARGIN_S)
+            wait_s = max(0.001, limits.deadline_ms(ask.invoked) / 1e3 - _MARGIN_S)
             or_a_line = limits.show_late and self._state.state == "ready"
             await document.generation.wait(now, turn, wait_s, or_a_line)
         if turn.done():
@@ -273,7 +272,6 @@ class Session:
 
     def _request(self, ask: Ask) -> CompletionRequest:
         limits, snapshot = self.settings.completion, ask.snapshot
-        patience_ms = limits.deadline_invoked_ms if ask.invoked else limits.deadline_auto_ms
         return CompletionRequest(
             prefix=snapshot.prefix,
             suffix=snapshot.suffix,
@@ -281,7 +279,7 @@ class Session:
             workspace=ask.workspace,
             language_id=snapshot.language_id,
             max_tokens=limits.max_tokens,
-            deadline_ms=patience_ms,
+            deadline_ms=limits.deadline_ms(ask.invoked),
             sampling=SamplingParams(temperature=limits.temperature),
             n_candidates=limits.n_candidates if ask.invoked else 1,
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tests.e2e.conftest import PATIENT, Home, Spawn, daemon_of, texts, until
@@ -369,26 +371,29 @@ def test_cells_of_a_notebook_are_joined(home: Home, scripted: LspClient) -> None
 # --- deadlines --------------------------------------------------------------------------------
 
 
-def test_at_the_deadline_finished_lines_are_shown_and_the_rest_is_kept(
-    home: Home, spawn: Spawn
-) -> None:
+@contextmanager
+def limited(home: Home, spawn: Spawn, limits: dict[str, object]) -> Iterator[LspClient]:
     with daemon_of(home, "ok"):
         client = spawn()
-        limits = {"deadline_auto_ms": 150, "linger_ms": 500}
         client.initialize(home.workspace, options={**PATIENT, "completion": limits})
         client.wait_for_status("Normal", "ready")
-        client.open(URI, "tell")
-        assert texts(client.complete(URI, 0, 4, invoked=False)) == ["one"]
-        until(lambda: texts(client.complete(URI, 0, 4, invoked=False)) == ["one\ntwo\nthree"])
+        yield client
         assert client.close() == 0
 
 
+def test_at_the_deadline_finished_lines_are_shown_and_the_rest_is_kept(
+    home: Home, spawn: Spawn
+) -> None:
+    limits = {"deadline_auto_ms": 150, "linger_ms": 500}
+    with limited(home, spawn, limits) as client:
+        client.open(URI, "tell")
+        assert texts(client.complete(URI, 0, 4, invoked=False)) == ["one"]
+        until(lambda: texts(client.complete(URI, 0, 4, invoked=False)) == ["one\ntwo\nthree"])
+
+
 def test_where_no_line_was_finished_the_first_one_comes_late(home: Home, spawn: Spawn) -> None:
-    with daemon_of(home, "ok"):
-        client = spawn()
-        limits = {"deadline_auto_ms": 50, "linger_ms": 1500}
-        client.initialize(home.workspace, options={**PATIENT, "completion": limits})
-        client.wait_for_status("Normal", "ready")
+    limits = {"deadline_auto_ms": 50, "linger_ms": 1500}
+    with limited(home, spawn, limits) as client:
         client.open(URI, "tell late")
         assert texts(client.complete(URI, 0, 9, invoked=False)) == ["one"]
         until(lambda: texts(client.complete(URI, 0, 9, invoked=False)) == ["one\ntwo\nthree"])
@@ -404,27 +409,19 @@ def test_where_no_line_was_finished_the_first_one_comes_late(home: Home, spawn: 
         client.notify("workspace/didChangeConfiguration", {"settings": pushed})
         client.open("file:///project/c.py", "tell late")
         assert texts(client.complete("file:///project/c.py", 0, 9, invoked=False)) == []
-        assert client.close() == 0
 
 
 def test_who_asks_has_a_deadline_of_its_own(home: Home, spawn: Spawn) -> None:
-    with daemon_of(home, "ok"):
-        client = spawn()
-        limits = {"deadline_auto_ms": 30_000, "deadline_invoked_ms": 150, "linger_ms": 500}
-        client.initialize(home.workspace, options={**PATIENT, "completion": limits})
-        client.wait_for_status("Normal", "ready")
+    limits = {"deadline_auto_ms": 30_000, "deadline_invoked_ms": 150, "linger_ms": 500}
+    with limited(home, spawn, limits) as client:
         client.open(URI, "tell")
         assert texts(client.complete(URI, 0, 4, invoked=True)) == ["one"]
         until(lambda: texts(client.complete(URI, 0, 4)) == ["one\ntwo\nthree"])
-        assert client.close() == 0
 
 
 def test_what_goes_on_for_later_use_makes_room_for_others(home: Home, spawn: Spawn) -> None:
-    with daemon_of(home, "ok"):
-        client = spawn()
-        limits = {"deadline_auto_ms": 150, "deadline_invoked_ms": 30_000, "linger_ms": 10**6}
-        client.initialize(home.workspace, options={**PATIENT, "completion": limits})
-        client.wait_for_status("Normal", "ready")
+    limits = {"deadline_auto_ms": 150, "deadline_invoked_ms": 30_000, "linger_ms": 10**6}
+    with limited(home, spawn, limits) as client:
         client.open(URI, "tell")
         assert texts(client.complete(URI, 0, 4, invoked=False)) == ["one"]
         client.open("file:///project/b.py", "x")
@@ -434,7 +431,6 @@ def test_what_goes_on_for_later_use_makes_room_for_others(home: Home, spawn: Spa
         assert texts(client.complete(URI, 0, 5, invoked=False)) == ["ne"]
         client.change(URI, 3, insert(0, 5, "!"))
         assert texts(client.complete(URI, 0, 6, invoked=False)) == ["[tello!|]"]
-        assert client.close() == 0
 
 
 # --- settings ---------------------------------------------------------------------------------
