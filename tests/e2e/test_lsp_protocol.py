@@ -392,7 +392,7 @@ def test_at_the_deadline_finished_lines_are_shown_and_the_rest_is_kept(
 
 
 def test_where_no_line_was_finished_the_first_one_comes_late(home: Home, spawn: Spawn) -> None:
-    limits = {"deadline_auto_ms": 50, "linger_ms": 1500}
+    limits = {"deadline_auto_ms": 150, "linger_ms": 1500}
     with limited(home, spawn, limits) as client:
         client.open(URI, "tell late")
         assert texts(client.complete(URI, 0, 9, invoked=False)) == ["one"]

@@ -37,15 +37,6 @@ def test_first_start_without_an_index(neovim: Neovim, own_desk: Desk, start: Sta
     assert editor.messages == ""
 
 
-def test_a_line_that_is_late_is_shown(newest: Neovim, desk: Desk, start: Start) -> None:
-    late = "settings={completion={deadline_auto_ms=1, linger_ms=60000}}"
-    editor = start(newest, desk, late)
-    editor.open(desk.file("a.py", CODE))
-    editor.wait_for_status("ready")
-    editor.type(OPEN)
-    assert editor.wait_for_ghost().ghost
-
-
 @pytest.fixture
 def editor(neovim: Neovim, desk: Desk, start: Start) -> Editor:
     editor = start(neovim, desk)
