@@ -221,13 +221,17 @@ class Trees:
 
 
 def segment_of(documents: Sequence[Tokens]) -> Segment:
-    """A segment that exists only as long as it is mapped."""
+    """A segment that exists only as long as it is mapped. All of it is compared with its checksums,
+    as the engine does while nobody waits."""
     starts = np.cumsum([0] + [len(tokens) for tokens in documents], dtype=np.int64)[:-1]
     tokens = np.concatenate([NO_TOKENS, *documents])
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         file = Path(folder) / "segment"
         build_segment(file, tokens, starts)
-        return Segment.open(file)
+        segment = Segment.open(file)
+    while segment.check_some(256):
+        pass
+    return segment
 
 
 CONFIGS = (

@@ -34,7 +34,7 @@ class CachedTokens:
         assert 0 <= n <= self._n
         self._n = n
 
-    def append(self, tokens: Tokens) -> None:
+    def append(self, tokens: Tokens | list[int]) -> None:
         assert self._n + len(tokens) <= len(self._tokens), "the KV cache is full"
         self._tokens[self._n : self._n + len(tokens)] = tokens
         self._n += len(tokens)

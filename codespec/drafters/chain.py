@@ -209,9 +209,9 @@ class DraftChain:
 
     def went(self, emitted: Tokens, stretch: Stretch) -> None:
         """A stretch of passes with what `alone` gave is over; emitted: by now."""
-        n_passes = len(stretch.pass_ms)
+        n_passes = len(stretch.widths)
         if n_passes:
-            self._curve.is_back = max(1 + stretch.n_drafted[-1], stretch.width) == 1
+            self._curve.is_back = stretch.widths[-1] == 1
         if self._worth is not None and self._worth.n_rest:
             self._worth.rested(n_passes)
         elif self._worth is not None and self._alone is not None:

@@ -113,7 +113,7 @@ class LookupDrafter:
             self._sources,
             self._boundary,
             self._planner,
-            np.ascontiguousarray(curve.either_first(n_max + 1)),
+            curve.either_first(n_max + 1),
             curve.is_back,
             emitted,
             curve.width if curve.width <= 1 + n_max else 1,

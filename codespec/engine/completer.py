@@ -36,8 +36,8 @@ from codespec.types import (
 )
 from codespec.verify import accept
 
-Observe = Callable[[int, float], None]
-"""Told of every pass: its number of tokens, its milliseconds."""
+Observe = Callable[[Sequence[int], Sequence[float]], None]
+"""Told of passes: how many tokens each was over, how many milliseconds it took."""
 
 Stop = Callable[[list[int]], bool]
 """Whether the output is complete, asked after every token with all tokens so far."""
@@ -82,13 +82,13 @@ class Completer:
         target: TargetModel,
         chain: DraftChain,
         clock: Callable[[], float] = time.perf_counter,
-        on_pass: Observe = lambda n_tokens, ms: None,
+        on_passes: Observe = lambda n_tokens, ms: None,
         stretches: Stretches | None = None,
     ) -> None:
         self._target = target
         self._chain = chain
         self._clock = clock
-        self._on_pass = on_pass
+        self._on_passes = on_passes
         self._stretches = stretches
 
     def run(
@@ -180,7 +180,7 @@ class Completer:
                 trace.pass_width.append(width)
                 trace.pass_depth.append(_depth(draft) if n_drafted else 0)
                 trace.pass_accepted.append(len(verdict.path))
-                self._on_pass(width, (t2 - t1) * 1e3)
+                self._on_passes((width,), ((t2 - t1) * 1e3,))
                 if n_drafted:
                     _count(counts, draft, verdict)
                 finish = self._append(emitted, verdict.emitted, limits, stop)
@@ -241,22 +241,18 @@ class Completer:
         )
 
     def _note(self, stretch: Stretch, counts: dict[int, list[int]], trace: Trace) -> None:
-        widths = [max(1 + n, stretch.width) for n in stretch.n_drafted]
-        trace.n_target_passes += len(widths)
+        trace.n_target_passes += len(stretch.widths)
         trace.draft_ms += sum(stretch.draft_ms)
         trace.target_ms += sum(stretch.pass_ms)
-        trace.pass_ms += [round(ms, 4) for ms in stretch.pass_ms]
-        trace.pass_width += widths
+        trace.pass_ms += stretch.pass_ms
+        trace.pass_width += stretch.widths
         trace.pass_depth += stretch.n_drafted
         trace.pass_accepted += stretch.n_accepted
-        for width, ms in zip(widths, stretch.pass_ms, strict=True):
-            self._on_pass(width, ms)
-        sources = iter(stretch.sources)
-        for n_drafted, n_accepted in zip(stretch.n_drafted, stretch.n_accepted, strict=True):
-            for i in range(n_drafted):
-                count = counts.setdefault(next(sources), [0, 0])
-                count[0] += 1
-                count[1] += i < n_accepted
+        self._on_passes(stretch.widths, stretch.pass_ms)
+        for source, n_drafted, n_accepted in stretch.by_source:
+            count = counts.setdefault(source, [0, 0])
+            count[0] += n_drafted
+            count[1] += n_accepted
 
     def _append(
         self, emitted: list[int], said: Sequence[int], limits: Limits, stop: Stop

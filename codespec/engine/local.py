@@ -235,7 +235,7 @@ class LocalEngine:
         return dataclasses.replace(made, tokens=tokens, finish=ended)
 
     def _completer(self, chain: DraftChain) -> Completer:
-        return Completer(self._target, chain, self._clock, self._pace.observe, self._stretches)
+        return Completer(self._target, chain, self._clock, self._pace.observe_all, self._stretches)
 
     def _taking_turns(
         self, turns: Turns[T], request: CompletionRequest, made: Generation

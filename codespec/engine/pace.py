@@ -163,8 +163,12 @@ class Pace:
 
     def observe(self, n: int, ms: float) -> None:
         """A real pass over `n` tokens took `ms`. Counts some passes later."""
-        self._seen.append((n, ms))
-        self._seen_ms += ms
+        self.observe_all((n,), (ms,))
+
+    def observe_all(self, n: Sequence[int], ms: Sequence[float]) -> None:
+        """Several passes, in order."""
+        self._seen.extend(zip(n, ms, strict=True))
+        self._seen_ms += sum(ms)
         if self._seen_ms >= _TOGETHER_MS or self._choice.is_trying:
             self.learn()
 

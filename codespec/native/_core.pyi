@@ -663,14 +663,16 @@ class Drafting:
 
 @final
 class Stretch:
-    """Passes in a row. tokens: emitted. n_drafted, n_accepted, draft_ms, pass_ms: of each pass.
-    sources: of each drafted token, in order. width: that of passes over fewer tokens. is_damaged:
-    whether drafting failed; the rest was done without. code: llama.cpp's; that of a pass that could
-    not be done, where it is not 0.
+    """Passes in a row. tokens: emitted. widths: tokens of each pass; n_drafted, n_accepted,
+    draft_ms, pass_ms: of each, too. by_source: (source, tokens drafted, tokens accepted) of each
+    source that drafted. is_damaged: whether drafting failed; the rest was done without. code:
+    llama.cpp's; that of a pass that could not be done, where it is not 0. Lists are not copied.
     """
 
     @property
     def tokens(self) -> list[int]: ...
+    @property
+    def widths(self) -> list[int]: ...
     @property
     def n_drafted(self) -> list[int]: ...
     @property
@@ -680,9 +682,7 @@ class Stretch:
     @property
     def pass_ms(self) -> list[float]: ...
     @property
-    def sources(self) -> list[int]: ...
-    @property
-    def width(self) -> int: ...
+    def by_source(self) -> list[tuple[int, int, int]]: ...
     @property
     def is_damaged(self) -> bool: ...
     @property

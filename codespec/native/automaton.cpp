@@ -5,6 +5,11 @@
 #include <stdexcept>
 
 namespace codespec {
+namespace {
+
+constexpr std::size_t kUsualLength = 8;  // most matches are shorter
+
+}  // namespace
 
 SuffixAutomaton::SuffixAutomaton(int max_depth) : max_depth_(max_depth) {
   if (max_depth < 1 || max_depth > kMaxDepth) {
@@ -234,18 +239,24 @@ SuffixAutomaton::Match SuffixAutomaton::cursor() const {
 }
 
 // The match followed by `token`, which must follow it somewhere, cut to its last `depth` tokens.
-// A link leads at most one token too deep, since `m` itself is at most `depth` long.
+// Only a match of that many is too long then, by a token: any other need not look at a link, which
+// may be anywhere in memory.
 SuffixAutomaton::Match SuffixAutomaton::advance(Match m, Token token, std::int32_t depth) const {
   StateId s = target(m.state, token);
-  if (at(at(s).link).length >= depth) s = at(s).link;
+  if (m.length == depth && at(at(s).link).length >= depth) s = at(s).link;
   return {s, std::min(m.length + 1, depth)};
 }
 
 SuffixAutomaton::Match SuffixAutomaton::find(Tokens context) const {
-  Match m;
   const std::size_t n = std::min(context.size(), static_cast<std::size_t>(max_depth_));
-  for (const Token token : context.last(n)) m = grow(m, token);
-  return m;
+  std::size_t n_read = std::min(n, kUsualLength);
+  while (true) {
+    Match m;
+    for (const Token token : context.last(n_read)) m = grow(m, token);
+    // A match of not all that was read would be no longer, had more been read.
+    if (n_read == n || static_cast<std::size_t>(m.length) < n_read) return m;
+    n_read = n;
+  }
 }
 
 SuffixAutomaton::Match SuffixAutomaton::grow(Match m, Token token) const {

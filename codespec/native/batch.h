@@ -29,8 +29,8 @@ struct Batch {
   }
 };
 
-// The lowest index of the largest number; numbers that are none count as the smallest.
-inline std::size_t argmax(std::span<const float> row) {
+// The largest number; numbers that are none count as the smallest.
+inline float largest(std::span<const float> row) {
   constexpr std::size_t kLanes = 16;  // side by side: one comparison need not wait for another
   float best[kLanes];
   std::fill_n(best, kLanes, -std::numeric_limits<float>::infinity());
@@ -42,15 +42,28 @@ inline std::size_t argmax(std::span<const float> row) {
   }
   float top = *std::max_element(best, best + kLanes);
   for (const float x : row.subspan(n_whole)) top = x > top ? x : top;
-  const auto found = std::ranges::find(row, top);
-  return found == row.end() ? 0 : static_cast<std::size_t>(found - row.begin());
+  return top;
+}
+
+// Its lowest index, 0 where there is none.
+inline std::size_t argmax(std::span<const float> row) {
+  constexpr std::size_t kPart = 512;  // only the part that holds it is gone through one by one
+  std::size_t part = 0;
+  float top = -std::numeric_limits<float>::infinity();
+  for (std::size_t i = 0; i < row.size(); i += kPart) {
+    const float here = largest(row.subspan(i, std::min(kPart, row.size() - i)));
+    if (here > top) {
+      top = here;
+      part = i;
+    }
+  }
+  const auto rest = row.subspan(part);
+  const auto found = std::ranges::find(rest, top);
+  return found == rest.end() ? 0 : part + static_cast<std::size_t>(found - rest.begin());
 }
 
 // How far the number at `index` is above the largest of the others.
 inline float margin(std::span<const float> row, std::size_t index) {
-  const auto largest = [](std::span<const float> part) {
-    return part.empty() ? -std::numeric_limits<float>::infinity() : part[argmax(part)];
-  };
   return row[index] - std::max(largest(row.first(index)), largest(row.subspan(index + 1)));
 }
 

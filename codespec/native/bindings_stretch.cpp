@@ -1,6 +1,5 @@
 // Passes in a row, and other calls of llama.cpp's functions.
-#include <nanobind/stl/vector.h>
-
+#include <cmath>
 #include <exception>
 
 #include "bindings.h"
@@ -11,7 +10,11 @@ using namespace nanobind::literals;
 namespace codespec {
 namespace {
 
-using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;  // rows may be apart
+
+std::span<const double> row(const Matrix& matrix, std::size_t i) {
+  return {matrix.data() + static_cast<std::ptrdiff_t>(i) * matrix.stride(0), matrix.shape(1)};
+}
 
 // Keeps all of it alive.
 struct PyDrafting {
@@ -32,8 +35,9 @@ PyDrafting make_drafting(nb::object sources, nb::object boundary, nb::object pla
   check_is<Sources>(sources, "no sources");
   if (!boundary.is_none()) check_is<Boundary>(boundary, "no boundary");
   check_is<Planner>(planner, "no planner");
-  if (costs.shape(0) != 2) throw nb::value_error("costs must be two rows");
-  check_costs({costs.data(), costs.size()});
+  if (costs.shape(0) != 2 || costs.stride(1) != 1)
+    throw nb::value_error("costs must be two rows without gaps");
+  for (const std::size_t i : {0, 1}) check_costs(row(costs, i));
   return {std::move(sources),
           std::move(boundary),
           std::move(planner),
@@ -42,6 +46,41 @@ PyDrafting make_drafting(nb::object sources, nb::object boundary, nb::object pla
           std::move(emitted),
           width};
 }
+
+nb::list list_of(const std::vector<std::int32_t>& values) {
+  nb::list list;
+  for (const std::int32_t value : values) list.append(value);
+  return list;
+}
+
+// To a tenth of a microsecond: people read them.
+nb::list list_of(const std::vector<double>& ms) {
+  nb::list list;
+  for (const double value : ms) list.append(std::round(value * 1e4) / 1e4);
+  return list;
+}
+
+// In lists that are made once.
+struct PyStretch {
+  explicit PyStretch(const Stretch& done)
+      : tokens(list_of(done.tokens)),
+        widths(list_of(done.widths)),
+        n_drafted(list_of(done.n_drafted)),
+        n_accepted(list_of(done.n_accepted)),
+        draft_ms(list_of(done.draft_ms)),
+        pass_ms(list_of(done.pass_ms)),
+        is_damaged(done.is_damaged),
+        code(done.code) {
+    for (std::size_t source = 0; source < done.by_source.size(); ++source) {
+      const auto [n_drafted, n_accepted] = done.by_source[source];
+      if (n_drafted > 0) by_source.append(nb::make_tuple(source, n_drafted, n_accepted));
+    }
+  }
+
+  nb::list tokens, widths, n_drafted, n_accepted, draft_ms, pass_ms, by_source;
+  bool is_damaged;
+  std::int32_t code;
+};
 
 LlamaContext make_context(std::uintptr_t decode, std::uintptr_t logits, std::uintptr_t remove,
                           std::uintptr_t context, std::uintptr_t memory, std::uintptr_t batch,
@@ -56,7 +95,7 @@ LlamaContext make_context(std::uintptr_t decode, std::uintptr_t logits, std::uin
           n_ctx};
 }
 
-Stretch stretch(const LlamaContext& self, const PyDrafting* py, Token last, std::int32_t n_cached,
+PyStretch stretch(const LlamaContext& self, const PyDrafting* py, Token last, std::int32_t n_cached,
                 const Vector<std::uint8_t>& ends, std::size_t n_tokens, std::size_t n_passes,
                 std::size_t n_draft, double ms) {
   if (n_cached < 0) throw nb::value_error("n_cached must not be negative");
@@ -71,13 +110,14 @@ Stretch stretch(const LlamaContext& self, const PyDrafting* py, Token last, std:
         nb::cast<Sources*>(py->sources),
         py->boundary.is_none() ? nullptr : nb::cast<Boundary*>(py->boundary),
         nb::cast<Planner*>(py->planner),
-        {std::span(py->costs.data(), n_costs), std::span(py->costs.data() + n_costs, n_costs)},
+        {row(py->costs, 0), row(py->costs, 1)},
         py->is_back,
         {emitted.begin(), emitted.end()},
         py->width};
   }
-  return decode_stretch(self, std::move(drafting), {n_tokens, n_passes, n_draft, ms, as_span(ends)},
-                        last, n_cached);
+  return PyStretch(decode_stretch(self, std::move(drafting),
+                                  {n_tokens, n_passes, n_draft, ms, as_span(ends)}, last,
+                                  n_cached));
 }
 
 // Whether it came to its end. An exception would end the process in ctypes, which cannot pass it
@@ -99,16 +139,16 @@ void bind_stretch(nb::module_& m) {
   nb::class_<PyDrafting>(m, "Drafting", nb::is_final())
       .def(nb::new_(&make_drafting), "sources"_a, "boundary"_a.none(), "planner"_a,
            "costs"_a.noconvert(), "is_back"_a, "emitted"_a.noconvert(), "width"_a = 1);
-  nb::class_<Stretch>(m, "Stretch", nb::is_final())
-      .def_ro("tokens", &Stretch::tokens)
-      .def_ro("n_drafted", &Stretch::n_drafted)
-      .def_ro("n_accepted", &Stretch::n_accepted)
-      .def_ro("draft_ms", &Stretch::draft_ms)
-      .def_ro("pass_ms", &Stretch::pass_ms)
-      .def_ro("sources", &Stretch::sources)
-      .def_ro("width", &Stretch::width)
-      .def_ro("is_damaged", &Stretch::is_damaged)
-      .def_ro("code", &Stretch::code);
+  nb::class_<PyStretch>(m, "Stretch", nb::is_final())
+      .def_ro("tokens", &PyStretch::tokens)
+      .def_ro("widths", &PyStretch::widths)
+      .def_ro("n_drafted", &PyStretch::n_drafted)
+      .def_ro("n_accepted", &PyStretch::n_accepted)
+      .def_ro("draft_ms", &PyStretch::draft_ms)
+      .def_ro("pass_ms", &PyStretch::pass_ms)
+      .def_ro("by_source", &PyStretch::by_source)
+      .def_ro("is_damaged", &PyStretch::is_damaged)
+      .def_ro("code", &PyStretch::code);
   m.attr("ENDS_STRETCH") = static_cast<int>(StretchLimits::kEndsStretch);
   m.attr("ENDS_TEXT") = static_cast<int>(StretchLimits::kEndsText);
   nb::class_<LlamaContext>(m, "LlamaContext", nb::is_final())

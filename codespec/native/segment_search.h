@@ -80,12 +80,13 @@ class ContextSearch {
   // First position whose context is not below the given one.
   std::size_t insertion_point(const ReversedContext& context) const {
     const auto key = packer_.pack([&](int d) { return d < context.size() ? context[d] : kBreak; });
-    const std::size_t n_below = first_key(0, [key](std::uint64_t k) { return k >= key; });
-    // The key decides alone where it holds the whole context.
+    const std::size_t n_below = n_keys_below(key);
+    // The key decides alone where it holds the whole context; else equal ones follow, mostly few.
     const std::size_t n_up_to =
         context.size() <= packer_.width()
             ? n_below
-            : first_key(n_below, [key](std::uint64_t k) { return k > key; });
+            : n_below + run(keys_.size() - n_below,
+                            [&](std::size_t k) { return this->key(n_below + k) <= key; });
     std::size_t lo = n_below == 0 ? 0 : (n_below - 1) * kKeyStride + 1;
     std::size_t hi = std::min(n_up_to * kKeyStride, n_positions_);
     // What both ends share with the context, all between them do (Manber and Myers 1990).
@@ -110,13 +111,11 @@ class ContextSearch {
 
   std::uint64_t key(std::size_t i) const { return guard_(&keys_[i]) ? keys_[i] : 0; }
 
-  // The first key from `begin` on that `is_beyond`, which holds from some key on.
-  template <typename Predicate>
-  std::size_t first_key(std::size_t begin, Predicate is_beyond) const {
-    std::size_t n = keys_.size() - begin;
+  std::size_t n_keys_below(std::uint64_t bound) const {
+    std::size_t begin = 0, n = keys_.size();
     while (n > 0) {
       const std::size_t half = n / 2;
-      if (is_beyond(key(begin + half))) {
+      if (key(begin + half) >= bound) {
         n = half;
       } else {
         begin += half + 1;

@@ -39,7 +39,6 @@ Draft draft(const Drafting& drafting, std::size_t n_max, std::size_t n_vocab) {
 Stretch decode_stretch(const LlamaContext& target, Drafting drafting, const StretchLimits& limits,
                        Token last, std::int32_t n_cached) {
   Stretch done;
-  done.width = drafting.width;
   const auto guarded = [&](const auto& work) {
     if (drafting.sources == nullptr) return;
     try {
@@ -95,9 +94,14 @@ Stretch decode_stretch(const LlamaContext& target, Drafting drafting, const Stre
 
     done.pass_ms.push_back(ms_since(began));
     done.draft_ms.push_back(draft_ms);
+    done.widths.push_back(static_cast<std::int32_t>(width));
     done.n_drafted.push_back(static_cast<std::int32_t>(n));
     done.n_accepted.push_back(static_cast<std::int32_t>(n_accepted));
-    done.sources.insert(done.sources.end(), d.sources.begin(), d.sources.end());
+    for (std::size_t i = 0; i < n; ++i) {
+      auto& count = done.by_source.at(static_cast<std::size_t>(d.sources[i]));
+      ++count.n_drafted;
+      if (i < n_accepted) ++count.n_accepted;
+    }
     guarded([&] {
       const auto said = done.tokens.begin() + static_cast<std::ptrdiff_t>(n_before);
       drafting.emitted.insert(drafting.emitted.end(), said, done.tokens.end());

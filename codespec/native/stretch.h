@@ -62,10 +62,12 @@ struct StretchLimits {
 // What was done.
 struct Stretch {
   std::vector<Token> tokens;
-  std::vector<std::int32_t> n_drafted, n_accepted;  // by pass
-  std::vector<double> draft_ms, pass_ms;            // by pass
-  std::vector<std::int32_t> sources;                // of all drafted tokens
-  std::size_t width = 1;    // what passes over fewer tokens were filled up to
+  std::vector<std::int32_t> widths, n_drafted, n_accepted;  // by pass
+  std::vector<double> draft_ms, pass_ms;                    // by pass
+  struct Count {
+    std::int32_t n_drafted = 0, n_accepted = 0;
+  };
+  std::array<Count, AcceptanceModel::kNumSources> by_source;
   bool is_damaged = false;  // whether drafting failed: the rest was done without
   std::int32_t code = 0;    // llama.cpp's; that of a pass that was not done ends the stretch
 };

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -46,6 +48,22 @@ def test_a_batch_refuses_what_does_not_fit() -> None:
 
 
 FLOATS = st.floats(width=32, allow_nan=False)
+
+
+@given(
+    size=st.integers(1, 3000),
+    marks=st.dictionaries(st.integers(0, 2999), st.floats(-1.0, 4.0, width=32), max_size=8),
+    rest=st.sampled_from([0.0, -math.inf, math.nan]),
+)
+def test_a_long_row_is_no_different(size: int, marks: dict[int, float], rest: float) -> None:
+    row = np.full(size, rest, np.float32)
+    for i, x in marks.items():
+        row[i % size] = x
+    known = np.where(np.isnan(row), -math.inf, row)
+    expected = int(known.argmax())
+    if known[expected] == -math.inf:  # nothing is above what is no number
+        expected = int(np.argmax(row == -math.inf))
+    assert Rows(row[None]).argmax(0) == expected
 
 
 @given(row=st.lists(FLOATS, min_size=1, max_size=70), at=st.integers(0, 2))

@@ -27,7 +27,7 @@ def ids(tokens: list[int]) -> np.ndarray:
 
 @given(
     texts=st.lists(TOKENS, min_size=1, max_size=3),
-    max_depth=st.integers(1, 5),
+    max_depth=st.integers(1, 20),
     steps=st.lists(STEP, max_size=12),
     allowed=st.one_of(st.none(), st.sets(TOKEN)),
 )

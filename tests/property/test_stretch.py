@@ -162,8 +162,7 @@ def test_what_is_said_is_what_plain_decoding_says(
     assert (done.code, done.is_damaged) == (0, False)
     assert done.tokens == plain(prompt, ends, len(done.tokens))
     assert model.cached == [*prompt, *done.tokens][: len(prompt) - 1 + len(done.tokens)]
-    check_counts(done, model, n_draft, len(prompt) - 1, n_ctx)
-    assert done.width == width
+    check_counts(done, model, width, n_draft, len(prompt) - 1, n_ctx)
     assert len(done.tokens) <= n_tokens
     assert len(done.pass_ms) <= n_passes
     if not is_drafting:
@@ -176,18 +175,23 @@ def test_what_is_said_is_what_plain_decoding_says(
     assert not any(ends[token] for token in earlier)
 
 
-def check_counts(done: Stretch, model: Model, n_draft: int, n_cached: int, n_ctx: int) -> None:
+def check_counts(
+    done: Stretch, model: Model, width: int, n_draft: int, n_cached: int, n_ctx: int
+) -> None:
     widths: list[int] = []
     for drafted, accepted in zip(done.n_drafted, done.n_accepted, strict=True):
-        widths.append(max(1 + drafted, done.width if n_cached + done.width <= n_ctx else 1))
+        widths.append(max(1 + drafted, width if n_cached + width <= n_ctx else 1))
         n_cached += 1 + accepted
-    assert model.widths == widths
+    assert done.widths == model.widths == widths
     assert len(done.tokens) == sum(1 + n for n in done.n_accepted)
     for drafted, accepted in zip(done.n_drafted, done.n_accepted, strict=True):
         assert 0 <= accepted <= drafted <= n_draft
     assert len(done.pass_ms) == len(done.draft_ms) == len(done.n_drafted)
-    assert len(done.sources) == sum(done.n_drafted)
-    assert set(done.sources) <= {PREFIX, REPOSITORY}
+    sources, n_drafted, n_accepted = zip(*done.by_source, strict=True) if done.by_source else [()] * 3
+    assert len(set(sources)) == len(sources)
+    assert set(sources) <= {PREFIX, REPOSITORY}
+    assert (sum(n_drafted), sum(n_accepted)) == (sum(done.n_drafted), sum(done.n_accepted))
+    assert all(n > 0 for n in n_drafted)
 
 
 def test_a_copy_takes_few_passes() -> None:

@@ -222,8 +222,7 @@ def test_a_stretch_that_came_too_late_for_a_pass_is_no_harm():
 
 def test_who_failed_natively_is_left_out():
     class Broken:
-        tokens, n_drafted, n_accepted, draft_ms, pass_ms = [1], [0], [0], [0.1], [1.0]
-        width = 1
+        tokens, widths, n_drafted, n_accepted, draft_ms = [1], [1], [0], [0], [0.1]
         is_damaged = True
 
     chain = chain_of(Native())

@@ -270,7 +270,8 @@ class LlamaTarget(Context):
         except BaseException:
             self._recover()
             raise
-        self._kv.append(np.array([last, *done.tokens][:-1], np.int32))
+        if done.tokens:
+            self._kv.append([last, *done.tokens[:-1]])
         self.busy_s += sum(done.pass_ms) / 1e3
         if done.code:
             self._failed(done.code, 1)
