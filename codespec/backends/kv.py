@@ -5,6 +5,8 @@ Pure data, so that the discipline is the same for every backend and testable wit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from codespec.native import common_prefix
@@ -16,6 +18,7 @@ class CachedTokens:
 
     def __init__(self, n_ctx: int) -> None:
         self._tokens = np.zeros(n_ctx, np.int32)
+        self._cells = self._tokens.data  # quicker for some tokens
         self._n = 0
 
     def __len__(self) -> int:
@@ -34,7 +37,14 @@ class CachedTokens:
         assert 0 <= n <= self._n
         self._n = n
 
-    def append(self, tokens: Tokens | list[int]) -> None:
+    def append(self, tokens: Tokens) -> None:
         assert self._n + len(tokens) <= len(self._tokens), "the KV cache is full"
         self._tokens[self._n : self._n + len(tokens)] = tokens
         self._n += len(tokens)
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        """As `append`, for some."""
+        assert self._n + len(tokens) <= len(self._tokens), "the KV cache is full"
+        for token in tokens:
+            self._cells[self._n] = token
+            self._n += 1

@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeGuard, TypeVar
 
+import numpy as np
+
 from codespec.drafters.cost import FLAT, CostCurve, best_width
 from codespec.drafters.filler import Filler
 from codespec.drafters.worth import Worth
@@ -78,7 +80,7 @@ class ExtendingDrafter(Drafter, Protocol):
 class NativeDrafter(Drafter, Protocol):
     """A `Drafter` that native code can stand in for."""
 
-    def alone(self, emitted: Tokens, n_max: int) -> tuple[Drafting | None, int]:
+    def alone(self, n_max: int) -> tuple[Drafting | None, int]:
         """(what drafts at most `n_max` tokens a pass, for how many passes from here on)."""
         ...
 
@@ -184,7 +186,7 @@ class DraftChain:
             said = Verdict(tuple(emitted.tolist()), ())
             self._guarded(drafter, drafter.observe, emitted, NO_DRAFT, said)
 
-    def alone(self, emitted: Tokens, n_max: int) -> tuple[Drafting | None, int]:
+    def alone(self, n_max: int) -> tuple[Drafting | None, int]:
         """(what drafts natively, None for nothing; for how many passes to come no member has to be
         asked: 0 where one has to before the next)."""
         self._alone = None
@@ -201,13 +203,13 @@ class DraftChain:
             elif drafter in self._waiting or self._alone is not None or not _is_native(drafter):
                 n = 0
             else:
-                found = self._guarded(drafter, drafter.alone, emitted, n_max)
+                found = self._guarded(drafter, drafter.alone, n_max)
                 drafting, n = found or (None, 0)
                 self._alone = drafter
             n_passes = min(n_passes, n)
         return drafting, n_passes
 
-    def went(self, emitted: Tokens, stretch: Stretch) -> None:
+    def went(self, emitted: Sequence[int], stretch: Stretch) -> None:
         """A stretch of passes with what `alone` gave is over; emitted: by now."""
         n_passes = len(stretch.widths)
         if n_passes:
@@ -219,12 +221,12 @@ class DraftChain:
             for took_ms, n_drafted, n_accepted in asked:
                 self._worth.learn(self._begin_ms + took_ms, n_drafted, n_accepted)
                 self._begin_ms = 0.0
-        said = Verdict(tuple(stretch.tokens), ())
         for drafter in tuple(self._active):
             if _is_costly(drafter) and drafter.n_rest:
                 drafter.rested(n_passes)
             if drafter is not self._alone and drafter not in self._waiting:
-                self._guarded(drafter, drafter.observe, emitted, NO_DRAFT, said)
+                told = np.array(emitted, np.int32), NO_DRAFT, Verdict(tuple(stretch.tokens), ())
+                self._guarded(drafter, drafter.observe, *told)
         if stretch.is_damaged and self._alone in self._active:
             self._leave_out(self._alone)
 

@@ -125,11 +125,9 @@ class CostCurve:
         return self.either_first(n)[int(self.is_back)]
 
     def either_first(self, n: int) -> npt.NDArray[np.float64]:
-        """(2, n) what `first` says after a wide pass, and after one over one token."""
-        start, tables = self.n_tail - 1, self._state.either_table
-        if start + n <= N_TABLE:
-            return tables[:, start : start + n]
-        return extended(tables, start + np.arange(1, n + 1))
+        """(2, n) what `first` says after a wide pass, and after one over one token: the same array
+        until that changes."""
+        return self._state.part(self.n_tail - 1, n)
 
     @property
     def again_ms(self) -> float:

@@ -82,6 +82,8 @@ class LookupDrafter:
         self._boundary: Boundary | None = None
         self._unread: list[int] = []  # emitted, and not known to the planner
         self._is_planned = False
+        self._drafting: Drafting | None = None  # by these costs
+        self._costs: npt.NDArray[np.float64] | None = None
 
     def begin(self, context: Context) -> None:
         document = self._open_document(context.document or context.path)
@@ -102,23 +104,21 @@ class LookupDrafter:
         self._planner.begin(context.left, context.right)
         self._unread = []
         self._is_planned = False
+        self._drafting = None
 
-    def alone(self, emitted: Tokens, n_max: int) -> tuple[Drafting | None, int]:
+    def alone(self, n_max: int) -> tuple[Drafting | None, int]:
         """For native code to draft as `propose` would, but no trees."""
         if self._planner is None or self._n_leaves > 1:
             return None, 0
         self._read()
         curve = self._curve
-        drafting = Drafting(
-            self._sources,
-            self._boundary,
-            self._planner,
-            curve.either_first(n_max + 1),
-            curve.is_back,
-            emitted,
-            curve.width if curve.width <= 1 + n_max else 1,
-        )
-        return drafting, MOST_PASSES
+        costs = curve.either_first(n_max + 1)
+        if self._drafting is None or costs is not self._costs:
+            self._costs = costs
+            self._drafting = Drafting(self._sources, self._boundary, self._planner, costs)
+        self._drafting.is_back = curve.is_back
+        self._drafting.width = curve.width if curve.width <= 1 + n_max else 1
+        return self._drafting, MOST_PASSES
 
     def propose(self, emitted: Tokens, n_max: int) -> Draft:
         self._sources.clear()

@@ -82,6 +82,7 @@ class RefinedCurve:
         # Made when somebody asks: the curve of a model that is not in use is not worth the time.
         self._quiet: list[float] = []
         self._either_table = np.empty((2, 0))
+        self._parts: dict[tuple[int, int], npt.NDArray[np.float64]] = {}
         self._costs: list[float] = []
         self._is_stale = True
 
@@ -96,6 +97,16 @@ class RefinedCurve:
         if self._is_stale:
             self._refresh()
         return self._either_table
+
+    def part(self, start: int, n: int) -> npt.NDArray[np.float64]:
+        """(2, n) of `either_table`, from column `start` on: the same array until costs change."""
+        table = self.either_table
+        if (start, n) not in self._parts:
+            part = table[:, start : start + n]
+            if start + n > N_TABLE:
+                part = extended(table, start + np.arange(1, n + 1))
+            self._parts[start, n] = part
+        return self._parts[start, n]
 
     @property
     def costs(self) -> list[float]:
@@ -216,6 +227,7 @@ class RefinedCurve:
             self._either_table[0] -= _GOES_BACK * back_ms
             self._either_table[0, 0] += back_ms
         self._either_table.flags.writeable = False
+        self._parts.clear()
         self._costs = table.tolist()
 
 

@@ -128,6 +128,10 @@ class Completer:
         def late() -> bool:
             return cancelled() or clock() >= limits.deadline
 
+        def left_off() -> bool:
+            """In the middle of a stretch, which has got somewhere."""
+            return late() or paused(True)
+
         def interrupted() -> bool:
             nonlocal n_start
             if n_start < 0:
@@ -143,7 +147,7 @@ class Completer:
                     if interrupted():
                         raise CancelledError
                     t0 = clock()
-                    stretch = self._stretch(committed, n_prompt, sampler, limits)
+                    stretch = self._stretch(committed, emitted, sampler, limits, left_off)
                     if stretch is not None:
                         if not trace.n_target_passes and stretch.pass_ms:
                             first_ms = stretch.draft_ms[0] + stretch.pass_ms[0]
@@ -151,7 +155,7 @@ class Completer:
                         self._note(stretch, counts, trace)
                         finish = self._append(emitted, stretch.tokens, limits, stop)
                         committed.extend(emitted[len(committed) - n_prompt :])
-                        chain.went(committed.since(n_prompt), stretch)
+                        chain.went(emitted, stretch)
                         if finish or len(committed) >= n_ctx:
                             return emitted, finish or "length"
                         continue
@@ -223,21 +227,26 @@ class Completer:
         return verdict
 
     def _stretch(
-        self, committed: _Tokens, n_prompt: int, sampler: Sampler, limits: Limits
+        self,
+        committed: _Tokens,
+        emitted: list[int],
+        sampler: Sampler,
+        limits: Limits,
+        interrupted: Callable[[], bool],
     ) -> Stretch | None:
         """Passes in a row, where that can be."""
         n_committed = len(committed)
         if self._stretches is None or self._target.n_cached != n_committed - 1:
             return None
-        last, emitted = int(committed.since(n_committed - 1)[0]), committed.since(n_prompt)
-        n_left = min(limits.n_left(emitted.tolist()), self._target.info.n_ctx - n_committed)
+        last = emitted[-1] if emitted else int(committed.since(n_committed - 1)[0])
+        n_left = min(limits.n_left(emitted), self._target.info.n_ctx - n_committed)
         if n_left <= 0:
             return None
         n_draft = min(limits.max_width, self._target.max_draft)
         n_passes = MOST_PASSES if limits.is_in_line() else 1
         ms = (limits.deadline - self._clock()) * 1e3
         return self._stretches.run(
-            self._chain, last, emitted, sampler, n_left, n_draft, n_passes, ms
+            self._chain, emitted, last, sampler, n_left, n_draft, n_passes, ms, interrupted
         )
 
     def _note(self, stretch: Stretch, counts: dict[int, list[int]], trace: Trace) -> None:

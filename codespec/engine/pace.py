@@ -155,6 +155,11 @@ class Pace:
         """Whether there is a measured curve for every count."""
         return not self._unmeasured
 
+    @property
+    def is_trying(self) -> bool:
+        """Whether a number of threads is being tried: passes are to be observed at once."""
+        return self._choice.is_trying
+
     def begin(self, n_context: int) -> None:
         """The passes of a request follow, behind about this many tokens."""
         self.learn()
@@ -169,7 +174,7 @@ class Pace:
         """Several passes, in order."""
         self._seen.extend(zip(n, ms, strict=True))
         self._seen_ms += sum(ms)
-        if self._seen_ms >= _TOGETHER_MS or self._choice.is_trying:
+        if self._seen_ms >= _TOGETHER_MS or self.is_trying:
             self.learn()
 
     def learn(self) -> None:

@@ -8,18 +8,18 @@ followed by the next without it. What is emitted is the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from codespec.drafters.chain import DraftChain
-from codespec.native import ENDS_STRETCH, ENDS_TEXT, Drafting, Stretch, Vocabulary
+from codespec.native import ENDS_STRETCH, ENDS_TEXT, Drafting, Ends, Stretch, Vocabulary
 from codespec.sampling import Sampler
-from codespec.types import TargetModel, Tokens
+from codespec.types import TargetModel
 
-_MAX_MS = 10.0
-"""After so long, somebody may have changed their mind."""
+_MAX_MS = 50.0
+"""After so long, what the passes took is looked at: another number of threads may be better."""
 
 
 class StretchingTarget(TargetModel, Protocol):
@@ -27,22 +27,23 @@ class StretchingTarget(TargetModel, Protocol):
 
     def decode_stretch(
         self,
-        last: int,
         drafting: Drafting | None,
-        ends: npt.NDArray[np.uint8],
+        emitted: Sequence[int],
+        last: int,
+        ends: Ends,
         n_tokens: int,
         n_passes: int,
         n_draft: int,
         ms: float,
+        interrupted: Callable[[], bool],
     ) -> Stretch:
         """As `decode` and `keep`, pass after pass, with the likeliest tokens.
 
+        drafting: what is drafted from, after `emitted`; None: nothing is.
         last:     the committed token that is not cached yet, the only one.
-        drafting: what is drafted from; None: nothing is.
-        ends:     (n_vocab,) ENDS_TEXT for tokens that nothing follows, ENDS_STRETCH for tokens with
-            whose pass the stretch ends, 0 for others.
         n_tokens, n_passes: emitted and done at most. n_draft: tokens of one pass. ms: no pass
         begins later.
+        interrupted: whether to leave off, asked each ten milliseconds or before the next pass.
 
         Raises: ModelError, CancelledError, as `decode`.
         """
@@ -52,34 +53,45 @@ class StretchingTarget(TargetModel, Protocol):
 class Stretches:
     """The stretches of one target's outputs."""
 
-    def __init__(self, target: StretchingTarget, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self,
+        target: StretchingTarget,
+        vocabulary: Vocabulary,
+        is_trying: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """is_trying: whether what passes take is to be known soon."""
         self._target = target
-        ends = np.zeros(target.info.n_vocab, np.uint8)
-        ends[vocabulary.containing(b"\n")] = ENDS_STRETCH
-        ends[list(target.info.eog)] = ENDS_TEXT
-        self._ends = ends
+        marks = np.zeros(target.info.n_vocab, np.uint8)
+        marks[vocabulary.containing(b"\n")] = ENDS_STRETCH
+        marks[list(target.info.eog)] = ENDS_TEXT
+        self._ends = Ends(marks)
+        self._is_trying = is_trying
 
     def run(
         self,
         chain: DraftChain,
+        emitted: list[int],
         last: int,
-        emitted: Tokens,
         sampler: Sampler,
         n_tokens: int,
         n_draft: int,
         n_passes: int,
         ms: float,
+        interrupted: Callable[[], bool],
     ) -> Stretch | None:
         """Up to `n_tokens` that follow, not further than the pass that ends a line; None where the
         next pass has to be made in another way.
 
         last: the token they follow: the last of `emitted`, or what stands before that. n_draft:
         most tokens drafted for a pass. n_passes: at most. ms: for all of them, roughly.
+        interrupted: see `StretchingTarget`.
         """
-        if not sampler.takes_likeliest(emitted.tolist()):
+        if not sampler.takes_likeliest(emitted):
             return None
-        drafting, n_alone = chain.alone(emitted, n_draft)
+        drafting, n_alone = chain.alone(n_draft)
         if not n_alone:
             return None
         limits = n_tokens, min(n_passes, n_alone), n_draft, min(ms, _MAX_MS)
-        return self._target.decode_stretch(last, drafting, self._ends, *limits)
+        return self._target.decode_stretch(
+            drafting, emitted, last, self._ends, *limits, lambda: interrupted() or self._is_trying()
+        )

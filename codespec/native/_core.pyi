@@ -642,11 +642,10 @@ ENDS_TEXT: int
 
 @final
 class Drafting:
-    """What a stretch is drafted from: what `sources` say after their base and what was emitted, as
+    """What stretches are drafted from: what `sources` say after their base and what was emitted, as
     `boundary` asks them where there is one, weighed by `planner`; chains. costs: float64, two rows,
     of passes over 1, 2, ... tokens, one more than are drafted at most, after a wide pass and after
-    one over one token. is_back: which of them the next is. width: passes over fewer tokens are
-    filled up to that. All of them are kept, and not to be written to. Raises: ValueError,
+    one over one token. All of them are kept, and not to be written to. Raises: ValueError,
     TypeError.
     """
 
@@ -656,10 +655,19 @@ class Drafting:
         boundary: Boundary | None,
         planner: Planner,
         costs: npt.NDArray[np.float64],
-        is_back: bool,
-        emitted: npt.NDArray[np.int32],
-        width: int = 1,
     ) -> None: ...
+
+    is_back: bool
+    """Whether the next pass follows one over one token; True at first."""
+    width: int
+    """Passes over fewer tokens are filled up to this; 1 at first."""
+
+@final
+class Ends:
+    """Where stretches end. marks: uint8, of each token of the vocabulary: ENDS_TEXT for one that
+    nothing follows, ENDS_STRETCH for one with whose pass a stretch ends, 0 for others."""
+
+    def __init__(self, marks: npt.NDArray[np.uint8]) -> None: ...
 
 @final
 class Stretch:
@@ -708,17 +716,19 @@ class LlamaContext:
     def stretch(
         self,
         drafting: Drafting | None,
+        emitted: Sequence[int],
         last: int,
         n_cached: int,
-        ends: npt.NDArray[np.uint8],
+        ends: Ends,
         n_tokens: int,
         n_passes: int,
         n_draft: int,
         ms: float,
+        interrupted: Callable[[], bool],
     ) -> Stretch:
         """Greedily on from the committed token `last`, while the cache holds the `n_cached` before
         it; in the end it holds all but the last one emitted. Releases the GIL in passes. See
-        `engine.stretch.StretchingTarget`. Raises: ValueError."""
+        `engine.stretch.StretchingTarget`. Raises: ValueError, and what `interrupted` raises."""
 
 def accepts(accept: int, sampler: int, token: int) -> bool:
     """Whether a sampler of llama.cpp takes in a token: whether its function llama_sampler_accept,

@@ -1,4 +1,6 @@
 // Passes in a row, and other calls of llama.cpp's functions.
+#include <nanobind/stl/vector.h>
+
 #include <cmath>
 #include <exception>
 
@@ -20,9 +22,12 @@ std::span<const double> row(const Matrix& matrix, std::size_t i) {
 struct PyDrafting {
   nb::object sources, boundary, planner;
   Matrix costs;
-  bool is_back;
-  TokenArray emitted;
-  std::size_t width;
+  bool is_back = true;
+  std::size_t width = 1;
+};
+
+struct Ends {
+  std::vector<std::uint8_t> marks;
 };
 
 template <typename T>
@@ -30,21 +35,15 @@ void check_is(const nb::object& object, const char* what) {
   if (!nb::isinstance<T>(object)) throw nb::type_error(what);
 }
 
-PyDrafting make_drafting(nb::object sources, nb::object boundary, nb::object planner, Matrix costs,
-                         bool is_back, TokenArray emitted, std::size_t width) {
+PyDrafting make_drafting(nb::object sources, nb::object boundary, nb::object planner,
+                         Matrix costs) {
   check_is<Sources>(sources, "no sources");
   if (!boundary.is_none()) check_is<Boundary>(boundary, "no boundary");
   check_is<Planner>(planner, "no planner");
   if (costs.shape(0) != 2 || costs.stride(1) != 1)
     throw nb::value_error("costs must be two rows without gaps");
   for (const std::size_t i : {0, 1}) check_costs(row(costs, i));
-  return {std::move(sources),
-          std::move(boundary),
-          std::move(planner),
-          std::move(costs),
-          is_back,
-          std::move(emitted),
-          width};
+  return {std::move(sources), std::move(boundary), std::move(planner), std::move(costs)};
 }
 
 nb::list list_of(const std::vector<std::int32_t>& values) {
@@ -95,29 +94,28 @@ LlamaContext make_context(std::uintptr_t decode, std::uintptr_t logits, std::uin
           n_ctx};
 }
 
-PyStretch stretch(const LlamaContext& self, const PyDrafting* py, Token last, std::int32_t n_cached,
-                const Vector<std::uint8_t>& ends, std::size_t n_tokens, std::size_t n_passes,
-                std::size_t n_draft, double ms) {
+PyStretch stretch(const LlamaContext& self, const PyDrafting* py, std::vector<Token> emitted,
+                  Token last, std::int32_t n_cached, const Ends& ends, std::size_t n_tokens,
+                  std::size_t n_passes, std::size_t n_draft, double ms,
+                  const nb::callable& interrupted) {
   if (n_cached < 0) throw nb::value_error("n_cached must not be negative");
-  if (ends.size() != self.n_vocab) throw nb::value_error("ends must say something of each token");
+  if (ends.marks.size() != self.n_vocab)
+    throw nb::value_error("ends must say something of each token");
   Drafting drafting;
   if (py != nullptr) {
-    const std::size_t n_costs = py->costs.shape(1);
-    if (n_draft >= n_costs) throw nb::value_error("costs must have more than n_draft");
+    if (n_draft >= py->costs.shape(1)) throw nb::value_error("costs must have more than n_draft");
     if (py->width > 1 + n_draft) throw nb::value_error("width must be at most 1 + n_draft");
-    const auto emitted = as_span(py->emitted);
-    drafting = {
-        nb::cast<Sources*>(py->sources),
-        py->boundary.is_none() ? nullptr : nb::cast<Boundary*>(py->boundary),
-        nb::cast<Planner*>(py->planner),
-        {row(py->costs, 0), row(py->costs, 1)},
-        py->is_back,
-        {emitted.begin(), emitted.end()},
-        py->width};
+    drafting = {nb::cast<Sources*>(py->sources),
+                py->boundary.is_none() ? nullptr : nb::cast<Boundary*>(py->boundary),
+                nb::cast<Planner*>(py->planner),
+                {row(py->costs, 0), row(py->costs, 1)},
+                py->is_back,
+                py->width};
   }
-  return PyStretch(decode_stretch(self, std::move(drafting),
-                                  {n_tokens, n_passes, n_draft, ms, as_span(ends)}, last,
-                                  n_cached));
+  const StretchLimits limits{n_tokens, n_passes,   n_draft,
+                             ms,       ends.marks, [&] { return nb::cast<bool>(interrupted()); }};
+  return PyStretch(
+      decode_stretch(self, std::move(drafting), limits, std::move(emitted), last, n_cached));
 }
 
 // Whether it came to its end. An exception would end the process in ctypes, which cannot pass it
@@ -138,7 +136,15 @@ bool accepts(std::uintptr_t accept, std::uintptr_t sampler, Token token) {
 void bind_stretch(nb::module_& m) {
   nb::class_<PyDrafting>(m, "Drafting", nb::is_final())
       .def(nb::new_(&make_drafting), "sources"_a, "boundary"_a.none(), "planner"_a,
-           "costs"_a.noconvert(), "is_back"_a, "emitted"_a.noconvert(), "width"_a = 1);
+           "costs"_a.noconvert())
+      .def_rw("is_back", &PyDrafting::is_back)
+      .def_rw("width", &PyDrafting::width);
+  nb::class_<Ends>(m, "Ends", nb::is_final())
+      .def(nb::new_([](const Vector<std::uint8_t>& marks) {
+             const auto all = as_span(marks);
+             return Ends{{all.begin(), all.end()}};
+           }),
+           "marks"_a.noconvert());
   nb::class_<PyStretch>(m, "Stretch", nb::is_final())
       .def_ro("tokens", &PyStretch::tokens)
       .def_ro("widths", &PyStretch::widths)
@@ -154,8 +160,8 @@ void bind_stretch(nb::module_& m) {
   nb::class_<LlamaContext>(m, "LlamaContext", nb::is_final())
       .def(nb::new_(&make_context), "decode"_a, "logits"_a, "remove"_a, "context"_a, "memory"_a,
            "batch"_a, "n_vocab"_a, "n_ctx"_a)
-      .def("stretch", &stretch, "drafting"_a.none(), "last"_a, "n_cached"_a, "ends"_a.noconvert(),
-           "n_tokens"_a, "n_passes"_a, "n_draft"_a, "ms"_a);
+      .def("stretch", &stretch, "drafting"_a.none(), "emitted"_a, "last"_a, "n_cached"_a, "ends"_a,
+           "n_tokens"_a, "n_passes"_a, "n_draft"_a, "ms"_a, "interrupted"_a);
   m.def("accepts", &accepts, "accept"_a, "sampler"_a, "token"_a);
 }
 

@@ -54,8 +54,7 @@ struct AutomatonRef {
 };
 
 // Where a context stands in several automata: a base, the same in all calls, and a tail, which
-// mostly grows. Nothing is matched twice, and what cannot matter is not matched yet: a match grows
-// by a token at most with each, so that most are left behind until they could be the longest.
+// mostly grows. Nothing is matched twice.
 class Matcher {
  public:
   explicit Matcher(const std::vector<nb::object>& automata) {
@@ -66,24 +65,17 @@ class Matcher {
   Proposal draft(Tokens base, Tokens tail, int n_max, const Allowed& allowed) {
     const bool is_grown =
         tail.size() >= tail_.size() && std::ranges::equal(tail.first(tail_.size()), tail_);
+    const std::size_t n_known = is_grown ? tail_.size() : 0;
     tail_.assign(tail.begin(), tail.end());
-    const auto catch_up = [&](Reader& reader, const SuffixAutomaton& a) {
+    return longest(n_max, allowed, [&](Reader& reader, const SuffixAutomaton& a) {
       if (reader.n_changes != a.n_changes()) {
+        reader.base = a.find(base);
         reader.n_changes = a.n_changes();
-        reader.base = reader.match = a.find(base);
-        reader.n_read = 0;
-      }
-    };
-    std::vector<std::size_t> most;
-    for (Reader& reader : readers_) {
-      if (!is_grown) reader.go_back();
-      reader.automaton.get->quick([&](const SuffixAutomaton& a) { catch_up(reader, a); });
-      most.push_back(reader.length() + tail.size() - reader.n_read);
-    }
-    return longest(std::move(most), n_max, allowed, [&](Reader& reader, const SuffixAutomaton& a) {
-      catch_up(reader, a);
-      for (; reader.n_read < tail.size(); ++reader.n_read) {
-        reader.match = a.grow(reader.match, tail[reader.n_read]);
+        reader.match = grown(a, reader.base, tail);
+      } else if (is_grown) {
+        reader.match = grown(a, reader.match, tail.subspan(n_known));
+      } else {
+        reader.match = grown(a, reader.base, tail);
       }
       return reader.match;
     });
@@ -91,7 +83,7 @@ class Matcher {
 
   // After a context wherever it stands.
   Proposal draft_anywhere(Tokens context, int n_max, const Allowed& allowed) {
-    return longest(std::vector(readers_.size(), context.size()), n_max, allowed,
+    return longest(n_max, allowed,
                    [&](Reader&, const SuffixAutomaton& a) { return a.find(context); });
   }
 
@@ -100,45 +92,32 @@ class Matcher {
 
   struct Reader {
     AutomatonRef automaton;
+    Match base{}, match{};  // of the base, and of it with the last tail
     std::uint64_t n_changes = ~std::uint64_t{0};
-    Match base{}, match{};   // of the base, and of it with the first tokens of the last tail
-    std::size_t n_read = 0;  // so many
-
-    std::size_t length() const { return static_cast<std::size_t>(match.length); }
-    void go_back() {
-      match = base;
-      n_read = 0;
-    }
   };
 
-  // most: how long each one's match is at most. match: (reader, automaton) -> what it is.
+  static Match grown(const SuffixAutomaton& a, Match match, Tokens more) {
+    for (const Token token : more) match = a.grow(match, token);
+    return match;
+  }
+
   template <typename Find>
-  Proposal longest(std::vector<std::size_t> most, int n_max, const Allowed& allowed, Find match) {
+  Proposal longest(int n_max, const Allowed& allowed, Find find) {
     Proposal best(0);
-    std::size_t best_length = 0, best_i = 0;
-    while (true) {
-      const auto i = static_cast<std::size_t>(std::ranges::max_element(most) - most.begin());
-      const bool is_over = i == most.size() || most[i] < best_length;
-      if (is_over || (most[i] == best_length && i >= best_i)) return best;
-      readers_[i].automaton.get->quick([&](const SuffixAutomaton& a) {
-        const Match found = match(readers_[i], a);
-        const auto length = static_cast<std::size_t>(found.length);
-        if (length < most[i]) {  // others may be longer
-          most[i] = length;
-          return;
-        }
-        most[i] = 0;
-        Proposal proposal = a.follow(found, n_max, 1, allowed);
-        if (proposal.size() == 0) return;
-        // No longer than that of its context.
-        const auto drafted = static_cast<std::size_t>(proposal.column(Proposal::kMatchLengths)[0]);
-        if (drafted > best_length || (drafted == best_length && i < best_i)) {
-          best = std::move(proposal);
-          best_length = drafted;
-          best_i = i;
-        }
+    int best_length = 0;
+    for (Reader& reader : readers_) {
+      reader.automaton.get->quick([&](const SuffixAutomaton& a) {
+        const Match match = find(reader, a);
+        // A draft's match is no longer than that of its context.
+        if (match.length <= best_length) return;
+        Proposal found = a.follow(match, n_max, 1, allowed);
+        const int length = found.size() > 0 ? found.column(Proposal::kMatchLengths)[0] : 0;
+        if (length <= best_length) return;
+        best = std::move(found);
+        best_length = length;
       });
     }
+    return best;
   }
 
   std::vector<Reader> readers_;

@@ -16,13 +16,13 @@ double ms_since(Clock::time_point start) {
 }
 
 // A chain that the target can be handed: files may hold anything.
-Draft draft(const Drafting& drafting, std::size_t n_max, std::size_t n_vocab) {
+Draft draft(const Drafting& drafting, Tokens emitted, std::size_t n_max, std::size_t n_vocab) {
   const int n = static_cast<int>(n_max);
   drafting.sources->clear();
   if (n == 0) return {};
   const auto n_offers = drafting.boundary != nullptr
-                            ? drafting.boundary->ask(drafting.emitted, {}, n, *drafting.sources)
-                            : drafting.sources->ask(drafting.emitted, {}, n);
+                            ? drafting.boundary->ask(emitted, {}, n, *drafting.sources)
+                            : drafting.sources->ask(emitted, {}, n);
   Draft found;
   if (n_offers != 0) {
     found = drafting.planner->plan(drafting.sources->offers(), {},
@@ -37,7 +37,7 @@ Draft draft(const Drafting& drafting, std::size_t n_max, std::size_t n_vocab) {
 }  // namespace
 
 Stretch decode_stretch(const LlamaContext& target, Drafting drafting, const StretchLimits& limits,
-                       Token last, std::int32_t n_cached) {
+                       std::vector<Token> emitted, Token last, std::int32_t n_cached) {
   Stretch done;
   const auto guarded = [&](const auto& work) {
     if (drafting.sources == nullptr) return;
@@ -49,13 +49,19 @@ Stretch decode_stretch(const LlamaContext& target, Drafting drafting, const Stre
     }
   };
   const auto start = Clock::now();
+  auto heard = start;
+  const auto is_interrupted = [&] {
+    if (ms_since(heard) < StretchLimits::kAskMs || done.pass_ms.empty()) return false;
+    heard = Clock::now();
+    return limits.interrupted();
+  };
   bool is_over = false;
   while (!is_over && done.pass_ms.size() < limits.n_passes &&
-         done.tokens.size() < limits.n_tokens && ms_since(start) < limits.ms) {
+         done.tokens.size() < limits.n_tokens && ms_since(start) < limits.ms && !is_interrupted()) {
     const auto asked = Clock::now();
     const std::size_t n_left = limits.n_tokens - done.tokens.size();
     Draft d;
-    guarded([&] { d = draft(drafting, std::min(limits.n_draft, n_left - 1), target.n_vocab); });
+    guarded([&] { d = draft(drafting, emitted, std::min(limits.n_draft, n_left - 1), target.n_vocab); });
     const double draft_ms = ms_since(asked);
 
     const auto began = Clock::now();
@@ -104,7 +110,7 @@ Stretch decode_stretch(const LlamaContext& target, Drafting drafting, const Stre
     }
     guarded([&] {
       const auto said = done.tokens.begin() + static_cast<std::ptrdiff_t>(n_before);
-      drafting.emitted.insert(drafting.emitted.end(), said, done.tokens.end());
+      emitted.insert(emitted.end(), said, done.tokens.end());
       drafting.planner->learn({said, done.tokens.end()}, done.tokens.size() - n_before);
     });
   }

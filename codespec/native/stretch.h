@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -43,8 +44,7 @@ struct Drafting {
   Planner* planner = nullptr;
   // Of passes that draft 0, 1, 2, ... tokens: after a wide pass, and after one over one token.
   std::array<std::span<const double>, 2> costs;
-  bool is_back = true;  // which of them the next pass is
-  std::vector<Token> emitted;
+  bool is_back = true;    // which of them the next pass is
   std::size_t width = 1;  // passes over fewer tokens are filled up to this
 };
 
@@ -57,6 +57,9 @@ struct StretchLimits {
   double ms;            // no pass begins later
   // By token: whether the stretch ends with its pass, or all there is with the token itself.
   std::span<const std::uint8_t> ends;
+  // Whether to leave off, asked before a pass that begins so long after the last time.
+  std::function<bool()> interrupted;
+  static constexpr double kAskMs = 10.0;
 };
 
 // What was done.
@@ -72,9 +75,9 @@ struct Stretch {
   std::int32_t code = 0;    // llama.cpp's; that of a pass that was not done ends the stretch
 };
 
-// From the committed token `last` on, greedily. The cache holds the `n_cached` tokens before it,
-// and in the end all but the last one emitted.
+// From the committed token `last` on, greedily. emitted: so far, `last` included, if it was. The
+// cache holds the `n_cached` tokens before it, and in the end all but the last one emitted.
 Stretch decode_stretch(const LlamaContext& target, Drafting drafting, const StretchLimits& limits,
-                       Token last, std::int32_t n_cached);
+                       std::vector<Token> emitted, Token last, std::int32_t n_cached);
 
 }  // namespace codespec

@@ -15,7 +15,7 @@ from codespec.drafters.cost import CostCurve
 from codespec.engine.local import LocalEngine
 from codespec.engine.pace import Pace
 from codespec.errors import ModelError
-from codespec.native import ENDS_STRETCH
+from codespec.native import ENDS_STRETCH, Ends
 from codespec.requests import CompletionRequest
 from codespec.types import NO_DRAFT, CancelledError
 
@@ -26,7 +26,7 @@ FILES = ("argparse.py", "tarfile.py", "json/decoder.py", "statistics.py")
 def engines(tmp_path_factory):
     """With stretches and without; neither learns what passes cost, so that both draft alike."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Pace, "observe", lambda self, n, ms: None)
+        patch.setattr(Pace, "observe_all", lambda self, n, ms: None)
         made = []
         for _ in range(2):
             patch.setenv("CODESPEC_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
@@ -128,23 +128,29 @@ def test_limits_and_marks(engines):
     target, last = started(engines[0])
     n = target.n_cached
     nothing = np.zeros(target.info.n_vocab, np.uint8)
-    done = target.decode_stretch(last, None, nothing, 9, 99, 0, 1e9)
+
+    def stretch(last, marks, n_passes=99):
+        limits = 9, n_passes, 0, 1e9
+        return target.decode_stretch(None, [], last, Ends(marks), *limits, lambda: False)
+
+    done = stretch(last, nothing)
     assert len(done.tokens) == len(done.pass_ms) == 9
     assert target.cached[n:].tolist() == [last, *done.tokens[:-1]]
     target, last = started(engines[0])
     marks = nothing.copy()
     marks[done.tokens[3]] = ENDS_STRETCH
-    again = target.decode_stretch(last, None, marks, 9, 99, 0, 1e9)
+    again = stretch(last, marks)
     assert again.tokens == done.tokens[: done.tokens.index(done.tokens[3]) + 1]
     target, last = started(engines[0])
-    assert len(target.decode_stretch(last, None, nothing, 9, 2, 0, 1e9).tokens) == 2
+    assert len(stretch(last, nothing, 2).tokens) == 2
 
 
 def test_nothing_of_a_stretch_that_raises_stays(engines):
     target, last = started(engines[0])
     before = target.cached.tolist()
+    some = Ends(np.zeros(3, np.uint8))
     with pytest.raises(ValueError, match="each token"):
-        target.decode_stretch(last, None, np.zeros(3, np.uint8), 3, 3, 0, 1e9)
+        target.decode_stretch(None, [], last, some, 3, 3, 0, 1e9, lambda: False)
     assert target.cached.tolist() == before
 
 
@@ -160,9 +166,9 @@ def test_a_pass_that_fails_leaves_what_was_committed(engines, monkeypatch, code,
             return type("Done", (), {"tokens": done.tokens, "pass_ms": done.pass_ms, "code": code})
 
     monkeypatch.setattr(target, "_calls", Failing())
-    nothing = np.zeros(target.info.n_vocab, np.uint8)
+    nothing = Ends(np.zeros(target.info.n_vocab, np.uint8))
     with pytest.raises(error):
-        target.decode_stretch(last, None, nothing, 3, 3, 0, 1e9)
+        target.decode_stretch(None, [], last, nothing, 3, 3, 0, 1e9, lambda: False)
     monkeypatch.undo()
     assert target.cached[: len(before) + 1].tolist() == [*before, last]
     # And it goes on.

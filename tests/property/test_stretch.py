@@ -4,6 +4,9 @@ functions as llama.cpp's."""
 from __future__ import annotations
 
 import ctypes
+import itertools
+import time
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from codespec.native import (
     ENDS_STRETCH,
     ENDS_TEXT,
     Drafting,
+    Ends,
     LlamaContext,
     Planner,
     Sources,
@@ -42,13 +46,16 @@ class RawBatch(ctypes.Structure):
 class Model:
     """A law of the last `ORDER` tokens, and a cache that may only be used as llama.cpp's may.
 
-    fails_at: the pass that is refused, counted from 0.
+    fails_at: the pass that is refused, counted from 0. ms: that a pass takes, at least.
     """
 
-    def __init__(self, cached: list[int], fails_at: int = -1, n_ctx: int = 1 << 20) -> None:
+    def __init__(
+        self, cached: list[int], fails_at: int = -1, n_ctx: int = 1 << 20, ms: float = 0.0
+    ) -> None:
         self.cached = list(cached)
         self.widths: list[int] = []
         self._fails_at = fails_at
+        self._ms = ms
         self._law = hashed_logits(N_VOCAB)
         self._token = np.zeros(N_CELLS, np.int32)
         self._pos = np.zeros(N_CELLS, np.int32)
@@ -67,6 +74,21 @@ class Model:
         addresses = [ctypes.cast(f, POINTER).value or 0 for f in self._functions]
         self.context = LlamaContext(*addresses, 1, 2, ctypes.addressof(self._batch), N_VOCAB, n_ctx)
 
+    def stretch(
+        self,
+        drafting: Drafting | None,
+        emitted: list[int],
+        last: int,
+        ends: Sequence[int] = (0,) * N_VOCAB,
+        n_tokens: int = 40,
+        n_passes: int = 40,
+        n_draft: int = 12,
+        ms: float = 1e9,
+        interrupted: Callable[[], bool] = lambda: False,
+    ) -> Stretch:
+        at = emitted, last, len(self.cached), Ends(np.array(ends, np.uint8))
+        return self.context.stretch(drafting, *at, n_tokens, n_passes, n_draft, ms, interrupted)
+
     def best(self, tokens: list[int]) -> int:
         return int(self._law(tuple(tokens[-ORDER:])).argmax())
 
@@ -80,6 +102,7 @@ class Model:
         if not all(0 <= token < N_VOCAB for token in tokens) or len(self.widths) == self._fails_at:
             return -1
         self.widths.append(n)
+        time.sleep(self._ms / 1e3)
         for i, token in enumerate(tokens):
             self.cached.append(token)
             self._rows[i] = self._law(tuple(self.cached[-ORDER:]))
@@ -108,7 +131,9 @@ def drafting(
     planner = Planner(np.zeros(N_VOCAB, np.uint8))
     planner.begin(np.array(prompt, np.int32), np.zeros(0, np.int32))
     costs = np.stack([np.linspace(1.0, ms, n_draft + 1) for ms in (1.1, wide_ms)])
-    return Drafting(sources, None, planner, costs, is_back, np.zeros(0, np.int32), width)
+    made = Drafting(sources, None, planner, costs)
+    made.is_back, made.width = is_back, width
+    return made
 
 
 def plain(prompt: list[int], ends: list[int], n: int) -> list[int]:
@@ -154,11 +179,8 @@ def test_what_is_said_is_what_plain_decoding_says(
     told = [*prompt, *plain(prompt, [0] * N_VOCAB, n_told)]
     width = min(width, 1 + n_draft) if is_drafting else 1
     who = drafting(prompt, [*told, *strange], n_draft, width)
-    limits = n_tokens, n_passes, n_draft, 1e9
-    marks = np.array(ends, np.uint8)
-    done = model.context.stretch(
-        who if is_drafting else None, prompt[-1], len(prompt) - 1, marks, *limits
-    )
+    limits = n_tokens, n_passes, n_draft
+    done = model.stretch(who if is_drafting else None, [], prompt[-1], ends, *limits)
     assert (done.code, done.is_damaged) == (0, False)
     assert done.tokens == plain(prompt, ends, len(done.tokens))
     assert model.cached == [*prompt, *done.tokens][: len(prompt) - 1 + len(done.tokens)]
@@ -199,20 +221,19 @@ def test_a_copy_takes_few_passes() -> None:
     text = plain(prompt, [0] * N_VOCAB, 40)
     model = Model(prompt[:-1])
     who = drafting(prompt, [*prompt, *text], 12)
-    marks = np.zeros(N_VOCAB, np.uint8)
-    done = model.context.stretch(who, 3, 2, marks, 40, 40, 12, 1e9)
+    done = model.stretch(who, [], 3)
     assert done.tokens == text
     assert len(done.pass_ms) < 20
     assert sum(done.n_accepted) == 40 - len(done.pass_ms)
 
 
 def test_costs_are_those_after_the_last_pass() -> None:
-    prompt, marks = [1, 2, 3], np.zeros(N_VOCAB, np.uint8)
+    prompt = [1, 2, 3]
     text = plain(prompt, [0] * N_VOCAB, 40)
 
     def drafted(elsewhere: list[int], is_back: bool, wide_ms: float) -> list[bool]:
         who = drafting(prompt, elsewhere, 12, 1, is_back, wide_ms)
-        done = Model(prompt[:-1]).context.stretch(who, 3, 2, marks, 40, 40, 12, 1e9)
+        done = Model(prompt[:-1]).stretch(who, [], 3)
         assert done.tokens == text
         return [n > 0 for n in done.n_drafted]
 
@@ -226,14 +247,37 @@ def test_costs_are_those_after_the_last_pass() -> None:
 
 def test_no_pass_begins_too_late() -> None:
     model = Model([1, 2])
-    done = model.context.stretch(None, 3, 2, np.zeros(N_VOCAB, np.uint8), 40, 40, 12, 0.0)
+    done = model.stretch(None, [], 3, ms=0.0)
     assert (done.tokens, done.pass_ms, model.cached) == ([], [], [1, 2])
+
+
+def test_who_interrupts_is_asked_now_and_then() -> None:
+    model, asked = Model([1, 2], ms=4.0), []
+
+    def interrupted() -> bool:
+        asked.append(len(model.widths))
+        return len(asked) == 3
+
+    done = model.stretch(None, [], 3, interrupted=interrupted)
+    assert len(done.tokens) == len(done.pass_ms) == asked[-1] < 40
+    assert len(asked) == 3
+    # Ten milliseconds apart: after three passes of four, if nothing else was at work.
+    assert all(1 <= b - a <= 3 for a, b in itertools.pairwise([0, *asked]))
+    assert model.cached == [1, 2, 3, *done.tokens[:-1]]
+
+
+def test_what_the_interrupter_raises_is_raised() -> None:
+    def interrupted() -> bool:
+        raise KeyError("why")
+
+    with pytest.raises(KeyError, match="why"):
+        Model([1, 2], ms=11.0).stretch(None, [], 3, interrupted=interrupted)
 
 
 @pytest.mark.parametrize("fails_at", [0, 3])
 def test_a_pass_that_fails_ends_it(fails_at: int) -> None:
     model = Model([1, 2], fails_at)
-    done = model.context.stretch(None, 3, 2, np.zeros(N_VOCAB, np.uint8), 40, 40, 12, 1e9)
+    done = model.stretch(None, [], 3)
     assert done.code == -1
     assert len(done.tokens) == len(done.pass_ms) == fails_at
     assert done.tokens == plain([1, 2, 3], [0] * N_VOCAB, fails_at)
@@ -242,18 +286,18 @@ def test_a_pass_that_fails_ends_it(fails_at: int) -> None:
 def test_wrong_arguments_are_refused() -> None:
     model = Model([1, 2])
     who = drafting([1], [], 4)
-    marks = np.zeros(N_VOCAB, np.uint8)
+    marks = Ends(np.zeros(N_VOCAB, np.uint8))
     for args, words in (
-        ((who, 3, 2, marks[1:], 9, 9, 4, 1.0), "each token"),
-        ((who, 3, -1, marks, 9, 9, 4, 1.0), "n_cached"),
-        ((who, 3, 2, marks, 9, 9, 5, 1.0), "n_draft"),
-        ((drafting([1], [], 4, 5), 3, 2, marks, 9, 9, 3, 1.0), "width"),
+        ((who, [], 3, 2, Ends(np.zeros(N_VOCAB - 1, np.uint8)), 9, 9, 4, 1.0), "each token"),
+        ((who, [], 3, -1, marks, 9, 9, 4, 1.0), "n_cached"),
+        ((who, [], 3, 2, marks, 9, 9, 5, 1.0), "n_draft"),
+        ((drafting([1], [], 4, 5), [], 3, 2, marks, 9, 9, 3, 1.0), "width"),
     ):
         with pytest.raises(ValueError, match=words):
-            model.context.stretch(*args)
+            model.context.stretch(*args, lambda: False)
     with pytest.raises(ValueError, match="address"):
         LlamaContext(0, 1, 1, 1, 1, 1, N_VOCAB, 64)
     sources, planner = Sources(np.zeros(0, np.int32)), Planner(np.zeros(2, np.uint8))
     for costs in (np.zeros((2, 0)), np.zeros((2, 1)), np.full((2, 1), np.inf), np.ones((1, 2))):
         with pytest.raises(ValueError, match="costs"):
-            Drafting(sources, None, planner, costs, True, np.zeros(0, np.int32))
+            Drafting(sources, None, planner, costs)

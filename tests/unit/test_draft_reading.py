@@ -69,5 +69,5 @@ def test_a_draft_model_of_a_shorter_context_is_left_alone_where_it_has_no_room()
         chain.begin(Context(prompt[:n]))
         assert (len(chain.propose(NO_TOKENS, 8)) > 0) == drafts
         assert (len(chain.propose(said, 8)) > 0) == (n == 300)
-        n_passes = chain.alone(said, 8)[1]  # for which nobody has to be asked
+        n_passes = chain.alone(8)[1]  # for which nobody has to be asked
         assert (n_passes == 0) == (n == 300)

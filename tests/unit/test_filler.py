@@ -124,7 +124,7 @@ def test_where_drafting_rests_for_a_while_so_does_filling():
     costs, worth = curve(), Worth(CostCurve(POINTS))
     chain = DraftChain([Oracle([1, 2, 3])], N_VOCAB, 1, costs, worth, watching(costs))
     chain.begin(Context(NO_TOKENS))
-    for rest in (lambda: chain.propose(NO_TOKENS, 4), lambda: chain.alone(NO_TOKENS, 4)):
+    for rest in (lambda: chain.propose(NO_TOKENS, 4), lambda: chain.alone(4)):
         costs.set_width(5)
         worth._n_left = 3
         rest()
@@ -152,7 +152,7 @@ def test_what_was_typed_is_part_of_a_filled_pass():
         assert costs.width == 5
         assert costs.n_tail == n_first
         np.testing.assert_allclose(costs.first(4), costs.table[n_first - 1 : n_first + 3])
-        chain.alone(NO_TOKENS, 9)
+        chain.alone(9)
         assert costs.n_tail == 1
 
 

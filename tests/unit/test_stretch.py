@@ -27,7 +27,7 @@ from tests.unit.test_drafters import drafter_for
 
 TOKENIZER = ByteTokenizer()
 CURVE = CostCurve({1: 1.0, 2: 1.5, 9: 4.0})
-EMITTED = np.array([1, 2, 3], np.int32)
+EMITTED = [1, 2, 3]
 
 
 class Resting(ScriptedDrafter):
@@ -52,7 +52,7 @@ class Native(ScriptedDrafter):
         super().__init__(lambda emitted, n: Draft.chain([4]))
         self._n_passes = n_passes
 
-    def alone(self, emitted: Tokens, n_max: int):
+    def alone(self, n_max: int):
         return drafting([1], [], n_max) if self._n_passes else None, self._n_passes
 
 
@@ -63,8 +63,7 @@ def chain_of(*members, worth: Worth | None = None) -> DraftChain:
 
 
 def stretch_of(n_passes: int, who=None) -> Stretch:
-    marks = np.zeros(N_VOCAB, np.uint8)
-    return Model([1]).context.stretch(who, 2, 1, marks, 40, n_passes, 0, 1e9)
+    return Model([1]).stretch(who, [], 2, n_passes=n_passes, n_draft=0)
 
 
 def test_for_as_long_as_nobody_else_has_to_be_asked():
@@ -80,7 +79,7 @@ def test_for_as_long_as_nobody_else_has_to_be_asked():
         ([Native(), ScriptedDrafter(lambda emitted, n: Draft.chain([4]))], False, 0),
         ([Native(), Native()], False, 0),
     ):
-        found, n = chain_of(*members).alone(EMITTED, 4)
+        found, n = chain_of(*members).alone(4)
         assert n == n_passes
         if n:
             assert (found is not None) == drafts
@@ -93,9 +92,9 @@ def test_what_does_not_pay_is_not_asked_in_stretches_either():
     n_rest = worth.n_rest
     native = Native()
     chain = chain_of(native, Resting(1), worth=worth)
-    assert chain.alone(EMITTED, 4) == (None, n_rest)
+    assert chain.alone(4) == (None, n_rest)
     done = stretch_of(1)
-    chain.went(np.array(done.tokens, np.int32), done)
+    chain.went(done.tokens, done)
     assert worth.n_rest == n_rest - 1
     assert worth.is_asking
 
@@ -107,14 +106,14 @@ def test_members_are_told_what_they_did_not_draft():
     resting.n_rest = 0
     chain.propose(NO_TOKENS, 4)  # it begins
     resting.n_rest = 9
-    found, n_passes = chain.alone(EMITTED, 4)
+    found, n_passes = chain.alone(4)
     done = stretch_of(n_passes, found)
-    said = np.array([*EMITTED, *done.tokens], np.int32)
+    said = [*EMITTED, *done.tokens]
     chain.went(said, done)
     assert len(done.pass_ms) == 9
     assert native.observed == [], "what drafts natively learns there"
     ((emitted, draft, verdict),) = resting.observed
-    assert emitted == said.tolist()
+    assert emitted == said
     assert len(draft) == 0
     assert list(verdict.emitted) == done.tokens
     assert resting.n_rest == 0
@@ -125,23 +124,23 @@ def test_asking_is_learned_from(monkeypatch):
     asked = []
     monkeypatch.setattr(Worth, "learn", lambda self, *args: asked.append(args[1:]))
     chain = chain_of(Native(), worth=Worth(CURVE))
-    found, _ = chain.alone(EMITTED, 4)
+    found, _ = chain.alone(4)
     done = stretch_of(3, found)
     chain.went(EMITTED, done)
     assert asked == [(n, m) for n, m in zip(done.n_drafted, done.n_accepted, strict=True)]
     assert len(asked) == 3
     nobody = chain_of(worth=Worth(CURVE))
-    nobody.alone(EMITTED, 4)
+    nobody.alone(4)
     nobody.went(EMITTED, stretch_of(3))
     assert len(asked) == 3, "nobody was asked"
 
 
 def test_lookups_draft_alone_once_the_cursor_does_not_matter():
-    drafting, n_passes = drafter_for("abcabc").alone(TOKENIZER.encode("ab"), 4)
+    drafting, n_passes = drafter_for("abcabc").alone(4)
     assert drafting is not None
     assert n_passes == 256
     trees = drafter_for("abcabc", max_leaves=2)
-    assert trees.alone(TOKENIZER.encode("ab"), 4) == (None, 0)
+    assert trees.alone(4) == (None, 0)
 
 
 def test_the_output_can_end_only_with_a_line():
@@ -226,10 +225,10 @@ def test_who_failed_natively_is_left_out():
         is_damaged = True
 
     chain = chain_of(Native())
-    assert chain.alone(EMITTED, 4)[0] is not None
+    assert chain.alone(4)[0] is not None
     chain.went(EMITTED, Broken())  # pyright: ignore[reportArgumentType]
-    assert len(chain.propose(EMITTED, 4)) == 0
-    assert chain.alone(EMITTED, 4) == (None, 256)
+    assert len(chain.propose(np.array(EMITTED, np.int32), 4)) == 0
+    assert chain.alone(4) == (None, 256)
 
 
 def test_the_batch_is_llama_cpps():
@@ -250,7 +249,7 @@ def test_the_curve_knows_what_the_last_pass_was() -> None:
         assert curve.is_back == is_back
     for n_draft in (0, 12):
         who = drafting([1, 2, 3], [1, 2, 3, *EMITTED] * 9, n_draft)
-        marks = np.zeros(N_VOCAB, np.uint8)
-        done = Model([1, 2]).context.stretch(who, 3, 2, marks, 1 + n_draft, 1, n_draft, 1e9)
-        chain.went(np.array(done.tokens, np.int32), done)
+        limits = 1 + n_draft, 1, n_draft
+        done = Model([1, 2]).stretch(who, [], 3, (0,) * N_VOCAB, *limits)
+        chain.went(done.tokens, done)
         assert curve.is_back == (n_draft == 0)

@@ -32,7 +32,7 @@ from codespec.backends.llama.parts import Parts
 from codespec.backends.llama.states import States
 from codespec.backends.llama.undo import n_sequences, undo_of
 from codespec.errors import ModelError
-from codespec.native import Drafting, Rows, Stretch
+from codespec.native import Drafting, Ends, Rows, Stretch
 from codespec.types import NO_DRAFT, CancelledError, Draft, ModelInfo, Tokens
 
 # A pass over fewer tokens than this is too short to be worth interrupting, and calling back into
@@ -253,25 +253,28 @@ class LlamaTarget(Context):
 
     def decode_stretch(
         self,
-        last: int,
         drafting: Drafting | None,
-        ends: npt.NDArray[np.uint8],
+        emitted: Sequence[int],
+        last: int,
+        ends: Ends,
         n_tokens: int,
         n_passes: int,
         n_draft: int,
         ms: float,
+        interrupted: Callable[[], bool],
     ) -> Stretch:
         """See `engine.stretch.StretchingTarget`."""
         self._batch.all_in_main()
         self._is_held = False
+        at = last, len(self._kv), ends
         limits = n_tokens, n_passes, min(n_draft, self.max_draft), ms
         try:
-            done = self._calls.stretch(drafting, last, len(self._kv), ends, *limits)
+            done = self._calls.stretch(drafting, emitted, *at, *limits, interrupted)
         except BaseException:
             self._recover()
             raise
         if done.tokens:
-            self._kv.append([last, *done.tokens[:-1]])
+            self._kv.extend([last, *done.tokens[:-1]])
         self.busy_s += sum(done.pass_ms) / 1e3
         if done.code:
             self._failed(done.code, 1)
