@@ -116,9 +116,10 @@ class ClockReplay(Replay):
         )
         return trace, chain.widths
 
-    def _observe(self, n: int, ms: float) -> None:
-        if n <= 1 + self._width:
-            self._curve.observe(n, ms)
+    def _observe(self, widths: Sequence[int], ms: Sequence[float]) -> None:
+        for n, took_ms in zip(widths, ms, strict=True):
+            if n <= 1 + self._width:
+                self._curve.observe(n, took_ms)
 
     def clock_rows(self) -> list[Row]:
         plain = self.results["plain"]

@@ -82,11 +82,11 @@ class ContextSearch {
     const auto key = packer_.pack([&](int d) { return d < context.size() ? context[d] : kBreak; });
     const std::size_t n_below = n_keys_below(key);
     // The key decides alone where it holds the whole context; else equal ones follow, mostly few.
-    const std::size_t n_up_to =
-        context.size() <= packer_.width()
-            ? n_below
-            : n_below + run(keys_.size() - n_below,
-                            [&](std::size_t k) { return this->key(n_below + k) <= key; });
+    const std::size_t n_up_to = context.size() <= packer_.width()
+                                    ? n_below
+                                    : n_below + run(keys_.size() - n_below, [&](std::size_t k) {
+                                        return this->key(n_below + k) <= key;
+                                      });
     std::size_t lo = n_below == 0 ? 0 : (n_below - 1) * kKeyStride + 1;
     std::size_t hi = std::min(n_up_to * kKeyStride, n_positions_);
     // What both ends share with the context, all between them do (Manber and Myers 1990).

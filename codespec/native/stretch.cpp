@@ -61,7 +61,9 @@ Stretch decode_stretch(const LlamaContext& target, Drafting drafting, const Stre
     const auto asked = Clock::now();
     const std::size_t n_left = limits.n_tokens - done.tokens.size();
     Draft d;
-    guarded([&] { d = draft(drafting, emitted, std::min(limits.n_draft, n_left - 1), target.n_vocab); });
+    guarded([&] {
+      d = draft(drafting, emitted, std::min(limits.n_draft, n_left - 1), target.n_vocab);
+    });
     const double draft_ms = ms_since(asked);
 
     const auto began = Clock::now();

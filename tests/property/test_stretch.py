@@ -209,7 +209,7 @@ def check_counts(
     for drafted, accepted in zip(done.n_drafted, done.n_accepted, strict=True):
         assert 0 <= accepted <= drafted <= n_draft
     assert len(done.pass_ms) == len(done.draft_ms) == len(done.n_drafted)
-    sources, n_drafted, n_accepted = zip(*done.by_source, strict=True) if done.by_source else [()] * 3
+    sources, n_drafted, n_accepted = ([count[i] for count in done.by_source] for i in range(3))
     assert len(set(sources)) == len(sources)
     assert set(sources) <= {PREFIX, REPOSITORY}
     assert (sum(n_drafted), sum(n_accepted)) == (sum(done.n_drafted), sum(done.n_accepted))

@@ -20,7 +20,7 @@ from codespec.engine.postprocess import Place, UnitStop, shape_at
 from codespec.engine.until import Until
 from codespec.native import Stretch
 from codespec.sampling import Sampler
-from codespec.types import NO_TOKENS, Context, Draft, SamplingParams, Tokens, Trace
+from codespec.types import NO_TOKENS, Context, Draft, SamplingParams, Trace
 from tests.drafters import ScriptedDrafter
 from tests.property.test_stretch import N_VOCAB, Model, drafting
 from tests.unit.test_drafters import drafter_for

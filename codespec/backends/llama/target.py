@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from codespec.backends.checkpoints import Checkpoint, Checkpoints
 from codespec.backends.kv import CachedTokens
