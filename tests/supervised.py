@@ -54,6 +54,7 @@ class Harness:
         document: str = "",
         path: str = "",
         deadline_ms: float = 0.0,
+        linger_ms: float = 0.0,
         partials: list[str] | None = None,
         prefetch: bool = False,
         lends: bool = True,
@@ -65,6 +66,7 @@ class Harness:
             request=payload.pack(CompletionRequest(prefix, "after", path=path, lends=lends)),
             document=document,
             deadline_ms=deadline_ms,
+            linger_ms=linger_ms,
             stream=partials is not None,
             prefetch=prefetch,
         )

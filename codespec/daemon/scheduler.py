@@ -54,7 +54,8 @@ class Job:
 
     number:   unique over all clients; what the worker knows it by.
     due:      when the client wants an answer, whatever it is; None: it waits.
-    linger_s: how long it may go on after that while no other job waits.
+    linger_s: how long it may go on after that, or go on waiting, while no other job is due.
+    lingers:  it is due then.
     stream:   the client wants to know what there is so far.
     prefetch: nobody waits for it. Left off, it keeps nothing: what it read is a cache.
     answered: the client has its answer; a running job may still hold the worker.
@@ -98,6 +99,13 @@ class Job:
         self.order = now + PATIENCE_S + min(1.0, self.served_s / YOUNG_S) * HEAD_START_S
         self.can_wait = self.prefetch or self.due is None or self.due > now + PATIENCE_S
         if self.due is not None and not self.can_wait:
+            self.order = self.due
+
+    def linger(self) -> None:
+        """It is due, and has no answer yet."""
+        assert self.due is not None
+        self.due, self.linger_s, self.lingers = self.due + self.linger_s, 0.0, True
+        if not self.can_wait:
             self.order = self.due
 
     def serve(self, seconds: float, now: float) -> None:
@@ -182,7 +190,8 @@ class Scheduler:
         job, other = self.running, self._next()
         if job is None or other is None:
             return False
-        return (job.lingers and not other.prefetch) or (job.prefetch and not other.can_wait)
+        is_over = job.lingers and not other.prefetch and not other.lingers
+        return is_over or (job.prefetch and not other.can_wait)
 
     @property
     def in_a_hurry(self) -> bool:

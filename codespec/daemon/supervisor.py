@@ -216,10 +216,11 @@ class Supervisor:
 
     def _past_due(self, job: Job) -> None:
         waiting = job is not self._scheduler.running
-        if job.linger_s and not waiting and not job.lingers:
+        may_come = not waiting or self._keeper.state == "ready"
+        if job.linger_s and may_come:
             loop = asyncio.get_running_loop()
             self._timers[job] = loop.call_later(job.linger_s, self._past_due, job)
-            job.lingers = True
+            job.linger()
             self._pump()
             return
         self._give_up(

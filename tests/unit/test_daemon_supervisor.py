@@ -83,6 +83,26 @@ async def test_the_deadline_holds_though_the_worker_hangs() -> None:
         assert any("hung" in state.reason for state in harness.states)
 
 
+async def test_a_request_that_waits_at_its_deadline_waits_on_where_it_may_linger() -> None:
+    async with supervised() as harness:
+        await harness.until("ready")
+        at_work = harness.post("until cancelled", client=1, deadline_ms=30_000)
+        one, another = (
+            harness.post(name, client=i, deadline_ms=1, linger_ms=ms)
+            for i, name, ms in ((2, "soon given up", 50), (3, "late", 20_000))
+        )
+        assert (await completion(one)).finish == "deadline"
+        assert not another.done()
+        fresh = harness.post("fresh", client=4, deadline_ms=9000)
+        await harness.until_jobs((3, False), (4, False), (1, False))
+        ended: list[str] = []
+        for name, reply in (("at work", at_work), ("fresh", fresh), ("late", another)):
+            reply.add_done_callback(lambda _, name=name: ended.append(name))
+        harness.supervisor.cancel(1, 1)
+        assert (await completion(another)).text == "[late|after]"
+        assert ended == ["at work", "fresh", "late"], "what is due in time goes first"
+
+
 async def test_a_worker_that_does_not_leave_off_is_replaced() -> None:
     """One request without a deadline must not keep the model from all others."""
     async with supervised(policy=replace(POLICY, pause_s=0.1)) as harness:
