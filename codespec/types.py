@@ -208,6 +208,7 @@ class Trace:
     ms: float = 0.0
     paused_ms: float = 0.0  # of that, while others took their turn
     context_ms: float = 0.0
+    begin_ms: float = 0.0  # to find what may be drafted from
     draft_ms: float = 0.0
     target_ms: float = 0.0
     first_token_ms: float = 0.0

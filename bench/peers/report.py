@@ -58,10 +58,17 @@ def _print_best(out: Console, rows: Sequence[Row]) -> None:
         if "ratio_to_best_other" in row and row["config"] != PLAIN and best is not None:
             low, high = (row.get(f"ratio_to_best_other_{end}") for end in ("low", "high"))
             interval = "" if low is None else f" (95 %: {low:.2f} to {high:.2f})"
+            own = (
+                f"; beside the target's passes {row['begin_ms']:.2f} ms a request and "
+                f"{row['own_us']:.0f} us a pass"
+                if "own_us" in row
+                else ""
+            )
             out.print(
                 f"{row['config']}: {row['ratio_to_best_other']:.2f} times {best['config']}, the "
-                f"fastest other{interval}",
+                f"fastest other{interval}{own}",
                 highlight=False,
+                soft_wrap=True,
             )
 
 

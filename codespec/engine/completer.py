@@ -205,7 +205,9 @@ class Completer:
         trace: Trace,
     ) -> None:
         """Begin, or go on after others were at work."""
+        started = self._clock()
         self._chain.begin(context, interrupted)
+        trace.begin_ms += (self._clock() - started) * 1e3
         if emitted:
             said = Verdict(tuple(emitted), ())
             self._chain.observe(committed.since(len(context.prompt)), NO_DRAFT, said)

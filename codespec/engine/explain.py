@@ -126,7 +126,8 @@ def explain(engine: LocalEngine, request: CompletionRequest) -> Explanation:
         passes = [_pass(seen, finder, engine.tokenizer) for seen in recorder.seen]
         said = [token for seen in recorder.seen for token in seen.said.tolist()]
         generated = engine.tokenizer.decode(said)[len(context.healed) :]
-    known = trace.context_ms + trace.draft_ms + trace.target_ms + trace.finish_ms
+    drafting_ms = trace.begin_ms + trace.draft_ms
+    known = trace.context_ms + drafting_ms + trace.target_ms + trace.finish_ms
     return Explanation(
         text=completion.text,
         finish=completion.finish,
@@ -142,7 +143,7 @@ def explain(engine: LocalEngine, request: CompletionRequest) -> Explanation:
         times_ms={
             "context": trace.context_ms - trace.syntax_ms,
             "syntax": trace.syntax_ms,
-            "drafting": trace.draft_ms,
+            "drafting": drafting_ms,
             "target": trace.target_ms,
             "finishing": trace.finish_ms,
             "reading the prompt, and other": max(0.0, trace.ms - known),

@@ -172,6 +172,7 @@ def test_a_peer_that_dies_counts_as_far_as_it_came(
     for workload in ("edits", "fresh"):
         assert [rows[config, workload]["n_requests"] for config in others] == [1, 1, 1]
     assert rows["codespec", "edits"]["ratio_to_best_other"] > 0
+    assert min(rows["codespec", "edits"][name] for name in ("begin_ms", "own_us")) > 0
     died = [m for m in comparison.missing if "died" in m.why]
     assert [(m.config, m.how) for m in died] == [(dying, "ended early")]
     assert not comparison.ended

@@ -197,6 +197,23 @@ def test_rows_say_how_sure_a_ratio_is() -> None:
     assert (low, high) == (pytest.approx(2), pytest.approx(2))
 
 
+def test_our_own_work_is_told_by_request_and_by_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    begun = Trace(begin_ms=0.5)
+    ours = [Decoded([1] * 10, 10.0, 10, n, 6, 5, begun, own_ms=0.5 + n * 0.08) for n in (5, 15)]
+    tallies = {
+        ("plain", "edits"): requests(10.0, 10.0),
+        ("codespec", "edits"): Tally([[decoded] for decoded in ours]),
+    }
+    _, row = rows(tallies, measured(Machine(law)), {"model": "m", "backend": "cpu"})
+    assert (row["begin_ms"], row["own_us"]) == (pytest.approx(0.5), pytest.approx(80))
+    assert "own_us" not in rows({("plain", "edits"): requests(10.0)}, measured(Machine(law)), {})[0]
+    tallies["other", "edits"] = requests(20.0, 20.0)
+    report.print_rows(rows(tallies, measured(Machine(law)), {"model": "m", "backend": "cpu"}))
+    said = capsys.readouterr().out
+    assert "fastest other (95 %: 2.00 to 2.00); beside the target's passes 0.50 ms a request" in said
+    assert "80 us a pass" in said
+
+
 def test_a_single_request_gives_no_interval(capsys: pytest.CaptureFixture[str]) -> None:
     tallies = {(name, "edits"): requests(10.0) for name in ("plain", "codespec", "other")}
     found = rows(tallies, measured(Machine(law)), {"model": "m", "backend": "cpu"})
