@@ -210,7 +210,9 @@ def test_our_own_work_is_told_by_request_and_by_pass(capsys: pytest.CaptureFixtu
     tallies["other", "edits"] = requests(20.0, 20.0)
     report.print_rows(rows(tallies, measured(Machine(law)), {"model": "m", "backend": "cpu"}))
     said = capsys.readouterr().out
-    assert "fastest other (95 %: 2.00 to 2.00); beside the target's passes 0.50 ms a request" in said
+    assert (
+        "fastest other (95 %: 2.00 to 2.00); beside the target's passes 0.50 ms a request" in said
+    )
     assert "80 us a pass" in said
 
 
