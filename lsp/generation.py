@@ -18,7 +18,8 @@ Complete: TypeAlias = Callable[[OnProgress], Awaitable[Completion]]
 
 class Generation:
     """Of one suggestion, which it adds to those that are kept, until the model has said all, or
-    `end`. `on_end`: told of what it came to, also where nobody wants that any more."""
+    `end`. `on_end`: told of what it came to, also where nobody wants that any more. `on_more`: of
+    each line that was finished."""
 
     def __init__(
         self,
@@ -26,9 +27,11 @@ class Generation:
         suggestions: Suggestions,
         complete: Complete,
         on_end: Callable[[Completion], None],
+        on_more: Callable[[Suggestion], None],
     ) -> None:
         self.suggestion = suggestion
         self._suggestions = suggestions
+        self._on_more = on_more
         self._line: asyncio.Future[None] | None = None
         suggestions.add(suggestion)
         self._task = asyncio.ensure_future(self._run(complete, on_end))
@@ -38,18 +41,20 @@ class Generation:
         return not self.suggestion.done
 
     async def wait(
-        self, now: Snapshot, turn: asyncio.Future[None], wait_s: float, or_a_line: bool
+        self, now: Snapshot, turn: asyncio.Future[None], all_s: float, line_s: float | None
     ) -> None:
-        """For all of it, but no longer than that and until a request's turn is over. `or_a_line`:
-        where nothing of it fits `now` by then, until something does; it lingers only so long."""
-        first, ends = asyncio.FIRST_COMPLETED, {self._task, turn}
-        done, _ = await asyncio.wait(ends, timeout=wait_s, return_when=first)
-        while or_a_line and not done:
+        """Until a request's turn is over, but no longer than `all_s` for all of it; where nothing
+        of it fits `now` by then, until something does, or for `line_s`. None: while it lingers."""
+        loop, first = asyncio.get_running_loop(), asyncio.FIRST_COMPLETED
+        ends, until = {self._task, turn}, None if line_s is None else loop.time() + line_s
+        done, _ = await asyncio.wait(ends, timeout=all_s, return_when=first)
+        while not done:
             rest = rest_of(self.suggestion, now)
-            if rest is not None and rest.pieces:
+            left_s = None if until is None else until - loop.time()
+            if (rest is not None and rest.pieces) or (left_s is not None and left_s <= 0):
                 break
-            self._line = asyncio.get_running_loop().create_future()
-            done, _ = await asyncio.wait({*ends, self._line}, return_when=first)
+            self._line = loop.create_future()
+            done, _ = await asyncio.wait({*ends, self._line}, timeout=left_s, return_when=first)
             done.discard(self._line)
 
     def end(self) -> None:
@@ -77,6 +82,8 @@ class Generation:
         suggestion.text, suggestion.lines = progress.text, progress.lines
         if has_more and self._line is not None and not self._line.done():
             self._line.set_result(None)
+        if has_more:
+            self._on_more(suggestion)
 
     def _settle(self, completion: Completion) -> None:
         """Without any text, it may go better next time."""
@@ -91,3 +98,4 @@ class Generation:
             suggestion.texts = (suggestion.lines,) if suggestion.lines else ()
             if not suggestion.texts:
                 self._suggestions.remove(suggestion)
+        self._on_more(suggestion)

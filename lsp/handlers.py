@@ -2,12 +2,16 @@
 
 Beyond the protocol: the notifications that editors know from other completion servers,
 `textDocument/didShowCompletion`, `textDocument/didPartiallyAcceptCompletion` and
-`textDocument/didFocus`, and the command of an item, which editors run when it is accepted.
+`textDocument/didFocus`, and the command of an item, which editors run when it is accepted. Editors
+with the experimental capability `growingCompletion` are told by `textDocument/completionGrew` what
+the first item of their last request is by now.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +24,7 @@ from .protocol import OUT_OF_STEP, path_of, place_of
 from .server import Server
 
 if TYPE_CHECKING:
-    from .answers import Offer
+    from .answers import Ask, Offer
     from .documents import Selection, Snapshot
 
 log = logging.getLogger(__name__)
@@ -29,6 +33,7 @@ ACCEPTED = "codespec.accepted"
 DID_SHOW = "textDocument/didShowCompletion"
 DID_PARTIALLY_ACCEPT = "textDocument/didPartiallyAcceptCompletion"
 DID_FOCUS = "textDocument/didFocus"
+GREW = "textDocument/completionGrew"
 
 
 async def initialize(server: Server, params: types.InitializeParams) -> None:
@@ -109,6 +114,14 @@ def _item(snapshot: Snapshot, offer: Offer) -> types.InlineCompletionItem:
     )
 
 
+def _grew(server: Server, ask: Ask, answered: str, offer: Offer) -> None:
+    """`id`: as in the command of the item that was answered with."""
+    uri = types.TextDocumentIdentifier(ask.snapshot.uri)
+    grown = {"textDocument": uri, "id": answered, "item": _item(ask.snapshot, offer)}
+    with contextlib.suppress(BrokenPipeError):
+        server.protocol.notify(GREW, grown)
+
+
 # --- what became of a suggestion --------------------------------------------------------------
 
 
@@ -177,7 +190,7 @@ async def did_save(server: Server, params: types.DidSaveTextDocumentParams) -> N
     if server.configuration.file_changed:
         await server.reload()
     if server.indexer is not None:
-        from .session import workspace_of
+        from .folders import workspace_of
 
         path = path_of(params.text_document.uri)
         root = workspace_of(path, server.roots)
@@ -227,4 +240,5 @@ def make_server() -> Server:
     server.feature(DID_PARTIALLY_ACCEPT)(did_partially_accept)
     server.feature(DID_FOCUS)(did_focus)
     server.command(ACCEPTED)(accepted)
+    server.on_grown = functools.partial(_grew, server)
     return server

@@ -67,6 +67,17 @@ class Offers:
             self._offers.popitem(last=False)
         return offer
 
+    def grown(self, ask: Ask, before: Offer, piece: Piece, tally: Tally) -> Offer:
+        """What was answered is more by now, in the same place."""
+        offer = self.make(ask, piece, tally)
+        was, offered = self._offers.get(before.id), self._offers[offer.id]
+        if was is not None:
+            offered.latency_ms, offered.cached = was.latency_ms, was.cached
+            offered.n_accepted = was.n_accepted
+        if self._last is not None and before.id in self._last[1]:
+            self._last[1][offer.id] = piece
+        return offer
+
     def made(self, ask: Ask, answer: Answer, latency_ms: float) -> None:
         """The answer goes to the editor."""
         if not answer.offers:

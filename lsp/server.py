@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -43,12 +43,16 @@ if TYPE_CHECKING:
     from .answers import Ask
     from .changes import Change
     from .documents import Document, Selection
+    from .growth import Grown
     from .indexer import Indexer
     from .positions import Encoding, Place
     from .session import Session
     from .status import Status
 
 log = logging.getLogger(__name__)
+
+GROWING = "growingCompletion"
+"""Among the experimental capabilities of an editor, see `handlers`."""
 
 
 class Server(LanguageServer):
@@ -84,6 +88,8 @@ class Server(LanguageServer):
         self.at_hand = ""
         """URI of the document that the user looks at, as far as we know."""
         self._work: dict[str, Work] = {}
+        self.on_grown: Grown = lambda ask, answered, offer: None
+        """Told of suggestions that grow, where the editor can show that."""
 
     def report_server_error(
         self, error: Exception, source: type[PyglsError] | type[JsonRpcException]
@@ -136,6 +142,12 @@ class Server(LanguageServer):
             self._status = Status(send)
         return self._status
 
+    @property
+    def _shows_growth(self) -> bool:
+        """Whether the editor says that it can show more of a suggestion than it asked for."""
+        said = self.client_capabilities.experimental
+        return isinstance(said, Mapping) and said.get(GROWING) is True
+
     def trace(self, message: str) -> None:
         """Shown by editors that are told to trace; never source text."""
         if self.protocol.trace != types.TraceValue.Off:
@@ -186,7 +198,7 @@ class Server(LanguageServer):
     def show_pause(self) -> None:
         """The status is about the document at hand."""
         if self.session is not None:
-            from .session import workspace_of
+            from .folders import workspace_of
 
             if self.at_hand in self.out_of_step:
                 self.status.paused(OUT_OF_STEP)
@@ -204,7 +216,11 @@ class Server(LanguageServer):
 
         assert self.settings is not None
         self.session = Session(
-            self.settings, self._state_changed, self._lines_of, on_generated=self._generated
+            self.settings,
+            self._state_changed,
+            self._lines_of,
+            self._generated,
+            self.on_grown if self._shows_growth else None,
         )
         self.session.start()
         for document in list(self.documents.values())[-1:]:  # opened meanwhile
@@ -275,7 +291,7 @@ class Server(LanguageServer):
         from codespec.requests import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS
 
         from .answers import Ask
-        from .session import workspace_of
+        from .folders import workspace_of
 
         limits = (MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS)
         snapshot = document.snapshot(place, encoding, *limits, selection)

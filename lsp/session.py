@@ -4,7 +4,8 @@ For each document there is at most one request that waits and one generation tha
 request takes the waiting one's place. The generation goes on as long as what is typed agrees with
 what it said; otherwise it ends, and a new one begins. When a request's time is over it gets the
 finished lines, and the rest goes into the suggestions that are kept. A slow model may have finished
-none by then: the first one comes late, to an editor that has not asked again.
+none by then: the first one comes late, to an editor that has not asked again. Where an editor can
+show more of a suggestion as it comes, it gets the first lines soon and is told of the others.
 
 Editors wait a moment after a key before they ask. Where one has asked after the last key, the
 generation begins with the next one and runs meanwhile. Who has just taken a suggestion may take the
@@ -15,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -36,6 +36,7 @@ from .answers import Answer, Ask
 from .documents import Snapshot
 from .foresight import Foresight
 from .generation import Generation
+from .growth import Growth, Grown
 from .offers import Offers
 from .status import words_of
 from .suggestions import Piece, Suggestion, Suggestions, after, rest_of
@@ -44,6 +45,8 @@ log = logging.getLogger(__name__)
 
 # Of the deadline, for our own way back to the editor.
 _MARGIN_S = 0.005
+# Of the deadline: where a suggestion may grow, all of it is waited for so long.
+_ALL = 0.25
 # An editor that cancels may be about to ask again for text that was typed along.
 _GRACE_S = 0.02
 
@@ -78,9 +81,11 @@ class Session:
         on_state: Callable[[StateChanged], None],
         lines_of: Callable[[str, int, int], str],
         on_generated: Callable[[Completion], None] = lambda _: None,
+        on_grown: Grown | None = None,
     ) -> None:
         """`lines_of(uri, first, last)`: text of an open document, "" if it is not. `on_generated`:
-        told of every generation when it ended, those that nobody wanted any more, too."""
+        told of every generation when it ended, those that nobody wanted any more, too. `on_grown`:
+        of more of a suggestion that is shown; None where the editor cannot show that."""
         self.settings = settings
         self._on_state = on_state
         self._on_generated = on_generated
@@ -90,6 +95,7 @@ class Session:
         self._rules = OpenFileRules(settings.index.exclude)
         self._suggestions = Suggestions()
         self._documents: dict[str, _Document] = {}
+        self._growth = Growth(on_grown) if on_grown is not None else None
         self._ahead = Ahead(self._read_ahead)
         self._lines_of = lines_of
         self._numbers = count(1)
@@ -149,6 +155,7 @@ class Session:
         self._ahead.cancel()
         document.end_grace()
         document.went_along = False
+        self._end_growth()
         try:
             answer = await self._answer(ask, document, turn)
         except asyncio.CancelledError:
@@ -158,7 +165,11 @@ class Session:
                 )
             raise
         self._offers.made(ask, answer, (asyncio.get_running_loop().time() - started) * 1e3)
-        is_read = bool(answer.offers) and not self.is_growing(ask.snapshot.uri)
+        grows = bool(answer.offers) and self.is_growing(ask.snapshot.uri)
+        if grows and self._growth is not None and document.generation is not None:
+            suggestion = document.generation.suggestion
+            self._growth.begin(ask, suggestion, self._offers, answer.offers[0])
+        is_read = bool(answer.offers) and not grows
         if is_read and document.is_taking and self.settings.completion.prefetch:
             self._think_ahead(ask, answer.offers[0].piece, document)
         return answer
@@ -194,9 +205,11 @@ class Session:
             suggestion = rest.suggestion
         if not suggestion.done and document.generation is not None:
             limits = self.settings.completion
-            wait_s = max(0.001, limits.deadline_ms(ask.invoked) / 1e3 - _MARGIN_S)
-            or_a_line = limits.show_late and self._state.state == "ready"
-            await document.generation.wait(now, turn, wait_s, or_a_line)
+            due_s = max(0.001, limits.deadline_ms(ask.invoked) / 1e3 - _MARGIN_S)
+            line_s = None if limits.show_late and self._state.state == "ready" else due_s
+            can_grow = self._growth is not None and not ask.invoked
+            all_s = _ALL * due_s if can_grow else due_s
+            await document.generation.wait(now, turn, all_s, line_s)
         if turn.done():
             return Answer(reason="a newer request for this document took its place")
         begun_s, suggestion.foreseen_s = suggestion.foreseen_s, None
@@ -267,6 +280,7 @@ class Session:
             self._suggestions,
             lambda tell: self._client.complete(request, ask.snapshot.uri, tell, linger_ms),
             self._on_generated,
+            self._growth.more if self._growth is not None else lambda _: None,
         )
         return suggestion
 
@@ -283,6 +297,10 @@ class Session:
             sampling=SamplingParams(temperature=limits.temperature),
             n_candidates=limits.n_candidates if ask.invoked else 1,
         )
+
+    def _end_growth(self) -> None:
+        if self._growth is not None:
+            self._growth.end()
 
     def _end_generation(self, document: _Document) -> None:
         document.end_grace()
@@ -312,6 +330,7 @@ class Session:
 
     def accepted(self, offer_id: str) -> None:
         """All of it was."""
+        self._end_growth()
         offered = self._offers.accepted(offer_id)
         if offered is not None:
             ask, piece = offered
@@ -382,18 +401,3 @@ def _with_times(answer: Answer, made: Suggestion, ahead_ms: float) -> Answer:
         return answer
     times = {"engine_ms": made.engine_ms, "model_ms": made.model_ms, "ahead_ms": ahead_ms}
     return replace(answer, **times)
-
-
-def workspace_of(path: str, folders: list[str]) -> str:
-    """The innermost of `folders` that `path` is in; for a document without a path, the only one;
-    otherwise ""."""
-    if not path:
-        return folders[0] if len(folders) == 1 else ""
-    inside = [folder for folder in folders if _is_in(path, folder)]
-    return max(inside, key=len, default="")
-
-
-def _is_in(path: str, folder: str) -> bool:
-    """As of `Path.is_relative_to`, a request's share of which is 20 us."""
-    path, folder = os.path.normcase(path), os.path.normcase(folder)
-    return path == folder or path.startswith(os.path.join(folder, ""))

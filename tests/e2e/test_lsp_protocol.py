@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -409,6 +410,38 @@ def test_where_no_line_was_finished_the_first_one_comes_late(home: Home, spawn: 
         client.notify("workspace/didChangeConfiguration", {"settings": pushed})
         client.open("file:///project/c.py", "tell late")
         assert texts(client.complete("file:///project/c.py", 0, 9, invoked=False)) == []
+
+
+def test_who_can_show_it_is_told_of_more(home: Home, spawn: Spawn) -> None:
+    limits = {"deadline_auto_ms": 3000, "linger_ms": 500}
+    with daemon_of(home, "ok"):
+        client = spawn()
+        options = {**PATIENT, "completion": limits}
+        able = {"growingCompletion": True}
+        client.initialize(home.workspace, options=options, experimental=able)
+        client.wait_for_status("Normal", "ready")
+        client.open(URI, "tell")
+        started = time.monotonic()
+        (first,) = client.complete(URI, 0, 4, invoked=False)
+        assert first["insertText"] == "one"
+        assert time.monotonic() - started < 2.5, "it does not wait for all of it"
+        said = client.wait_for(lambda m: m["method"] == "textDocument/completionGrew")["params"]
+        assert said["textDocument"] == {"uri": URI}
+        assert said["id"] == first["command"]["arguments"][0]
+        grown = said["item"]
+        assert (grown["insertText"], grown["range"]) == ("one\ntwo\nthree", first["range"])
+        assert grown["command"]["arguments"] != first["command"]["arguments"]
+        # What is accepted is what it was by then.
+        command, arguments = grown["command"]["command"], grown["command"]["arguments"]
+        client.request("workspace/executeCommand", {"command": command, "arguments": arguments})
+        # Nobody is told of what is not shown any more.
+        other = "file:///project/b.py"
+        client.open(other, "tell")
+        assert texts(client.complete(other, 0, 4, invoked=False)) == ["one"]
+        client.change(other, 2, insert(0, 4, "!"))
+        assert texts(client.complete(other, 0, 5, invoked=False)) == ["[tell!|]"]
+        assert "textDocument/completionGrew" not in {m["method"] for m in client.notifications}
+        assert client.close() == 0
 
 
 def test_who_asks_has_a_deadline_of_its_own(home: Home, spawn: Spawn) -> None:

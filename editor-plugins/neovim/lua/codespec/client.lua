@@ -26,6 +26,9 @@ M.status = nil
 M.failure = nil
 ---Called after each change of the three above.
 M.on_change = function() end
+---Called with the id of an item that was answered with, and what it is by now.
+---@type fun(id: string, item: table)
+M.on_grown = function() end
 
 local buffers = {} ---@type table<integer, string> those attached, with the filetype told of
 local roots = {} ---@type table<string, true>
@@ -45,11 +48,7 @@ function M.get()
 end
 
 ---The text of an item ends its lines as the document once did; buffers and extmarks want \n.
-local function with_newlines(result)
-  local items = type(result) == 'table' and (result.items or result)
-  if type(items) ~= 'table' then
-    return
-  end
+local function with_newlines(items)
   for _, item in ipairs(items) do
     if type(item.insertText) == 'table' then
       item.insertText = item.insertText.value
@@ -100,7 +99,8 @@ local function rpc(cmd)
         return request(method, params, callback, notify_reply)
       end
       return request(method, params, function(err, result)
-        with_newlines(result)
+        local items = type(result) == 'table' and (result.items or result)
+        with_newlines(type(items) == 'table' and items or {})
         callback(err, result)
       end, notify_reply)
     end
@@ -158,6 +158,8 @@ local function start(buf, root)
   end
   local capabilities = vim.lsp.protocol.make_client_capabilities()
   capabilities.textDocument.inlineCompletion = { dynamicRegistration = false }
+  -- `vim.lsp.inline_completion` shows what it asked for, and no more of it.
+  capabilities.experimental = { growingCompletion = config.current.ghost_text == 'own' }
   M.failure, stopping, roots = nil, false, root and { [root] = true } or {}
   M.id = vim.lsp.start({
     name = 'codespec',
@@ -180,6 +182,10 @@ local function start(buf, root)
       didChangeStatus = function(_, status)
         M.status = status
         changed()
+      end,
+      ['textDocument/completionGrew'] = function(_, grown)
+        with_newlines({ grown.item })
+        M.on_grown(grown.id, grown.item)
       end,
     },
   }, {

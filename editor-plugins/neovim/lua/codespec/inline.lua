@@ -138,7 +138,8 @@ local function adopt(buf, items, invoked, skip)
       local units = item.range['end'].character - item.range.start.character
       n_replaced = compat.to_byte(after, units, encoding)
     end
-    local candidate = { text = item.insertText, tail = after:sub(n_replaced + 1), item = item }
+    local id = item.command and item.command.arguments[1]
+    local candidate = { text = item.insertText, tail = after:sub(n_replaced + 1), item = item, id = id }
     if suggestion.rest(candidate, '', after) then
       found[#found + 1] = candidate
       if before and candidate.text == before.rest.text then
@@ -159,6 +160,20 @@ local function adopt(buf, items, invoked, skip)
   }
   if redraw() and not (before and shown.suggestions[shown.index].text == before.rest.text) then
     tell_shown()
+  end
+end
+
+---The model has gone on with a suggestion that is shown, whatever was typed of it meanwhile.
+---@param id string
+---@param item table
+function client.on_grown(id, item)
+  for _, known in ipairs(shown and shown.suggestions or {}) do
+    if known.id == id and vim.startswith(item.insertText, known.text) then
+      known.text, known.item = item.insertText, item
+      if inserting() then
+        redraw()
+      end
+    end
   end
 end
 

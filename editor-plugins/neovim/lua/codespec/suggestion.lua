@@ -10,6 +10,7 @@ local CLOSING = '[)%]}>"\'`;,]'
 ---@field text string Lines end with \n.
 ---@field tail string What the cursor's line ends with that the suggestion leaves alone.
 ---@field item table The server's item, for its command.
+---@field id? string What the server calls it, however much it grows.
 
 ---@class codespec.Rest
 ---@field text string What is still to be inserted at the cursor.

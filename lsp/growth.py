@@ -1,0 +1,59 @@
+"""The suggestion that an editor shows while the model goes on with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from .answers import Ask, Offer
+from .offers import Offers
+from .suggestions import Suggestion, rest_of
+
+Grown: TypeAlias = Callable[[Ask, str, Offer], None]
+"""Told of what was asked, the id of the offer that was answered with, and what it is by now."""
+
+# Lines that come together are told of together, and nothing before the answer that it belongs to.
+_PAUSE_S = 0.03
+
+
+class Growth:
+    """Of one at a time, on one event loop."""
+
+    def __init__(self, tell: Grown) -> None:
+        self._tell = tell
+        self._shown: tuple[Ask, Suggestion, Offers, str] | None = None
+        self._now: Offer | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self, ask: Ask, suggestion: Suggestion, offers: Offers, offer: Offer) -> None:
+        """`offer` is the answer, of a suggestion that is not all there yet."""
+        self.end()
+        self._shown, self._now = (ask, suggestion, offers, offer.id), offer
+
+    def end(self) -> None:
+        """It is not shown any more, or not what it was."""
+        self._shown = self._now = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def more(self, suggestion: Suggestion) -> None:
+        """Of this one there is more by now."""
+        if self._shown is not None and self._shown[1] is suggestion and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_PAUSE_S, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._shown is None or self._now is None:
+            return
+        ask, suggestion, offers, answered = self._shown
+        rest = rest_of(suggestion, ask.snapshot)
+        before = self._now.piece
+        piece = rest.pieces[0] if rest is not None and rest.pieces else before
+        # What is shown stays; a mended end may differ in it.
+        if piece.text.startswith(before.text) and replace(piece, text=before.text) == before:
+            if piece != before:
+                self._now = offers.grown(ask, self._now, piece, suggestion.tally)
+                self._tell(ask, answered, self._now)
