@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeAlias
 
 from .answers import Ask, Offer
@@ -53,7 +52,7 @@ class Growth:
         before = self._now.piece
         piece = rest.pieces[0] if rest is not None and rest.pieces else before
         # What is shown stays; a mended end may differ in it.
-        if piece.text.startswith(before.text) and replace(piece, text=before.text) == before:
-            if piece != before:
-                self._now = offers.grown(ask, self._now, piece, suggestion.tally)
-                self._tell(ask, answered, self._now)
+        is_longer = piece.text.startswith(before.text) and piece.text != before.text
+        if is_longer and piece.n_after == before.n_after:
+            self._now = offers.grown(ask, self._now, piece, suggestion.tally)
+            self._tell(ask, answered, self._now)

@@ -36,7 +36,7 @@ from .answers import Answer, Ask
 from .documents import Snapshot
 from .foresight import Foresight
 from .generation import Generation
-from .growth import Growth, Grown
+from .growth import Grown, Growth
 from .offers import Offers
 from .status import words_of
 from .suggestions import Piece, Suggestion, Suggestions, after, rest_of

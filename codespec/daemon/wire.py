@@ -73,8 +73,8 @@ class Complete(Message, frozen=True):
     """`id` is chosen by the sender and unique on its connection. A later request for the same
     `document` takes this one's place; "" never does. `deadline_ms`, from receipt; 0: none.
     `linger_ms`: how long to go on after that, or to go on waiting for the model, if nobody else
-    does. `stream`: send `Partial` on the way. `prefetch`: only get ready for such a request, while none that is due
-    soon needs the model; a later one of this client takes its place. `parses`: see
+    does. `stream`: send `Partial` on the way. `prefetch`: only get ready for such a request, while
+    none that is due soon needs the model; a later one of this client takes its place. `parses`: see
     `CompletionRequest`, which `request` is."""
 
     id: int

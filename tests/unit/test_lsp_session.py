@@ -17,8 +17,9 @@ from codespec.types import Trace
 from codespec_lsp.answers import Answer, Ask
 from codespec_lsp.changes import Change
 from codespec_lsp.documents import Document
+from codespec_lsp.folders import workspace_of
 from codespec_lsp.positions import Place
-from codespec_lsp.session import Session, workspace_of
+from codespec_lsp.session import Session
 from codespec_lsp.status import Status, status_of
 
 
