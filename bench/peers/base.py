@@ -35,7 +35,7 @@ class Decoded:
     end token included: one fewer where the clock starts at the first one.
 
     trace: of our own loop alone. own_ms: what of its time is not in passes of the target, where
-    the prompt was in the cache: `Trace.begin_ms` once, and the rest with each pass.
+    the prompt was in the cache.
     """
 
     tokens: list[int] = field(default_factory=list[int])

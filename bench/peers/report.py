@@ -59,8 +59,7 @@ def _print_best(out: Console, rows: Sequence[Row]) -> None:
             low, high = (row.get(f"ratio_to_best_other_{end}") for end in ("low", "high"))
             interval = "" if low is None else f" (95 %: {low:.2f} to {high:.2f})"
             own = (
-                f"; beside the target's passes {row['begin_ms']:.2f} ms a request and "
-                f"{row['own_us']:.0f} us a pass"
+                f"; of its own {row['begin_ms']:.2f} ms a request and {row['own_us']:.0f} us a pass"
                 if "own_us" in row
                 else ""
             )

@@ -282,8 +282,8 @@ def rows(tallies: dict[tuple[str, str], Tally], costs: PassCosts, on: Row) -> li
     and codespec's ways alone, beside the fastest of the other systems. same: the share of requests
     for which the peer wrote what plain decoding wrote; floating point makes the difference.
     predicted_ratio: by what the passes cost, and what our own work took in another run. begin_ms,
-    own_us: of our loop's own work, what a request takes once, and what a pass takes beside the
-    target's, all of it.
+    own_us: of our loop's own work, all that is not in a pass of a model, what a request takes
+    once, and what a pass takes.
     """
     out: list[Row] = []
     for workload in dict.fromkeys(workload for _, workload in tallies):
@@ -324,13 +324,13 @@ def _figures(tally: Tally, plain: Tally, costs: PassCosts) -> Row:
 
 
 def _own(tally: Tally) -> Row:
-    """What our loop takes beside passes of the target; {} of others' loops."""
+    """What our loop takes beside the passes; {} of others' loops."""
     ours = [(d, d.trace) for repeats in tally.runs for d in repeats if d.trace is not None]
     n_passes = sum(d.n_passes for d, _ in ours)
     if not n_passes:
         return {}
     begin_ms = sum(trace.begin_ms for _, trace in ours)
-    own_ms = sum(d.own_ms for d, _ in ours)
+    own_ms = sum(trace.ms - trace.model_ms for _, trace in ours)
     return {"begin_ms": begin_ms / len(ours), "own_us": 1e3 * (own_ms - begin_ms) / n_passes}
 
 

@@ -334,11 +334,12 @@ class LocalEngine:
         trace = Trace(model=self.info.name, backend=self.info.backend)
         width = self.settings.drafting.max_width
         limits = Limits(max_tokens, max_width=width, is_in_line=lambda: True)
-        started = self._clock()
+        started, busy_s = self._clock(), self._models.busy_s
         tokens, _ = self._completer(chain).run(
             context, Sampler(SamplingParams()), limits, trace=trace
         )
         trace.ms = (self._clock() - started) * 1e3
+        trace.model_ms = (self._models.busy_s - busy_s) * 1e3
         return tokens, trace
 
     def _telling(self, tell: OnProgress, made: Generation, stop: Stop) -> Stop:
