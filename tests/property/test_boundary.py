@@ -119,13 +119,11 @@ def test_a_tokenizer_that_fails_is_heard_of_and_harms_no_stretch():
     with pytest.raises(OSError, match="no tokenizer"):
         boundary.ask(ids([3]), NO_TOKENS, 4, sources)
     planner = Planner(np.zeros(N_VOCAB, np.uint8))
-    who = Drafting(sources, boundary, planner, np.ones((2, 5)), True, ids([3]))
-    model = Model([1])
-    marks = np.zeros(N_VOCAB, np.uint8)
-    done = model.context.stretch(who, 2, 1, marks, 6, 99, 4, 1e9)
+    who = Drafting(sources, boundary, planner, np.ones((2, 5)))
+    done = Model([1]).stretch(who, [3], 2, n_tokens=6, n_draft=4)
     assert done.is_damaged
     assert len(done.tokens) == 6
-    plain = Model([1]).context.stretch(None, 2, 1, marks, 6, 99, 0, 1e9)
+    plain = Model([1]).stretch(None, [3], 2, n_tokens=6, n_draft=0)
     assert done.tokens == plain.tokens
 
 
@@ -134,6 +132,6 @@ def test_what_is_refused():
         VOCABULARY.compatible(b"")
     with pytest.raises(TypeError):
         Boundary(ids([1]), b"", None, encode)  # pyright: ignore[reportArgumentType]
-    args = Planner(np.zeros(2, np.uint8)), np.ones((2, 2)), True, ids([])
-    with pytest.raises(TypeError):
+    args = Planner(np.zeros(2, np.uint8)), np.ones((2, 2))
+    with pytest.raises(TypeError, match="no boundary"):
         Drafting(Sources(ids([])), 3, *args)  # pyright: ignore[reportArgumentType]

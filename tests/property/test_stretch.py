@@ -298,6 +298,8 @@ def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="address"):
         LlamaContext(0, 1, 1, 1, 1, 1, N_VOCAB, 64)
     sources, planner = Sources(np.zeros(0, np.int32)), Planner(np.zeros(2, np.uint8))
-    for costs in (np.zeros((2, 0)), np.zeros((2, 1)), np.full((2, 1), np.inf), np.ones((1, 2))):
+    gaps = np.ones((2, 4))[:, ::2]
+    bad = np.zeros((2, 0)), np.zeros((2, 1)), np.full((2, 1), np.inf), np.ones((1, 2)), gaps
+    for costs in bad:
         with pytest.raises(ValueError, match="costs"):
             Drafting(sources, None, planner, costs)
