@@ -18,13 +18,17 @@ _PAUSE_S = 0.03
 
 
 class Growth:
-    """Of one at a time, on one event loop."""
+    """Of one at a time, on one event loop; of none where nobody is to be told."""
 
-    def __init__(self, tell: Grown) -> None:
+    def __init__(self, tell: Grown | None) -> None:
         self._tell = tell
         self._shown: tuple[Ask, Suggestion, Offers, str] | None = None
         self._now: Offer | None = None
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_shown(self) -> bool:
+        return self._tell is not None
 
     def begin(self, ask: Ask, suggestion: Suggestion, offers: Offers, offer: Offer) -> None:
         """`offer` is the answer, of a suggestion that is not all there yet."""
@@ -45,7 +49,7 @@ class Growth:
 
     def _look(self) -> None:
         self._timer = None
-        if self._shown is None or self._now is None:
+        if self._shown is None or self._now is None or self._tell is None:
             return
         ask, suggestion, offers, answered = self._shown
         rest = rest_of(suggestion, ask.snapshot)

@@ -95,7 +95,7 @@ class Session:
         self._rules = OpenFileRules(settings.index.exclude)
         self._suggestions = Suggestions()
         self._documents: dict[str, _Document] = {}
-        self._growth = Growth(on_grown) if on_grown is not None else None
+        self._growth = Growth(on_grown)
         self._ahead = Ahead(self._read_ahead)
         self._lines_of = lines_of
         self._numbers = count(1)
@@ -155,7 +155,7 @@ class Session:
         self._ahead.cancel()
         document.end_grace()
         document.went_along = False
-        self._end_growth()
+        self._growth.end()
         try:
             answer = await self._answer(ask, document, turn)
         except asyncio.CancelledError:
@@ -166,7 +166,7 @@ class Session:
             raise
         self._offers.made(ask, answer, (asyncio.get_running_loop().time() - started) * 1e3)
         grows = bool(answer.offers) and self.is_growing(ask.snapshot.uri)
-        if grows and self._growth is not None and document.generation is not None:
+        if grows and document.generation is not None:
             suggestion = document.generation.suggestion
             self._growth.begin(ask, suggestion, self._offers, answer.offers[0])
         is_read = bool(answer.offers) and not grows
@@ -207,8 +207,8 @@ class Session:
             limits = self.settings.completion
             due_s = max(0.001, limits.deadline_ms(ask.invoked) / 1e3 - _MARGIN_S)
             line_s = None if limits.show_late and self._state.state == "ready" else due_s
-            can_grow = self._growth is not None and not ask.invoked
-            all_s = _ALL * due_s if can_grow else due_s
+            may_grow = self._growth.is_shown and not ask.invoked
+            all_s = _ALL * due_s if may_grow else due_s
             await document.generation.wait(now, turn, all_s, line_s)
         if turn.done():
             return Answer(reason="a newer request for this document took its place")
@@ -280,7 +280,7 @@ class Session:
             self._suggestions,
             lambda tell: self._client.complete(request, ask.snapshot.uri, tell, linger_ms),
             self._on_generated,
-            self._growth.more if self._growth is not None else lambda _: None,
+            self._growth.more,
         )
         return suggestion
 
@@ -297,10 +297,6 @@ class Session:
             sampling=SamplingParams(temperature=limits.temperature),
             n_candidates=limits.n_candidates if ask.invoked else 1,
         )
-
-    def _end_growth(self) -> None:
-        if self._growth is not None:
-            self._growth.end()
 
     def _end_generation(self, document: _Document) -> None:
         document.end_grace()
@@ -330,7 +326,7 @@ class Session:
 
     def accepted(self, offer_id: str) -> None:
         """All of it was."""
-        self._end_growth()
+        self._growth.end()
         offered = self._offers.accepted(offer_id)
         if offered is not None:
             ask, piece = offered

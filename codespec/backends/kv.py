@@ -13,12 +13,16 @@ from codespec.native import common_prefix
 from codespec.types import Tokens
 
 
-class CachedTokens:
-    """The committed tokens of one sequence whose keys and values are in the cache."""
+class CommittedTokens:
+    """Tokens of one sequence, in one array that is never copied: a view costs the same at any
+    length. Those whose keys and values are in a cache, or a prompt and what was said after it."""
 
-    def __init__(self, n_ctx: int) -> None:
-        self._tokens = np.zeros(n_ctx, np.int32)
+    def __init__(self, n_most: int) -> None:
+        self._tokens = np.zeros(n_most, np.int32)
         self._cells = self._tokens.data  # quicker for some tokens
+        # What others get to see and may keep.
+        self._readonly = self._tokens.view()
+        self._readonly.flags.writeable = False
         self._n = 0
 
     def __len__(self) -> int:
@@ -27,7 +31,11 @@ class CachedTokens:
     @property
     def tokens(self) -> Tokens:
         """(n,) read-only view."""
-        return self._tokens[: self._n]
+        return self.since(0)
+
+    def since(self, start: int) -> Tokens:
+        """(n - start,) read-only view of all but the first ones."""
+        return self._readonly[start : self._n]
 
     def common_prefix(self, tokens: Tokens) -> int:
         """Length of the longest common prefix of the cache and `tokens`."""
@@ -38,13 +46,13 @@ class CachedTokens:
         self._n = n
 
     def append(self, tokens: Tokens) -> None:
-        assert self._n + len(tokens) <= len(self._tokens), "the KV cache is full"
+        assert self._n + len(tokens) <= len(self._tokens), "there is no room"
         self._tokens[self._n : self._n + len(tokens)] = tokens
         self._n += len(tokens)
 
     def extend(self, tokens: Sequence[int]) -> None:
         """As `append`, for some."""
-        assert self._n + len(tokens) <= len(self._tokens), "the KV cache is full"
+        assert self._n + len(tokens) <= len(self._tokens), "there is no room"
         for token in tokens:
             self._cells[self._n] = token
             self._n += 1

@@ -12,8 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, cast
 
-import numpy as np
-
+from codespec.backends.kv import CommittedTokens
 from codespec.drafters.chain import MOST_PASSES, DraftChain
 from codespec.engine.stretch import Stretches
 from codespec.native import Stretch
@@ -30,7 +29,6 @@ from codespec.types import (
     Source,
     SourceStats,
     TargetModel,
-    Tokens,
     Trace,
     Verdict,
 )
@@ -119,7 +117,8 @@ class Completer:
         trace = Trace() if trace is None else trace
         started = clock()
         n_prompt, n_ctx = len(context.prompt), target.info.n_ctx
-        committed = _Tokens(context.prompt, max(0, n_ctx - n_prompt) + 1)
+        committed = CommittedTokens(max(n_prompt, n_ctx) + 1)
+        committed.append(context.prompt)
         emitted: list[int] = []
         counts: dict[int, list[int]] = {}
         trace.n_prompt_tokens = n_prompt
@@ -199,7 +198,7 @@ class Completer:
     def _get_ready(
         self,
         context: Context,
-        committed: _Tokens,
+        committed: CommittedTokens,
         emitted: list[int],
         interrupted: Callable[[], bool],
         trace: Trace,
@@ -230,7 +229,7 @@ class Completer:
 
     def _stretch(
         self,
-        committed: _Tokens,
+        committed: CommittedTokens,
         emitted: list[int],
         sampler: Sampler,
         limits: Limits,
@@ -289,30 +288,6 @@ class Completer:
             limits.n_left(emitted) - 1,
             self._target.info.n_ctx - n_committed - 1,
         )
-
-
-class _Tokens:
-    """Prompt and output in one array that is never copied: a view costs the same at any length."""
-
-    def __init__(self, prompt: Tokens, n_more: int) -> None:
-        self._n = len(prompt)
-        self._buffer = np.empty(self._n + n_more, np.int32)
-        self._buffer[: self._n] = prompt
-        self._cells = self._buffer.data  # quicker for some tokens
-        # What drafters get to see and may keep: it only ever grows beyond their view.
-        self._readonly = self._buffer.view()
-        self._readonly.flags.writeable = False
-
-    def __len__(self) -> int:
-        return self._n
-
-    def since(self, start: int) -> Tokens:
-        return self._readonly[start : self._n]
-
-    def extend(self, tokens: list[int]) -> None:
-        for token in tokens:
-            self._cells[self._n] = token
-            self._n += 1
 
 
 def _depth(draft: Draft) -> int:

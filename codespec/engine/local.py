@@ -102,8 +102,9 @@ class LocalEngine:
         self._stretches: Stretches | None = None
         # They cut natively, and hand out no hidden states between their passes.
         if not self._target.reads_again and running.own is None:
-            pace = running.pace
-            self._stretches = Stretches(self._target, self._vocabulary, lambda: pace.is_trying)
+            self._stretches = Stretches(
+                self._target, self._vocabulary, lambda: self._pace.is_trying
+            )
         self._reading = Reading(settings, running.pace, lambda: self._target.read_ms)
 
     def complete(

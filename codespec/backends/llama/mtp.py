@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from codespec.backends.kv import CachedTokens
+from codespec.backends.kv import CommittedTokens
 from codespec.backends.llama.batch import MAIN, Batch
 from codespec.backends.llama.context import Context, KvType, LogitsView, Numbers, context_params
 from codespec.backends.llama.loader import LoadedModel, forget_causes, last_cause, lib
@@ -142,7 +142,7 @@ class OwnLayer(Context):
         self.n_threads = target.n_threads
         self.busy_s = 0.0
         """Time spent in passes up to now, seconds."""
-        self._kv = CachedTokens(target.n_ctx)
+        self._kv = CommittedTokens(target.n_ctx)
         self._first = 0  # before this one there is nothing in the cache
         self._n_sure = 0  # tokens that were read with the target's states, not its own
         self._logits = LogitsView(1, self.info.n_vocab)

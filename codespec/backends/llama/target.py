@@ -15,7 +15,7 @@ from typing import NoReturn
 import numpy as np
 
 from codespec.backends.checkpoints import Checkpoint, Checkpoints
-from codespec.backends.kv import CachedTokens
+from codespec.backends.kv import CommittedTokens
 from codespec.backends.llama.batch import MAIN, MAX_LEAVES, Batch
 from codespec.backends.llama.context import Context, KvType, LogitsView, context_params
 from codespec.backends.llama.interrupts import interrupts_noted
@@ -109,7 +109,7 @@ class LlamaTarget(Context):
         """Time spent in passes up to now, seconds."""
         self.read_ms = 0.0
         """Milliseconds a token, of the part of a prompt that was read most quickly; 0: none was."""
-        self._kv = CachedTokens(self.n_ctx)
+        self._kv = CommittedTokens(self.n_ctx)
         self._is_held = False  # all there is in the cache is kept elsewhere
         self._draft = NO_DRAFT
         self._leaf_nodes: list[int] = []
