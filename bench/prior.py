@@ -97,7 +97,7 @@ def examples(root: Path, glob: str, writer: People | Model) -> Iterator[tuple[Fe
             written = tokenizer.encode(hunk.text)
             if not MIN_TOKENS <= len(written) <= MAX_TOKENS:
                 continue
-            session.replace(encode(hunk.removed, tokenizer, cuts))
+            session.replace(*(encode(t, tokenizer, cuts) for t in (hunk.prefix, hunk.removed)))
             document.update(hunk.prefix, hunk.suffix)
             context, truth = writer.write(hunk, document)
             tree = trees.of(commit, hunk.path)

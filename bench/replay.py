@@ -24,6 +24,7 @@ from codespec.drafters.filler import Filler
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import Neighbour
 from codespec.engine.completer import Completer, Limits
+from codespec.index.edits import Lost, remember
 from codespec.index.live import LiveDocument
 from codespec.index.reader import Dead
 from codespec.index.text import encode, safe_cuts
@@ -259,10 +260,10 @@ class Session:
         self._edits = SuffixAutomaton()
         self._buffers = SuffixAutomaton()
 
-    def replace(self, removed: Tokens) -> None:
-        """These lines go: the next hunk stands in their place."""
-        self._edits.extend(removed)
-        self._edits.extend_break()
+    def replace(self, left: Tokens, removed: Tokens) -> None:
+        """The lines after `left` go: the next hunk stands in their place."""
+        if len(removed):
+            remember(self._edits, Lost(left, removed))
 
     def write(self, text: Tokens) -> None:
         self._buffers.extend(text)
@@ -320,7 +321,8 @@ class Replay:
             progress(i, len(commits))
             self._session = Session()
             for hunk, truth in self._usable(commit):
-                self._session.replace(encode(hunk.removed, self._tokenizer, self._cuts))
+                texts = hunk.prefix, hunk.removed
+                self._session.replace(*(encode(t, self._tokenizer, self._cuts) for t in texts))
                 self._replay(hunk, truth, self._trees.of(commit, hunk.path))
                 self._session.write(truth)
                 self.n_hunks += 1

@@ -7,9 +7,11 @@ this is the only source that still has them. In memory only.
 
 from __future__ import annotations
 
+import itertools
 import re
 from bisect import bisect_left
 from collections import deque
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +26,19 @@ MAX_CHARS = 1 << 13
 """A larger replacement is another text in the window rather than an edit."""
 _REACH = 256
 """No pattern of a secret needs more characters than that."""
+N_CONTEXT = 4
+"""Tokens before lost lines that say where they stood: what takes their place often begins as they
+did."""
+
+
+class Lost(NamedTuple):
+    """Lines that a file lost, and the end of the text before them."""
+
+    before: Tokens
+    tokens: Tokens
+
+
+NOTHING = Lost(NO_TOKENS, NO_TOKENS)
 
 
 class RecentEdits:
@@ -32,8 +47,8 @@ class RecentEdits:
 
     def __init__(self) -> None:
         self.automaton = SuffixAutomaton()
-        self._lost: deque[tuple[str, Tokens]] = deque()
-        self._open: dict[str, Tokens] = {}
+        self._lost: deque[tuple[str, Lost]] = deque()
+        self._open: dict[str, Lost] = {}
 
     @property
     def paths(self) -> set[str]:
@@ -43,21 +58,21 @@ class RecentEdits:
     @property
     def lost(self) -> list[tuple[str, Tokens]]:
         """(file, the lines it lost), newest first."""
-        return [(p, t) for p, t in (*self._lost, *self._open.items()) if len(t)][::-1]
+        known = (*self._lost, *self._open.items())
+        return [(path, lost.tokens) for path, lost in known if len(lost.tokens)][::-1]
 
-    def set_open(self, path: str, tokens: Tokens) -> None:
+    def set_open(self, path: str, lost: Lost) -> None:
         """What the edit that is under way in a file has cost so far."""
-        known = self._open.get(path, NO_TOKENS)
-        if (len(tokens) or len(known)) and not np.array_equal(tokens, known):
-            self._open[path] = tokens
+        if not np.array_equal(lost.tokens, self._open.get(path, NOTHING).tokens):
+            self._open[path] = lost
             self._rebuild()
 
     def close(self, path: str) -> None:
         """That edit is over."""
-        tokens = self._open.pop(path, NO_TOKENS)
-        if len(tokens):
-            self._lost.append((path, tokens))
-            while sum(len(t) for _, t in self._lost) > MAX_TOKENS:
+        lost = self._open.pop(path, NOTHING)
+        if len(lost.tokens):
+            self._lost.append((path, lost))
+            while sum(len(known.tokens) for _, known in self._lost) > MAX_TOKENS:
                 self._lost.popleft()
             self._rebuild()
 
@@ -66,16 +81,22 @@ class RecentEdits:
         if path not in self.paths:
             return False
         self._open.pop(path, None)
-        self._lost = deque((p, t) for p, t in self._lost if p != path)
+        self._lost = deque((p, lost) for p, lost in self._lost if p != path)
         self._rebuild()
         return True
 
     def _rebuild(self) -> None:
         # Some thousand tokens: a millisecond, once in an edit.
         self.automaton.truncate(0)
-        for tokens in (*(t for _, t in self._lost), *self._open.values()):
-            self.automaton.extend(tokens)
-            self.automaton.extend_break()
+        for lost in (*(lost for _, lost in self._lost), *self._open.values()):
+            remember(self.automaton, lost)
+
+
+def remember(automaton: SuffixAutomaton, lost: Lost) -> None:
+    """Append lost lines where they stood, and a break."""
+    automaton.extend(lost.before[-N_CONTEXT:])
+    automaton.extend(lost.tokens)
+    automaton.extend_break()
 
 
 class EditTracker:
@@ -123,10 +144,8 @@ class EditTracker:
             self._before, self._was_secret = old, None
         self._removed = self._removed or n_same + n_tail < len(old)
         self._end += len(new) - len(old)
-        lost = self._lost(new[self._start : self._end])
-        if lost and self._touches_secret(new):
-            lost = ""
-        self._edits.set_open(self._path, self._encode(lost))
+        lost = self._lost(new)
+        self._edits.set_open(self._path, NOTHING if self._touches_secret(new, lost) else lost)
         if len(self._original) > MAX_CHARS:
             self._finish()
 
@@ -134,26 +153,34 @@ class EditTracker:
         self._edits.close(self._path)
         self._before, self._original, self._removed = "", "", False
 
-    def _lost(self, now: str) -> str:
-        """now: what the lines under edit have become."""
+    def _lost(self, new: str) -> Lost:
+        """new: the document as it is now."""
         if not self._removed:
-            return ""
-        left = sorted(line.rstrip() for line in now.split("\n"))
+            return NOTHING
+        left = sorted(line.rstrip() for line in new[self._start : self._end].split("\n"))
 
         def is_lost(line: str) -> bool:
             line = line.rstrip()
             at = bisect_left(left, line)  # the first of those that may begin with it
             return bool(line) and not (at < len(left) and left[at].startswith(line))
 
-        return "".join(filter(is_lost, self._original.splitlines(keepends=True)))
+        lines = self._original.splitlines(keepends=True)
+        lost = "".join(filter(is_lost, lines))
+        if not lost:
+            return NOTHING
+        above = new[max(0, self._start - _REACH) : self._start]
+        before = above + "".join(itertools.takewhile(lambda line: not is_lost(line), lines))
+        return Lost(self._encode(before[-_REACH:]), self._encode(lost))
 
-    def _encode(self, lost: str) -> Tokens:
-        pieces = self._cache.encode(list(split(lost, self._cuts, 1))) if lost else []
+    def _encode(self, text: str) -> Tokens:
+        pieces = self._cache.encode(list(split(text, self._cuts, 1)))
         return np.concatenate(pieces) if pieces else NO_TOKENS
 
-    def _touches_secret(self, new: str) -> bool:
+    def _touches_secret(self, new: str, lost: Lost) -> bool:
         """Whether the document holds a secret, or held one before the edit. All of it is asked, not
-        the lines alone: those in the middle of a key look harmless."""
+        the lines alone: those in the middle of a key look harmless. Only where any were lost."""
+        if not len(lost.tokens):
+            return False
         if self._was_secret is None:
             self._was_secret = bool(secret_in(self._before.encode()))
         # What came since is where the edit is, and this is asked with each key.

@@ -47,10 +47,40 @@ class Editor:
 
     @property
     def lost(self) -> list[str]:
-        """Text between breaks, oldest first."""
+        """Oldest first."""
+        return [TOKENIZER.decode(tokens).decode() for _, tokens in reversed(self.edits.lost)]
+
+    @property
+    def known(self) -> list[str]:
+        """What drafts come from: texts between breaks, oldest first."""
         ids = self.edits.automaton.text
         parts = np.split(ids, np.flatnonzero(ids < 0) + 1)
         return [t for p in parts if (t := TOKENIZER.decode(p[p >= 0]).decode())]
+
+
+def test_lost_lines_stand_where_they_stood() -> None:
+    editor = Editor()
+    editor.go("    return old")
+    editor.delete(len("    return old_name(a)\n"))
+    assert editor.lost == ["    return old_name(a)\n"]
+    assert editor.known == ["a):\n    return old_name(a)\n"]
+    # The first of what takes their place is drafted before anything of it is typed.
+    left = TOKENIZER.encode(editor.text[: editor.at])
+    assert TOKENIZER.decode(editor.edits.automaton.draft(left, 8).tokens) == b"    retu"
+
+
+def test_behind_lines_that_are_kept() -> None:
+    editor = Editor()
+    editor.go("def first")
+    editor.delete(len("def first(a):\n    return old_name(a)\n"))
+    editor.type("def first(a):\n")
+    assert editor.known == ["a):\n    return old_name(a)\n"]
+
+
+def test_at_the_beginning_of_a_document() -> None:
+    editor = Editor("x = 1\n")
+    editor.delete(len("x = 1\n"))
+    assert editor.known == editor.lost == ["x = 1\n"]
 
 
 def test_typing_loses_nothing() -> None:
