@@ -23,6 +23,7 @@ class Ahead(Generic[T]):
         """`read`: have the prompt for this read while the model is free."""
         self._read = read
         self._lines: dict[str, int] = {}
+        self._uri = ""  # of what `_ask_of` is about
         self._ask_of: Callable[[], T | None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_ready = False
@@ -33,7 +34,7 @@ class Ahead(Generic[T]):
         if self._lines.get(uri) == line:
             return
         self.cancel()
-        self._lines[uri], self._ask_of = line, ask_of
+        self._lines[uri], self._uri, self._ask_of = line, uri, ask_of
         if self._is_ready:
             self._timer = asyncio.get_running_loop().call_later(SETTLED_S, self._send)
 
@@ -49,7 +50,10 @@ class Ahead(Generic[T]):
             self._send()
 
     def forget(self, uri: str) -> None:
+        """Nothing of this document is read from now on."""
         self._lines.pop(uri, None)
+        if uri == self._uri:
+            self.cancel()
 
     def cancel(self) -> None:
         """Something else is asked for."""

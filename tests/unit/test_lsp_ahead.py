@@ -58,3 +58,16 @@ def test_what_comes_before_the_model_is_ready_is_read_then() -> None:
     assert read == ["b"]
     ahead.ready(True)
     assert read == ["b"]
+
+
+@pytest.mark.asyncio
+async def test_nothing_of_a_document_that_was_closed_is_read() -> None:
+    read: list[str] = []
+    ahead = Ahead(read.append)
+    ahead.moved("a", 1, lambda: "what was asked there")
+    ahead.forget("a")
+    ahead.ready(True)
+    ahead.moved("a", 1, lambda: "opened again")
+    ahead.forget("b")
+    await until(lambda: read)
+    assert read == ["opened again"]
