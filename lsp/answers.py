@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .documents import Snapshot
-from .suggestions import Piece
+from .suggestions import Piece, Suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,13 @@ class Answer:
     engine_ms: float = 0.0
     model_ms: float = 0.0
     ahead_ms: float = 0.0
+
+    def with_times(self, made: Suggestion, ahead_ms: float) -> Answer:
+        """How long the engine took, where it was asked."""
+        if self.cached:
+            return self
+        times = {"engine_ms": made.engine_ms, "model_ms": made.model_ms, "ahead_ms": ahead_ms}
+        return replace(self, **times)
 
     @property
     def words(self) -> str:

@@ -54,7 +54,7 @@ _GRACE_S = 0.02
 @dataclass(slots=True)
 class _Document:
     """turn: set when a newer request comes. generation: the last one, unless it was ended.
-    went_along: since the last request, the text changed as that says. is_taking: the last
+    went_along: what runs is of a text that came after the last request. is_taking: the last
     suggestion was taken, and no other text was typed since. read: what comes before that of
     `generation`, if not yet."""
 
@@ -227,9 +227,9 @@ class Session:
                     return Answer(reason=why)
         if not pieces:
             reason = suggestion.reason or self._why_late()
-            return _with_times(Answer(reason=reason, cached=cached), suggestion, ahead_ms)
+            return Answer(reason=reason, cached=cached).with_times(suggestion, ahead_ms)
         offers = tuple(self._offers.make(ask, piece, suggestion.tally) for piece in pieces)
-        return _with_times(Answer(offers, cached=cached), suggestion, ahead_ms)
+        return Answer(offers, cached=cached).with_times(suggestion, ahead_ms)
 
     def foresee(self, ask: Ask) -> None:
         """A key left this text: begin with what the editor is about to ask, where it does."""
@@ -244,6 +244,7 @@ class Session:
         is_hopeless = adapts and self._offers.is_hopeless(now.language_id, kind)
         if not is_hopeless and not _why_unwelcome(now):
             self._begin(ask, document).foreseen_s = asyncio.get_running_loop().time()
+            document.went_along = True
 
     def _habit(self, now: Snapshot, kind: str) -> str:
         """The habit against suggesting anything unasked."""
@@ -340,6 +341,7 @@ class Session:
             self._begin(ahead, document)
             before = self._suggestions.find(ask.snapshot)
             document.read = before.suggestion if before is not None else None
+            document.went_along = True
         document.is_taking = True
 
     # --- documents --------------------------------------------------------------------------
@@ -389,11 +391,3 @@ def _kind_of(now: Snapshot) -> str:
 
 def _why_unwelcome(now: Snapshot) -> str:
     return why_unwelcome(now.suffix, now.after_deletion)
-
-
-def _with_times(answer: Answer, made: Suggestion, ahead_ms: float) -> Answer:
-    """How long the engine took, where it was asked."""
-    if answer.cached:
-        return answer
-    times = {"engine_ms": made.engine_ms, "model_ms": made.model_ms, "ahead_ms": ahead_ms}
-    return replace(answer, **times)

@@ -146,22 +146,25 @@ class Typing:
         where = Place(place.line, place.character - n_back)
         return Ask(self.document.snapshot(where, "utf-32", 1000, 1000), "", "", invoked)
 
-    async def key(self, text: str) -> None:
+    def insert(self, text: str) -> None:
         """As the server tells it."""
         at = self.document.edited
         self.document.replace(at, at, text, "utf-32")
         if self.session.is_growing(self.document.uri):
             self.session.changed(self.at().snapshot)
+
+    def press(self, key: str) -> None:
+        self.insert(key)
         self.session.foresee(self.at())
+
+    async def key(self, text: str) -> None:
+        self.press(text)
         await moments()
 
     async def take(self, answer: Answer) -> None:
         """The suggestion, whole."""
         self.session.accepted(answer.offers[0].id)
-        at, text = self.document.edited, answer.offers[0].piece.text
-        self.document.replace(at, at, text, "utf-32")
-        if self.session.is_growing(self.document.uri):
-            self.session.changed(self.at().snapshot)
+        self.insert(answer.offers[0].piece.text)
         await moments()
 
     async def ask(self, n_back: int = 0, invoked: bool = False) -> Answer:
@@ -200,6 +203,26 @@ async def test_where_the_editor_asks_after_each_key_the_model_is_asked_with_the_
     await typing.key("c")
     await typing.ask(invoked=True)
     assert typing.asked == ["a", "ab", "abzc", "abzc"]
+    await typing.session.close()
+
+
+@pytest.mark.asyncio
+async def test_who_cancels_a_request_after_a_key_keeps_what_was_begun_with_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    typing = Typing(monkeypatch)
+    await typing.typed("a")
+    typing.free.clear()
+    await typing.key("b")
+    request = asyncio.ensure_future(typing.ask())
+    await moments()
+    typing.press("c")
+    request.cancel()  # the next message
+    await asyncio.sleep(0.05)  # editors ask later
+    assert (typing.asked, typing.ended) == (["a", "ab", "abc"], ["ab"])
+    typing.free.set()
+    assert (await typing.ask()).offers
+    assert typing.asked == ["a", "ab", "abc"]
     await typing.session.close()
 
 
