@@ -66,6 +66,11 @@ class _Document:
     read: Suggestion | None = None
     foresight: Foresight = field(default_factory=Foresight)
 
+    def end_turn(self) -> None:
+        """Who waits is answered with nothing."""
+        if self.turn is not None and not self.turn.done():
+            self.turn.set_result(None)
+
     def end_grace(self) -> None:
         if self.grace is not None:
             self.grace.cancel()
@@ -149,8 +154,7 @@ class Session:
         request for the document comes. Cancelling the task cancels the request."""
         started = asyncio.get_running_loop().time()
         document = self._documents.setdefault(ask.snapshot.uri, _Document())
-        if document.turn is not None and not document.turn.done():
-            document.turn.set_result(None)
+        document.end_turn()
         turn = document.turn = asyncio.get_running_loop().create_future()
         self._ahead.cancel()
         document.end_grace()
@@ -211,7 +215,7 @@ class Session:
             all_s = _ALL * due_s if may_grow else due_s
             await document.generation.wait(now, turn, all_s, line_s)
         if turn.done():
-            return Answer(reason="a newer request for this document took its place")
+            return Answer(reason="the document was closed, or a newer request took its place")
         begun_s, suggestion.foreseen_s = suggestion.foreseen_s, None
         cached = cached and begun_s is None
         ahead_ms = 0.0 if begun_s is None else (asked_s - begun_s) * 1e3
@@ -358,6 +362,7 @@ class Session:
         document = self._documents[now.uri]
         growing = document.generation.suggestion if document.generation is not None else None
         if all(way is None or rest_of(way, now) is None for way in (growing, document.read)):
+            document.is_taking = False
             self._end_generation(document)
         else:
             document.went_along = True
@@ -372,6 +377,7 @@ class Session:
         too."""
         document = self._documents.pop(uri, None)
         if document is not None:
+            document.end_turn()
             self._end_generation(document)
         self._client.closed(uri)
         self._suggestions.forget(uri)

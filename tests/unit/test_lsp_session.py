@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
@@ -12,15 +12,13 @@ from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.wire import State, StateChanged
 from codespec.errors import ConfigError
 from codespec.habits import MIN_SHOWN, TRIAL_EVERY
-from codespec.requests import Completion, CompletionRequest
-from codespec.types import Trace
-from codespec_lsp.answers import Answer, Ask
 from codespec_lsp.changes import Change
 from codespec_lsp.documents import Document
 from codespec_lsp.folders import workspace_of
 from codespec_lsp.positions import Place
 from codespec_lsp.session import Session
 from codespec_lsp.status import Status, status_of
+from tests.typist import Typing, moments
 
 
 @pytest.mark.parametrize(
@@ -99,80 +97,6 @@ def test_one_message_for_each_cause_the_worst_one_first() -> None:
         "paused: switched off in the settings",
         "ready: m",
     ]
-
-
-async def moments() -> None:
-    """What is begun comes to an end, unless it waits."""
-    for _ in range(4):
-        await asyncio.sleep(0)
-
-
-class Typing:
-    """A user who types at the end of a document, an editor, and a model that says "zzz\\n"."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, **limits: Any) -> None:
-        self.asked: list[str] = []
-        """Lines before the cursor that the model was asked about."""
-        self.ended: list[str] = []
-        """Of these, what was cancelled."""
-        self.free = asyncio.Event()
-        """Otherwise the model says nothing yet."""
-        self.free.set()
-        settings = load_settings({"completion": limits, "stats": {"enabled": False}}, env={})
-
-        async def complete(client: AsyncClient, request: CompletionRequest, *_: Any) -> Completion:
-            line = request.prefix.rpartition("\n")[2]
-            self.asked.append(line)
-            try:
-                await asyncio.sleep(0)
-                await self.free.wait()
-            except asyncio.CancelledError:
-                self.ended.append(line)
-                raise
-            return Completion(text="zzz\n", trace=Trace(ms=7.0))
-
-        monkeypatch.setattr(AsyncClient, "connect", lambda _: None)
-        monkeypatch.setattr(AsyncClient, "complete", complete)
-        self.session = Session(settings, lambda _: None, lambda *_: "")
-        self.be("ready")
-        self.document = Document("file:///a.py", "python", 1, "import os\n")
-        self.document.edited = Place(1, 0)
-
-    def be(self, state: State) -> None:
-        self.session._state_changed(StateChanged(state=state, model="m"))  # pyright: ignore[reportPrivateUsage]
-
-    def at(self, n_back: int = 0, invoked: bool = False) -> Ask:
-        place = self.document.edited
-        where = Place(place.line, place.character - n_back)
-        return Ask(self.document.snapshot(where, "utf-32", 1000, 1000), "", "", invoked)
-
-    def insert(self, text: str) -> None:
-        """As the server tells it."""
-        at = self.document.edited
-        self.document.replace(at, at, text, "utf-32")
-        if self.session.is_growing(self.document.uri):
-            self.session.changed(self.at().snapshot)
-
-    def press(self, key: str) -> None:
-        self.insert(key)
-        self.session.foresee(self.at())
-
-    async def key(self, text: str) -> None:
-        self.press(text)
-        await moments()
-
-    async def take(self, answer: Answer) -> None:
-        """The suggestion, whole."""
-        self.session.accepted(answer.offers[0].id)
-        self.insert(answer.offers[0].piece.text)
-        await moments()
-
-    async def ask(self, n_back: int = 0, invoked: bool = False) -> Answer:
-        return await self.session.suggest(self.at(n_back, invoked))
-
-    async def typed(self, text: str) -> Answer:
-        await self.key(text)
-        return await self.ask()
 
 
 @pytest.mark.asyncio

@@ -1,0 +1,111 @@
+"""A user who types, an editor and a model, around a session of the language server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from codespec.config import load_settings
+from codespec.daemon.async_client import AsyncClient
+from codespec.daemon.wire import State, StateChanged
+from codespec.requests import Completion, CompletionRequest, OnProgress, Progress
+from codespec.types import Trace
+from codespec_lsp.answers import Answer, Ask, Offer
+from codespec_lsp.documents import Document
+from codespec_lsp.positions import Place
+from codespec_lsp.session import Session
+
+
+async def moments() -> None:
+    """What is begun comes to an end, unless it waits."""
+    for _ in range(4):
+        await asyncio.sleep(0)
+
+
+class Typing:
+    """A user who types at the end of a document, an editor, and a model that says "zzz\\n"."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, *, grows: bool = False, **limits: Any
+    ) -> None:
+        """grows: whether the editor can show more of a suggestion than it asked for."""
+        self.asked: list[str] = []
+        """Lines before the cursor that the model was asked about."""
+        self.ended: list[str] = []
+        """Of these, what was cancelled."""
+        self.free = asyncio.Event()
+        """Otherwise the model says nothing yet."""
+        self.free.set()
+        self.told: list[OnProgress] = []
+        """For each, who is told how far the model is."""
+        self.grown: list[str] = []
+        """What became of suggestions that the editor shows."""
+        settings = load_settings({"completion": limits, "stats": {"enabled": False}}, env={})
+
+        async def complete(
+            client: AsyncClient, request: CompletionRequest, uri: str, tell: OnProgress, *_: Any
+        ) -> Completion:
+            line = request.prefix.rpartition("\n")[2]
+            self.asked.append(line)
+            self.told.append(tell)
+            try:
+                await asyncio.sleep(0)
+                await self.free.wait()
+            except asyncio.CancelledError:
+                self.ended.append(line)
+                raise
+            return Completion(text="zzz\n", trace=Trace(ms=7.0))
+
+        monkeypatch.setattr(AsyncClient, "connect", lambda _: None)
+        monkeypatch.setattr(AsyncClient, "complete", complete)
+
+        def grew(_ask: Ask, _id: str, offer: Offer) -> None:
+            self.grown.append(offer.piece.text)
+
+        on_grown = grew if grows else None
+        self.session = Session(settings, lambda _: None, lambda *_: "", on_grown=on_grown)
+        self.be("ready")
+        self.document = Document("file:///a.py", "python", 1, "import os\n")
+        self.document.edited = Place(1, 0)
+
+    def be(self, state: State) -> None:
+        self.session._state_changed(StateChanged(state=state, model="m"))  # pyright: ignore[reportPrivateUsage]
+
+    def say(self, text: str) -> None:
+        """The model, of the last request."""
+        self.told[-1](Progress(text, text.rpartition("\n")[0]))
+
+    def at(self, n_back: int = 0, invoked: bool = False) -> Ask:
+        place = self.document.edited
+        where = Place(place.line, place.character - n_back)
+        return Ask(self.document.snapshot(where, "utf-32", 1000, 1000), "", "", invoked)
+
+    def insert(self, text: str) -> None:
+        """As the server tells it."""
+        at = self.document.edited
+        self.document.replace(at, at, text, "utf-32")
+        if self.session.is_growing(self.document.uri):
+            self.session.changed(self.at().snapshot)
+
+    def press(self, key: str) -> None:
+        self.insert(key)
+        self.session.foresee(self.at())
+
+    async def key(self, text: str) -> None:
+        self.press(text)
+        await moments()
+
+    async def take(self, answer: Answer) -> None:
+        """The suggestion, whole."""
+        self.session.accepted(answer.offers[0].id)
+        self.insert(answer.offers[0].piece.text)
+        await moments()
+
+    async def ask(self, n_back: int = 0, invoked: bool = False) -> Answer:
+        return await self.session.suggest(self.at(n_back, invoked))
+
+    async def typed(self, text: str) -> Answer:
+        await self.key(text)
+        return await self.ask()
