@@ -42,6 +42,11 @@ class Growth:
             self._timer.cancel()
             self._timer = None
 
+    def end_of(self, suggestion: Suggestion) -> None:
+        """The same, if it is this one."""
+        if self._shown is not None and self._shown[1] is suggestion:
+            self.end()
+
     def more(self, suggestion: Suggestion) -> None:
         """Of this one there is more by now."""
         if self._shown is not None and self._shown[1] is suggestion and self._timer is None:

@@ -170,9 +170,8 @@ class Session:
             raise
         self._offers.made(ask, answer, (asyncio.get_running_loop().time() - started) * 1e3)
         grows = bool(answer.offers) and self.is_growing(ask.snapshot.uri)
-        if grows and document.generation is not None:
-            suggestion = document.generation.suggestion
-            self._growth.begin(ask, suggestion, self._offers, answer.offers[0])
+        if grows and (growing := document.generation) is not None:
+            self._growth.begin(ask, growing.suggestion, self._offers, answer.offers[0])
         is_read = bool(answer.offers) and not grows
         if is_read and document.is_taking and self.settings.completion.prefetch:
             self._think_ahead(ask, answer.offers[0].piece, document)
@@ -306,6 +305,7 @@ class Session:
     def _end_generation(self, document: _Document) -> None:
         document.end_grace()
         if document.generation is not None:
+            self._growth.end_of(document.generation.suggestion)
             document.generation.end()
         document.generation = None
 

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from codespec.config import load_settings
 from codespec_lsp.answers import Answer
 from tests.typist import Typing, moments
 
@@ -45,4 +46,31 @@ async def test_who_types_another_text_while_a_request_waits_takes_no_more(
     await request
     await moments()
     assert typing.asked == ["a", "", ""]
+    await typing.session.close()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("how", ["goes on", "typed along", "other text", "closed", "switched off"])
+async def test_nobody_is_told_more_of_what_is_not_shown_any_more(
+    monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    typing = Typing(monkeypatch, grows=True, deadline_auto_ms=40)
+    typing.free.clear()
+    await typing.key("a")
+    request = asyncio.ensure_future(typing.ask())
+    await moments()
+    typing.say("one\ntw")
+    assert [offer.piece.text for offer in (await request).offers] == ["one"]
+    typing.say("one\ntwo\nth")
+    if how == "typed along":
+        typing.insert("o")
+    elif how == "other text":
+        typing.insert("()")
+    elif how == "closed":
+        typing.session.closed(typing.document.uri)
+    elif how == "switched off":
+        off = {"completion": {"enabled": False}, "stats": {"enabled": False}}
+        typing.session.configure(load_settings(off, env={}))
+    await asyncio.sleep(0.1)  # lines that come together are told of together
+    assert typing.grown == (["one\ntwo"] if how in ("goes on", "typed along") else [])
     await typing.session.close()
