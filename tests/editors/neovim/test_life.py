@@ -364,6 +364,39 @@ def test_what_is_shown_grows_while_the_model_goes_on(
         daemon.wait()
 
 
+def test_what_is_shown_when_a_key_takes_it_is_taken_however_it_grows_meanwhile(
+    newest: Neovim, own_desk: Desk, start: Start
+) -> None:
+    """Text is locked while a mapping is evaluated, and the server may be heard before it is not."""
+    daemon = subprocess.Popen(
+        [sys.executable, scripted_daemon.SCRIPT, "ok"],
+        env={**os.environ, **own_desk.env}, cwd=own_desk.path,
+    )  # fmt: skip
+    try:
+        limits = "settings={completion={deadline_auto_ms=1000, linger_ms=500}}"
+        editor = start(newest, own_desk, limits)
+        editor.lua("""
+          local client = require('codespec.client')
+          local grown = client.on_grown
+          client.on_grown = function(id, item)
+            vim.keymap.set('i', '<F5>', function()
+              vim.schedule(function() grown(id, item) end)
+              return require('codespec').accept() and '' or '<F5>'
+            end, { expr = true })
+          end""")
+        editor.open(own_desk.file("a.py", ""))
+        editor.wait_for_status("ready")
+        editor.type("itell")
+        editor.wait_for(lambda: editor.suggested == "one", lambda: editor.suggested)
+        editor.wait_for(lambda: bool(editor.lua("return vim.fn.maparg('<F5>', 'i') ~= ''")))
+        editor.type("<F5>")
+        editor.wait_for(lambda: editor.text.startswith("tellone"), lambda: editor.text)
+        editor.wait_for(lambda: editor.suggested == "\ntwo\nthree", lambda: editor.suggested)
+    finally:
+        daemon.terminate()
+        daemon.wait()
+
+
 def test_neovims_own_ghost_text(newest: Neovim, desk: Desk, start: Start) -> None:
     editor = start(newest, desk, f"ghost_text='builtin', {PATIENT}")
     editor.lua("vim.api.nvim_set_hl(0, 'ComplHint', { link = 'CodespecGhostText' })")

@@ -331,7 +331,7 @@ function M.accept(length)
     -- Text is locked while an <expr> mapping is evaluated.
     vim.schedule(function()
       local later = fit()
-      if later and later.rest.text == fits.rest.text then
+      if later and vim.startswith(later.rest.text, fits.rest.text) then -- it may have grown
         insert(later, n)
       end
     end)
