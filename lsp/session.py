@@ -39,7 +39,7 @@ from .generation import Generation
 from .growth import Grown, Growth
 from .offers import Offers
 from .status import words_of
-from .suggestions import Piece, Suggestion, Suggestions, after, rest_of
+from .suggestions import Piece, Suggestion, Suggestions, after, may_fit, rest_of
 
 log = logging.getLogger(__name__)
 
@@ -357,11 +357,11 @@ class Session:
         return generation is not None and generation.is_running
 
     def changed(self, now: Snapshot) -> None:
-        """The text is other than it was; the cursor is likely where the change ended. What runs for
-        a text that is no more ends at once."""
+        """The text is other than it was; the cursor is likely where the change ended, or before
+        brackets that it closes. What runs for a text that is no more ends at once."""
         document = self._documents[now.uri]
         growing = document.generation.suggestion if document.generation is not None else None
-        if all(way is None or rest_of(way, now) is None for way in (growing, document.read)):
+        if not any(way is not None and may_fit(way, now) for way in (growing, document.read)):
             document.is_taking = False
             self._end_generation(document)
         else:

@@ -20,7 +20,7 @@ MAX_SUGGESTIONS = 24
 """Of one document; the oldest goes."""
 MAX_CHARS = 1 << 20
 """Of the texts around all suggestions of one document, where that leaves it four."""
-_CLOSING = frozenset(")]}>\"'`")
+_CLOSING = ")]}>\"'`"
 _MAX_CLOSED = 4
 # Texts that were cut to a window are compared as far as both reach, if that is far enough.
 _MIN_WINDOW = 4000
@@ -152,6 +152,18 @@ def rest_of(suggestion: Suggestion, now: Snapshot) -> Rest | None:
     if suggestion.done and not pieces and (typed or closed or suggestion.texts):
         return None
     return Rest(suggestion, pieces)
+
+
+def may_fit(suggestion: Suggestion, now: Snapshot) -> bool:
+    """Whether it fits a text that was changed up to the cursor, or up to behind closing brackets
+    that the editor put after it."""
+    n_closed = len(now.prefix) - len(now.prefix.rstrip(_CLOSING))
+    for n in range(min(_MAX_CLOSED, n_closed) + 1):
+        at = len(now.prefix) - n
+        before = replace(now, prefix=now.prefix[:at], suffix=now.prefix[at:] + now.suffix)
+        if rest_of(suggestion, before) is not None:
+            return True
+    return False
 
 
 def after(snapshot: Snapshot, piece: Piece) -> Snapshot:

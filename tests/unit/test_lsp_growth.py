@@ -8,6 +8,7 @@ import pytest
 
 from codespec.config import load_settings
 from codespec_lsp.answers import Answer
+from codespec_lsp.positions import Place
 from tests.typist import Typing, moments
 
 
@@ -73,4 +74,30 @@ async def test_nobody_is_told_more_of_what_is_not_shown_any_more(
         typing.session.configure(load_settings(off, env={}))
     await asyncio.sleep(0.1)  # lines that come together are told of together
     assert typing.grown == (["one\ntwo"] if how in ("goes on", "typed along") else [])
+    await typing.session.close()
+
+
+@pytest.mark.asyncio
+async def test_what_is_typed_along_goes_on_where_the_editor_closes_brackets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    typing = Typing(monkeypatch, deadline_auto_ms=40)
+    typing.free.clear()
+    await typing.key("a")
+    request = asyncio.ensure_future(typing.ask())
+    await moments()
+    typing.say(" = b(c[d])\ne")
+    assert (await request).offers
+    typing.insert(" = b()")  # and the cursor goes back before what was closed
+    typing.document.edited = Place(1, len("a = b("))
+    typing.insert("c[]")
+    await moments()
+    assert not typing.ended
+    (offer,) = (await typing.ask(n_back=1)).offers
+    assert offer.piece.text == "d])"
+    assert typing.asked == ["a"]
+    # Other brackets are another text.
+    typing.insert("{}")
+    await moments()
+    assert typing.ended == ["a"]
     await typing.session.close()
