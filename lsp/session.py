@@ -15,7 +15,6 @@ next one, too: what comes after that is asked for while it is read.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -40,8 +39,6 @@ from .growth import Grown, Growth
 from .offers import Offers
 from .status import words_of
 from .suggestions import Piece, Suggestion, Suggestions, after, may_fit, rest_of
-
-log = logging.getLogger(__name__)
 
 # Of the deadline, for our own way back to the editor.
 _MARGIN_S = 0.005
@@ -125,6 +122,7 @@ class Session:
         before, self.settings = self.settings, settings
         self._rules = OpenFileRules(settings.index.exclude)
         for document in self._documents.values():
+            document.end_turn()
             self._end_generation(document)
         self._suggestions.clear()
         if leads_elsewhere:
@@ -214,7 +212,7 @@ class Session:
             all_s = _ALL * due_s if may_grow else due_s
             await document.generation.wait(now, turn, all_s, line_s)
         if turn.done():
-            return Answer(reason="the document was closed, or a newer request took its place")
+            return Answer(reason="a newer request, other settings or the document's end came first")
         begun_s, suggestion.foreseen_s = suggestion.foreseen_s, None
         cached = cached and begun_s is None
         ahead_ms = 0.0 if begun_s is None else (asked_s - begun_s) * 1e3

@@ -101,3 +101,19 @@ async def test_what_is_typed_along_goes_on_where_the_editor_closes_brackets(
     await moments()
     assert typing.ended == ["a"]
     await typing.session.close()
+
+
+@pytest.mark.asyncio
+async def test_who_switches_suggestions_off_is_shown_none_that_was_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    typing = Typing(monkeypatch)
+    typing.free.clear()
+    await typing.key("a")
+    request = asyncio.ensure_future(typing.ask())
+    await moments()
+    typing.say("one\ntw")
+    off = {"completion": {"enabled": False}, "stats": {"enabled": False}}
+    typing.session.configure(load_settings(off, env={}))
+    assert not (await request).offers
+    await typing.session.close()
