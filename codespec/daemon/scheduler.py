@@ -239,7 +239,8 @@ class Scheduler:
 
     def _next(self) -> Job | None:
         long = sorted((job for job in self.jobs if job.is_long), key=lambda job: job.place)
-        waiting = [job for job in self.waiting if job not in long[MAX_SHARING:]]
+        barred = {job.number for job in long[MAX_SHARING:]}
+        waiting = [job for job in self.waiting if job.number not in barred]
         if not all(job.can_wait for job in waiting):
             waiting = [job for job in waiting if not job.prefetch]
         return min(waiting, key=lambda j: (j.order, j.number), default=None)
