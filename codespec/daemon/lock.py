@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -52,11 +53,13 @@ class FileLock:
         return True
 
     def sign(self) -> None:
-        """Write the process id into the file, for `holder`."""
+        """Write the process id into the file, for `holder`; where the disk is full, it finds none,
+        and the lock holds as well."""
         if self._fd is not None:
             os.ftruncate(self._fd, 0)
             os.lseek(self._fd, 0, os.SEEK_SET)
-            os.write(self._fd, str(os.getpid()).encode())
+            with contextlib.suppress(OSError):
+                os.write(self._fd, str(os.getpid()).encode())
 
     def release(self) -> None:
         if self._fd is not None:

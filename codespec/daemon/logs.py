@@ -6,6 +6,7 @@ were working on, so of those only the unformatted message, the type and the plac
 
 from __future__ import annotations
 
+import errno
 import logging
 import logging.handlers
 import os
@@ -20,10 +21,11 @@ _FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
 
 
 def outline(error: BaseException) -> str:
-    """Type and places of an exception, without its message."""
+    """Type and places of an exception, without its message; the system's errors by their names."""
     frames = traceback.extract_tb(error.__traceback__)
     places = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in reversed(frames))
-    text = f"{type(error).__name__} at {places or 'unknown'}"
+    name = errno.errorcode.get(error.errno or 0) if isinstance(error, OSError) else None
+    text = f"{type(error).__name__}{f' {name}' if name else ''} at {places or 'unknown'}"
     cause = error.__cause__ or error.__context__
     return f"{text}, after {outline(cause)}" if cause is not None else text
 

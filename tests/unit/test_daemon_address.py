@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -186,6 +187,22 @@ def test_a_lock_has_one_holder(tmp_path: Path) -> None:
     first.release()
     assert second.acquire()
     second.release()
+
+
+def test_a_full_disk_keeps_no_daemon_from_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = tmp_path / "lock"
+    lock = FileLock(path)
+    assert lock.acquire()
+    monkeypatch.setattr(os, "write", full)
+    lock.sign()
+    assert not is_free(path)
+    assert holder(path) is None
+    lock.release()
 
 
 def test_two_who_look_at_a_lock_do_not_take_each_other_for_its_holder(

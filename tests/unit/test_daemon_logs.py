@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import subprocess
 import sys
@@ -68,6 +69,11 @@ def test_exceptions_are_outlined_without_their_messages() -> None:
     assert "SECRET" not in outline
     for words in ("ValueError", "KeyError", "inner", "outer", "test_daemon_logs.py:"):
         assert words in outline
+
+
+def test_errors_of_the_system_are_outlined_by_name() -> None:
+    error = OSError(errno.ENOSPC, "SECRET", "SECRET")
+    assert logs.outline(error) == "OSError ENOSPC at unknown"
 
 
 def test_last_lines(tmp_path: Path) -> None:
