@@ -186,6 +186,11 @@ def test_a_draft_model_with_which_nothing_starts(project, tmp_path, monkeypatch,
     assert not of(doctor(project, "--quick"), "model", "error"), "nobody loads it"
 
 
+def test_a_drafter_with_which_nothing_starts(project, monkeypatch):
+    monkeypatch.setenv("CODESPEC_DRAFTING_DRAFTERS", "lokup")
+    assert of(doctor(project, "--quick", code=1), "model", "error") == ['unknown drafter "lokup"']
+
+
 def test_a_setting_that_is_none(project, monkeypatch):
     monkeypatch.setenv("CODESPEC_COMPLETION_MAX_TOKEN", "3")
     found = doctor(project, code=1)

@@ -27,6 +27,7 @@ from codespec.backends.llama.nextn import layer_in
 from codespec.backends.llama.trial import try_model
 from codespec.cli.doctor.findings import Finding
 from codespec.config import CompletionSettings, Settings
+from codespec.engine.drafting import check_drafters
 from codespec.engine.drafts import check_draft
 from codespec.engine.reading import readable, whole
 from codespec.errors import ConfigError, ModelError
@@ -136,10 +137,11 @@ def _products(settings: Settings, path: Path) -> Iterator[Finding]:
 
 
 def _draft(settings: Settings) -> Iterator[Finding]:
-    """With a draft model that cannot be used, no engine starts."""
-    if "model" not in settings.drafting.drafters:
-        return
+    """With a draft model that cannot be used, or a drafter that is none, no engine starts."""
     try:
+        check_drafters(settings.drafting.drafters)
+        if "model" not in settings.drafting.drafters:
+            return
         if settings.may_draft_itself and layer_in(target_path(settings.model)):
             says = "a layer of its own (MTP) drafts for it"
             yield Finding("model", "ok", f"{says}, where nothing was distilled for a workspace")
