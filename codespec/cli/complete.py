@@ -195,7 +195,8 @@ def _compare(engine: Engine, request: CompletionRequest) -> Comparison:
 def report(completion: Completion, comparison: Comparison | None = None) -> dict[str, Any]:
     """A completion, its trace and what follows from it as one JSON object."""
     trace = completion.trace
-    found = {"text": completion.text, "finish": completion.finish, **asdict(trace)}
+    said = {"text": completion.text, "finish": completion.finish, "reason": completion.reason}
+    found = {**said, **asdict(trace)}
     found["measures"] = asdict(measures(trace))
     if comparison is not None:
         found["comparison"] = asdict(comparison)

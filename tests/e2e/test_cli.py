@@ -173,6 +173,12 @@ def test_an_empty_file_is_completed(tmp_path):
     assert result["finish"] in ("stop", "length")
 
 
+def test_programs_are_told_why_there_is_nothing(tmp_path):
+    (tmp_path / ".env").write_text("a = 1\n")
+    result = json.loads(codespec("complete", f"{tmp_path / '.env'}:1:1", "--json")[0])
+    assert (result["text"], "secrets" in result["reason"]) == ("", True)
+
+
 def test_index_reports_and_is_incremental(repository):
     first = json.loads(codespec("index", repository, "--json")[0])
     assert first["n_files"] == 4
