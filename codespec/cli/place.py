@@ -10,7 +10,7 @@ import click
 from codespec.config import Settings
 from codespec.context.document import read_document, split_at, workspace_of
 from codespec.errors import ConfigError
-from codespec.folders import cache_dir
+from codespec.folders import cache_dir, cache_path
 from codespec.requests import CompletionRequest
 
 FilePlace: TypeAlias = tuple[Path, int, int]
@@ -53,7 +53,9 @@ def request_at(place: FilePlace, workspace: Path | None, settings: Settings) -> 
 
 
 def warn_without_cache() -> None:
-    """Completion goes on without it."""
+    """Completion goes on without it. Raises: ConfigError for a name that is none, with which it
+    does not."""
+    cache_path()
     try:
         cache_dir()
     except ConfigError as e:

@@ -307,6 +307,8 @@ def test_an_unwritable_cache_folder_is_named(tmp_path, repository):
         assert json.loads(said)["text"] == json.loads(codespec(*args, place, "--json")[0])["text"]
         assert cache in message
         assert "CODESPEC_CACHE_DIR" in message
+    # Without a whole path nothing goes on, and nothing says so.
+    assert "no index is used" not in error("complete", place, CODESPEC_CACHE_DIR="cache")
 
 
 @pytest.mark.parametrize(
