@@ -50,8 +50,9 @@ def load_curve(name: str) -> CostCurve:
             names = ", ".join(k for k, v in shipped.items() if isinstance(v, _Curve))
             raise InputError(f"{name}: no such curve", f"Shipped: {names}; or a file.") from None
         except (OSError, msgspec.DecodeError) as e:
+            why = e.strerror if isinstance(e, OSError) else e
             raise InputError(
-                f"{name}: {e}", 'Give {"t1_ms": ..., "n": [...], "ratio": [...]}.'
+                f"{name}: {why}", 'Give {"t1_ms": ..., "n": [...], "ratio": [...]}.'
             ) from e
     try:
         if len(found.n) != len(found.ratio):

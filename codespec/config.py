@@ -305,8 +305,9 @@ def _read_toml(path: Path, env: Mapping[str, str]) -> dict[str, Any]:
                 f"{path}: no such file", "CODESPEC_CONFIG names it; unset it or create the file."
             ) from None
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
-        raise ConfigError(f"{path}: {e}", "Mend or remove the file.") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as e:
+        why = e.strerror if isinstance(e, OSError) else e  # which would name the file again
+        raise ConfigError(f"{path}: {why}", "Mend or remove the file.") from None
 
 
 def _read_env(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:

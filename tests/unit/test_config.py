@@ -104,6 +104,15 @@ def test_an_unreadable_file_is_an_error_not_a_default(tmp_path):
         load_settings(env={}, config_file=file)
 
 
+def test_what_cannot_be_read_is_said_in_words(tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        load_settings(env={}, config_file=tmp_path)
+    assert caught.value.message.count(str(tmp_path)) == 1
+    assert "Errno" not in caught.value.message
+    with pytest.raises(ConfigError, match=r"config\.toml"):
+        load(tmp_path, "deep = " + 5000 * "[")
+
+
 def test_a_named_file_must_exist(tmp_path):
     with pytest.raises(ConfigError, match="CODESPEC_CONFIG"):
         load_settings(env={"CODESPEC_CONFIG": str(tmp_path / "none.toml")})
