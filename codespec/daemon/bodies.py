@@ -180,9 +180,11 @@ def read(raw: bytes, kind: type[_Body]) -> _Body:
             fields = {name: value for name, value in pairs if value is not None}
         body = msgspec.convert(fields, kind)
     except msgspec.ValidationError as e:
-        # Names fields and types, never text.
-        place = re.search(r" - at `\$\.?(\w*)|required field `(\w+)", str(e))
-        raise FieldError((place[1] or place[2] or "") if place else "", str(e)) from None
+        # Names fields and types, never text; of what an object in a field lacks, the place first.
+        place = re.search(r" - at `\$\.?(\w*)", str(e)) or re.search(
+            r"required field `(\w+)", str(e)
+        )
+        raise FieldError(place[1] if place else "", str(e)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         detail = str(e) if isinstance(e, msgspec.DecodeError) else type(e).__name__
         raise FieldError("", f"the body is not JSON: {detail}") from None

@@ -181,6 +181,12 @@ def test_what_would_bind_the_output_is_refused(
         dialect(json.dumps({"prompt": "x", field: ignored}).encode(), "")
 
 
+def test_what_a_part_of_a_field_lacks_is_put_down_to_the_field() -> None:
+    with pytest.raises(FieldError, match="text") as refused:
+        Infill(b'{"input_extra": [{"filename": "a"}]}', "")
+    assert refused.value.field == "input_extra"
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_null_is_the_default(dialect: type[Dialect]) -> None:
     fields = "input_prefix input_suffix input_extra n_indent t_max_predict_ms suffix stream stop"
