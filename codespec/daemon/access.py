@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import re
@@ -138,6 +139,8 @@ def listen(host: str, port: int, access: Access) -> socket.socket:
     except OSError as e:
         # What asyncio and socket add to it is the address again.
         why = os.strerror(e.errno) if e.errno and e.errno > 0 else e.strerror
+        is_host = isinstance(e, socket.gaierror) or e.errno == errno.EADDRNOTAVAIL
         raise ConfigError(
-            f"cannot listen on {host}, port {port}: {why}", "Choose another: --port N"
+            f"cannot listen on {host}, port {port}: {why}",
+            f"Choose another: --{'host HOST' if is_host else 'port N'}",
         ) from None

@@ -374,6 +374,22 @@ def test_not_loopback(host: str) -> None:
     assert not is_loopback(host)
 
 
+def test_an_address_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What to choose anew is what is wrong: the port where it is taken, the host elsewhere."""
+    with listen("127.0.0.1", 0, Access()) as taken:
+        with pytest.raises(ConfigError) as caught:
+            listen("127.0.0.1", taken.getsockname()[1], Access())
+        assert "--port" in caught.value.hint
+
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(ConfigError, match="not known") as caught:
+        listen("nowhere.example", 0, Access())
+    assert "--host" in caught.value.hint
+
+
 def test_answers_are_sent_at_once() -> None:
     """Not held back until their beginning is acknowledged."""
 
