@@ -201,6 +201,9 @@ def test_curves_by_name_and_from_files(tmp_path):
         with pytest.raises(InputError, match=r"curve\.json: .*") as raised:
             load_curve(str(file))
     assert "not equally long" in raised.value.message
+    with pytest.raises(InputError) as raised:
+        load_curve(str(tmp_path))
+    assert raised.value.message.count(str(tmp_path)) == 1
 
 
 def test_the_command_prints_a_line_per_configuration(repository):
