@@ -123,7 +123,8 @@ def command(
     """Complete the code at PLACE, given as FILE:LINE:COL.
 
     LINE and COL count from 1, COL in characters: 1 is before the first one. The text to insert is
-    printed with what it took: passes of the model, and tokens drafted and accepted by source.
+    printed with what it took: passes of the model, and tokens drafted and accepted by source. Exit
+    code 1 where no model answered, 0 also where there is nothing to insert.
     """
     settings = load_settings(model_settings(model, draft_model))
     request = request_at(place, workspace, settings)
@@ -164,12 +165,14 @@ def command(
         engine.close()
     if as_json:
         print_json(report(completion, comparison))
-        return
-    _print(completion, request.prefix)
-    if stats:
-        _print_measures(measures(completion.trace))
-    if comparison is not None:
-        _print_comparison(comparison)
+    else:
+        _print(completion, request.prefix)
+        if stats:
+            _print_measures(measures(completion.trace))
+        if comparison is not None:
+            _print_comparison(comparison)
+    if not completion.trace.model:  # nobody answered
+        click.get_current_context().exit(1)
 
 
 def _text_of(grammar: TextIO | None) -> str:

@@ -23,6 +23,7 @@ from codespec.config import load_settings
 from codespec.engine.local import LocalEngine
 from codespec.models import library
 from codespec.models.registry import BUNDLED_TARGET, bundled
+from codespec.requests import Completion
 from codespec.stats import Stats
 
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])
@@ -177,6 +178,24 @@ def test_programs_are_told_why_there_is_nothing(tmp_path):
     (tmp_path / ".env").write_text("a = 1\n")
     result = json.loads(codespec("complete", f"{tmp_path / '.env'}:1:1", "--json")[0])
     assert (result["text"], "secrets" in result["reason"]) == ("", True)
+
+
+@pytest.mark.parametrize("how", [[], ["--json"]])
+def test_an_answer_of_no_model_is_a_failure(tmp_path, monkeypatch, how):
+    class Ended:
+        def __init__(self, settings):
+            pass
+
+        def complete(self, request):
+            return Completion(reason="the daemon ended")
+
+        def close(self):
+            pass
+
+    (tmp_path / "a.py").write_text("")
+    monkeypatch.setattr("codespec.daemon.client.DaemonEngine", Ended)
+    done = CliRunner().invoke(main, ["complete", f"{tmp_path / 'a.py'}:1:1", "--daemon", *how])
+    assert (done.exit_code, "the daemon ended" in done.output) == (1, True)
 
 
 def test_index_reports_and_is_incremental(repository):
