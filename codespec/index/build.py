@@ -210,6 +210,8 @@ class _Build:
                 n_settled += self._settles(before.get(candidate.path), document.entry, started_ns)
                 if document.crashed:
                     report.crashed.append(document.entry.path)
+            else:  # no permission, above all
+                report.why_not["cannot be read"] += 1
             n_done += candidate.stat.size
             self.progress(BuildProgress("index", len(found.files), len(files), n_bytes, n_done))
             if self.writer.is_full:

@@ -121,6 +121,22 @@ def test_segments_of_equal_tokens_and_other_contents(workspace: Workspace) -> No
     assert workspace.draft("def alpha_").startswith("one")
 
 
+def test_files_that_cannot_be_read_are_told_of(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_file = documents.read_file
+
+    def forbidding(path: str, limit: int):
+        return None if path.endswith("b.py") else read_file(path, limit)
+
+    monkeypatch.setattr(documents, "read_file", forbidding)
+    for name in ("a.py", "b.py"):
+        workspace.write(name, ALPHA)
+    for _ in range(2):
+        report = workspace.build()
+        assert (report.n_files, report.why_not) == (1, {"cannot be read": 1})
+
+
 def test_unchanged_files_are_not_read(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
