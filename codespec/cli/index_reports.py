@@ -22,11 +22,13 @@ def print_report(path: Path, report: BuildReport, as_json: bool) -> None:
     if as_json:
         print_json({**asdict(report), "why_not": dict(report.why_not)})
         return
-    size = report.n_index_bytes / max(report.n_tokens, 1)
+    # What no file holds any more stays on disk for a while: of nothing there is no share.
+    n = report.n_tokens
+    size = f" ({report.n_index_bytes / n:.1f} bytes a token)" if n else ""
     click.echo(
         f"{printable(str(path))}: {_counted(report.n_files, 'file', 'files')}, "
         f"{report.n_tokens:,} tokens, "
-        f"{report.n_index_bytes / 1e6:.1f} MB ({size:.1f} bytes a token), {report.seconds:.2f} s"
+        f"{report.n_index_bytes / 1e6:.1f} MB{size}, {report.seconds:.2f} s"
     )
     click.echo(f"  {report.n_tokenised} files read anew, {report.n_excluded} excluded by rules")
     for reason, n in report.why_not.most_common():

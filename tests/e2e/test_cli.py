@@ -210,7 +210,9 @@ def test_index_reports_and_is_incremental(repository):
     assert second["n_files"] == 3  # new.py, scanner.py, .gitignore
     assert second["n_tokenised"] == 2
     assert codespec("index", repository, "--quiet")[0] == ""
-    assert "files" in codespec("index", repository)[0]
+    assert "bytes a token" in codespec("index", repository)[0]
+    (repository / ".codespec.toml").write_text("enabled = false\n")
+    assert "bytes a token" not in codespec("index", repository)[0]
 
 
 @pytest.mark.parametrize(
