@@ -72,6 +72,12 @@ def edited(tmp_path: Path) -> Path:
     return folder
 
 
+def test_keys_are_typed_for_a_model(edited: Path) -> None:
+    done = bench("replay", edited, "--keys", 5)
+    assert done.returncode == 2
+    assert "--keys goes with --model" in done.stderr
+
+
 def test_latency_of_keys_through_server_and_daemon(edited: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
     done = bench(

@@ -81,6 +81,8 @@ def command(
     drafting, on the wall clock; --curve, --width and --vocabulary do not count then. With --keys N
     too, each edit is typed, and what was said a key before is drafted from.
     """
+    if keys and model is None:
+        raise click.UsageError("--keys goes with --model, which completes what is typed")
     from codespec_bench import replay_report  # pyright: ignore[reportMissingImports]
 
     if model is not None:
