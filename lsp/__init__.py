@@ -4,10 +4,11 @@
 
 Rooms: positions (columns in the editor's units), changes (as editors send them), documents and
 notebooks (open texts), session (a completion in its time), answers (what it is asked and says),
-suggestions (what was suggested, and what of it still fits), ahead (prompts read before they are
-asked for), foresight (what will be asked, known from the key), offers and feedback (what became of
-them), configuration (settings), indexer (a child process), status and progress (words for states),
-handlers, protocol and server (pygls), bytecode (a faster import).
+suggestions (what was suggested, and what of it still fits), generation and growth (while the model
+is at it), underway (of a document), ahead (prompts read before they are asked for), foresight (what
+will be asked, known from the key), offers and feedback (what became of them), configuration
+(settings), indexer (a child process), status and progress (words for states), handlers, protocol
+and server (pygls), bytecode (a faster import).
 Everything but pygls is imported after the reply to `initialize`: an editor is starting up.
 """
 

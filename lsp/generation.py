@@ -78,6 +78,8 @@ class Generation:
 
     def _heard(self, progress: Progress) -> None:
         suggestion = self.suggestion
+        if len(progress.text) < len(suggestion.text) and suggestion.text.startswith(progress.text):
+            return  # known from one that was cut short
         has_more = progress.lines != suggestion.lines
         suggestion.text, suggestion.lines = progress.text, progress.lines
         if has_more and self._line is not None and not self._line.done():
@@ -96,6 +98,7 @@ class Generation:
         suggestion.model_ms = completion.trace.model_ms
         if not suggestion.texts and completion.finish not in ("stop", "length"):
             suggestion.texts = (suggestion.lines,) if suggestion.lines else ()
+            suggestion.is_cut = bool(suggestion.texts)
             if not suggestion.texts:
                 self._suggestions.remove(suggestion)
         self._on_more(suggestion)

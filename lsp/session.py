@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import count
 
 from codespec.config import Settings
@@ -33,12 +33,12 @@ from codespec.types import SamplingParams
 from .ahead import Ahead
 from .answers import Answer, Ask
 from .documents import Snapshot
-from .foresight import Foresight
 from .generation import Generation
 from .growth import Grown, Growth
 from .offers import Offers
 from .status import words_of
-from .suggestions import Piece, Suggestion, Suggestions, after, may_fit, rest_of
+from .suggestions import Piece, Suggestion, Suggestions, after, going_on, may_fit, rest_of
+from .underway import Underway
 
 # Of the deadline, for our own way back to the editor.
 _MARGIN_S = 0.005
@@ -46,32 +46,6 @@ _MARGIN_S = 0.005
 _ALL = 0.25
 # An editor that cancels may be about to ask again for text that was typed along.
 _GRACE_S = 0.02
-
-
-@dataclass(slots=True)
-class _Document:
-    """turn: set when a newer request comes. generation: the last one, unless it was ended.
-    went_along: what runs is of a text that came after the last request. is_taking: the last
-    suggestion was taken, and no other text was typed since. read: what comes before that of
-    `generation`, if not yet."""
-
-    turn: asyncio.Future[None] | None = None
-    generation: Generation | None = None
-    grace: asyncio.TimerHandle | None = None
-    went_along: bool = False
-    is_taking: bool = False
-    read: Suggestion | None = None
-    foresight: Foresight = field(default_factory=Foresight)
-
-    def end_turn(self) -> None:
-        """Who waits is answered with nothing."""
-        if self.turn is not None and not self.turn.done():
-            self.turn.set_result(None)
-
-    def end_grace(self) -> None:
-        if self.grace is not None:
-            self.grace.cancel()
-            self.grace = None
 
 
 class Session:
@@ -96,7 +70,7 @@ class Session:
         self._client = AsyncClient(settings, self._state_changed)
         self._rules = OpenFileRules(settings.index.exclude)
         self._suggestions = Suggestions()
-        self._documents: dict[str, _Document] = {}
+        self._documents: dict[str, Underway] = {}
         self._growth = Growth(on_grown)
         self._ahead = Ahead(self._read_ahead)
         self._lines_of = lines_of
@@ -151,7 +125,7 @@ class Session:
         """Within the deadline of the settings, with nothing if need be, and at once when a newer
         request for the document comes. Cancelling the task cancels the request."""
         started = asyncio.get_running_loop().time()
-        document = self._documents.setdefault(ask.snapshot.uri, _Document())
+        document = self._documents.setdefault(ask.snapshot.uri, Underway())
         document.end_turn()
         turn = document.turn = asyncio.get_running_loop().create_future()
         self._ahead.cancel()
@@ -186,7 +160,7 @@ class Session:
         why = self._rules.why_excluded(path or name, workspace, language_id)
         return f"file {why}" if why.startswith(("ignored by", "excluded by")) else why
 
-    async def _answer(self, ask: Ask, document: _Document, turn: asyncio.Future[None]) -> Answer:
+    async def _answer(self, ask: Ask, document: Underway, turn: asyncio.Future[None]) -> Answer:
         now = ask.snapshot
         document.foresight.asked(now, invoked=ask.invoked)
         if why := self.why_paused(now.uri, ask.path, ask.workspace, now.language_id):
@@ -195,7 +169,7 @@ class Session:
         asked_s = asyncio.get_running_loop().time()
         rest = self._suggestions.find(now)
         cached = rest is not None and rest.suggestion.done
-        if rest is None or (ask.invoked and cached and not rest.suggestion.has_alternatives):
+        if rest is None or (ask.invoked and cached and not rest.suggestion.is_all):
             if not ask.invoked and (why := _why_unwelcome(now) or self._habit(now, _kind_of(now))):
                 self._end_generation(document)
                 self.prefetch(now.uri, now.place.line, lambda: ask)
@@ -204,12 +178,16 @@ class Session:
             suggestion = self._begin(ask, document)
         else:
             suggestion = rest.suggestion
+            if suggestion.is_cut and (more := going_on(suggestion, now)) is not None:
+                suggestion = self._begin(ask, document, more)
         if not suggestion.done and document.generation is not None:
             limits = self.settings.completion
             due_s = max(0.001, limits.deadline_ms(ask.invoked) / 1e3 - _MARGIN_S)
             line_s = None if limits.show_late and self._state.state == "ready" else due_s
             may_grow = self._growth.is_shown and not ask.invoked
             all_s = _ALL * due_s if may_grow else due_s
+            if cached:  # there is something to show at once
+                all_s = 0.0
             await document.generation.wait(now, turn, all_s, line_s)
         if turn.done():
             return Answer(reason="a newer request, other settings or the document's end came first")
@@ -235,7 +213,7 @@ class Session:
     def foresee(self, ask: Ask) -> None:
         """A key left this text: begin with what the editor is about to ask, where it does."""
         now = ask.snapshot
-        document = self._documents.setdefault(now.uri, _Document())
+        document = self._documents.setdefault(now.uri, Underway())
         if not document.foresight.typed(now) or self._state.state != "ready":
             return
         is_known = self._suggestions.find(now) is not None
@@ -269,13 +247,16 @@ class Session:
 
     # --- generations ------------------------------------------------------------------------
 
-    def _begin(self, ask: Ask, document: _Document) -> Suggestion:
+    def _begin(self, ask: Ask, document: Underway, more: Suggestion | None = None) -> Suggestion:
+        """`more`: of a suggestion that is known, for the model to go on with."""
         self._end_generation(document)
-        document.is_taking, document.read = False, None
+        document.read = None
         self._ahead.asked(ask.snapshot.uri, ask.snapshot.place.line)
-        suggestion = Suggestion(ask.snapshot)
-        suggestion.has_alternatives = ask.invoked
-        suggestion.tally.kind = "" if ask.invoked else _kind_of(ask.snapshot)
+        suggestion = Suggestion(ask.snapshot) if more is None else more
+        if more is None:
+            document.is_taking = False
+            suggestion.has_alternatives = ask.invoked
+            suggestion.tally.kind = "" if ask.invoked else _kind_of(ask.snapshot)
         request, linger_ms = self._request(ask), self.settings.completion.linger_ms
         document.generation = Generation(
             suggestion,
@@ -300,7 +281,7 @@ class Session:
             n_candidates=limits.n_candidates if ask.invoked else 1,
         )
 
-    def _end_generation(self, document: _Document) -> None:
+    def _end_generation(self, document: Underway) -> None:
         document.end_grace()
         if document.generation is not None:
             self._growth.end_of(document.generation.suggestion)
@@ -333,10 +314,10 @@ class Session:
         offered = self._offers.accepted(offer_id)
         if offered is not None:
             ask, piece = offered
-            document = self._documents.setdefault(ask.snapshot.uri, _Document())
+            document = self._documents.setdefault(ask.snapshot.uri, Underway())
             self._think_ahead(ask, piece, document)
 
-    def _think_ahead(self, ask: Ask, piece: Piece, document: _Document) -> None:
+    def _think_ahead(self, ask: Ask, piece: Piece, document: Underway) -> None:
         """So that what comes after `piece` is there when it is asked for."""
         ahead = replace(ask, snapshot=after(ask.snapshot, piece), invoked=False)
         if self._suggestions.find(ahead.snapshot) is None and not _why_unwelcome(ahead.snapshot):

@@ -46,6 +46,7 @@ class Suggestion:
     text:  all so far, as the model said it; known when typing is compared, not shown.
     lines: the finished lines of it, fit to be shown.
     done:  `texts` is final.
+    is_cut: that is all there was when it was ended; the model would have gone on.
     foreseen_s: when it was begun, until somebody asks for it.
     """
 
@@ -58,9 +59,15 @@ class Suggestion:
         self.engine_ms = 0.0
         self.model_ms = 0.0
         self.done = False
+        self.is_cut = False
         self.has_alternatives = False
         self.foreseen_s: float | None = None
         self.tally = Tally()
+
+    @property
+    def is_all(self) -> bool:
+        """Whether it has whatever is to be chosen from."""
+        return self.has_alternatives and not self.is_cut
 
     @property
     def is_below(self) -> bool:
@@ -152,6 +159,19 @@ def rest_of(suggestion: Suggestion, now: Snapshot) -> Rest | None:
     if suggestion.done and not pieces and (typed or closed or suggestion.texts):
         return None
     return Rest(suggestion, pieces)
+
+
+def going_on(cut: Suggestion, now: Snapshot) -> Suggestion | None:
+    """For the model to go on with what is left of one that was cut short; None where nothing is, or
+    an editor has closed brackets since, of which the model says others than it said then."""
+    typed = _typed_since(cut.base, now, cut.text.count("\n"))
+    if typed is None or _closed_since(cut.base, now, typed) != "":
+        return None
+    blank_before = not _line_before(cut.base.prefix).strip()
+    more = Suggestion(now)
+    more.text, more.lines = (_left(text, typed, blank_before) for text in (cut.text, cut.lines))
+    more.tally = cut.tally
+    return more if more.lines.strip() else None
 
 
 def may_fit(suggestion: Suggestion, now: Snapshot) -> bool:

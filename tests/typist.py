@@ -13,6 +13,7 @@ from codespec.daemon.wire import State, StateChanged
 from codespec.requests import Completion, CompletionRequest, OnProgress, Progress
 from codespec.types import Trace
 from codespec_lsp.answers import Answer, Ask, Offer
+from codespec_lsp.changes import Change
 from codespec_lsp.documents import Document
 from codespec_lsp.positions import Place
 from codespec_lsp.session import Session
@@ -89,6 +90,14 @@ class Typing:
         if self.session.is_growing(self.document.uri):
             self.session.changed(self.at().snapshot)
 
+    def delete(self, n_chars: int) -> None:
+        """Before the cursor."""
+        end = self.document.edited
+        start = Place(end.line, end.character - n_chars)
+        self.document.apply([Change("", start, end)], "utf-32")
+        if self.session.is_growing(self.document.uri):
+            self.session.changed(self.at().snapshot)
+
     def press(self, key: str) -> None:
         self.insert(key)
         self.session.foresee(self.at())
@@ -96,6 +105,14 @@ class Typing:
     async def key(self, text: str) -> None:
         self.press(text)
         await moments()
+
+    async def typed_wrongly(self, text: str) -> None:
+        """Asked about, and taken back."""
+        await self.key(text)
+        request = asyncio.ensure_future(self.ask())
+        await moments()
+        self.delete(len(text))
+        await request
 
     async def take(self, answer: Answer) -> None:
         """The suggestion, whole."""

@@ -117,3 +117,64 @@ async def test_who_switches_suggestions_off_is_shown_none_that_was_waited_for(
     typing.session.configure(load_settings(off, env={}))
     assert not (await request).offers
     await typing.session.close()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("grows", [True, False])
+async def test_the_model_goes_on_with_what_a_wrong_key_cut_short(
+    monkeypatch: pytest.MonkeyPatch, grows: bool
+) -> None:
+    typing = Typing(monkeypatch, grows=grows, deadline_auto_ms=400)
+    typing.free.clear()
+    await typing.key("a")
+    request = asyncio.ensure_future(typing.ask())
+    await moments()
+    typing.say("one\ntw")
+    await request
+    await typing.typed_wrongly("x")
+    assert typing.ended == ["a", "ax"]
+    # What there is comes at once, and is known further on.
+    answer = await asyncio.wait_for(typing.ask(), 0.05)
+    assert ([offer.piece.text for offer in answer.offers], answer.cached) == (["one"], True)
+    await moments()
+    assert typing.asked == ["a", "ax", "a"]
+    typing.say("o")  # again
+    typing.insert("o")
+    typing.say("one\ntwo\nth")
+    await asyncio.sleep(0.1)
+    assert typing.grown == (["one\ntwo"] if grows else [])
+    assert [offer.piece.text for offer in (await typing.ask()).offers] == ["ne\ntwo"]
+    assert typing.asked == ["a", "ax", "a"]
+    assert typing.ended == ["a", "ax"]
+    await typing.session.close()
+
+
+@pytest.mark.asyncio
+async def test_nothing_is_asked_again_where_a_suggestion_was_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    typing = Typing(monkeypatch)
+    await typing.typed("a")
+    await typing.typed_wrongly("x")
+    assert [offer.piece.text for offer in (await typing.ask()).offers] == ["zzz\n"]
+    assert typing.asked == ["a", "ax"]
+    await typing.session.close()
+
+
+@pytest.mark.asyncio
+async def test_who_asks_for_several_is_not_given_what_was_cut_short_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    typing = Typing(monkeypatch)
+    typing.free.clear()
+    await typing.key("a")
+    request = asyncio.ensure_future(typing.ask(invoked=True))
+    await moments()
+    typing.say("one\ntw")
+    typing.insert("()")
+    await request
+    typing.delete(2)
+    typing.free.set()
+    offers = (await typing.ask(invoked=True)).offers
+    assert [offer.piece.text for offer in offers] == ["one", "zzz\n"]
+    await typing.session.close()
