@@ -130,7 +130,7 @@ class Session:
         turn = document.turn = asyncio.get_running_loop().create_future()
         self._ahead.cancel()
         document.end_grace()
-        document.went_along = False
+        document.went_along, document.reading = False, None
         self._growth.end()
         try:
             answer = await self._answer(ask, document, turn)
@@ -144,9 +144,11 @@ class Session:
         grows = bool(answer.offers) and self.is_growing(ask.snapshot.uri)
         if grows and (growing := document.generation) is not None:
             self._growth.begin(ask, growing.suggestion, self._offers, answer.offers[0])
-        is_read = bool(answer.offers) and not grows
-        if is_read and document.is_taking and self.settings.completion.prefetch:
-            self._think_ahead(ask, answer.offers[0].piece, document)
+        if answer.offers and document.is_taking and self.settings.completion.prefetch:
+            if grows:
+                document.reading = ask
+            else:
+                self._think_ahead(ask, answer.offers[0].piece, document)
         return answer
 
     def why_paused(self, uri: str, path: str, workspace: str, language_id: str) -> str:
@@ -263,9 +265,20 @@ class Session:
             self._suggestions,
             lambda tell: self._client.complete(request, ask.snapshot.uri, tell, linger_ms),
             self._on_generated,
-            self._growth.more,
+            self._said,
         )
         return suggestion
+
+    def _said(self, suggestion: Suggestion) -> None:
+        """More of it, or all."""
+        self._growth.more(suggestion)
+        document = self._documents.get(suggestion.base.uri)
+        if suggestion.done and document is not None and document.reading is not None:
+            ask, document.reading = document.reading, None
+            rest = rest_of(suggestion, ask.snapshot)
+            if rest is not None and rest.pieces and not suggestion.is_cut:
+                document.generation = None  # which is all there, and may grow to that
+                self._think_ahead(ask, rest.pieces[0], document)
 
     def _request(self, ask: Ask) -> CompletionRequest:
         limits, snapshot = self.settings.completion, ask.snapshot
@@ -283,6 +296,9 @@ class Session:
 
     def _end_generation(self, document: Underway) -> None:
         document.end_grace()
+        document.reading = None
+        if document.read is not None:
+            self._growth.end_of(document.read)
         if document.generation is not None:
             self._growth.end_of(document.generation.suggestion)
             document.generation.end()

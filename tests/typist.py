@@ -41,6 +41,8 @@ class Typing:
         self.free.set()
         self.told: list[OnProgress] = []
         """For each, who is told how far the model is."""
+        self.finished: list[str] = []
+        """What the model says instead, next."""
         self.grown: list[str] = []
         """What became of suggestions that the editor shows."""
         settings = load_settings({"completion": limits, "stats": {"enabled": False}}, env={})
@@ -54,6 +56,8 @@ class Typing:
             try:
                 await asyncio.sleep(0)
                 await self.free.wait()
+                if self.finished:
+                    return Completion(text=self.finished.pop(), finish="stop")
             except asyncio.CancelledError:
                 self.ended.append(line)
                 raise
@@ -77,6 +81,12 @@ class Typing:
     def say(self, text: str) -> None:
         """The model, of the last request."""
         self.told[-1](Progress(text, text.rpartition("\n")[0]))
+
+    def finish(self, text: str) -> None:
+        """The model, of all it is at; not of what comes then."""
+        self.finished = [text]
+        self.free.set()
+        asyncio.get_running_loop().call_soon(self.free.clear)
 
     def at(self, n_back: int = 0, invoked: bool = False) -> Ask:
         place = self.document.edited

@@ -178,3 +178,36 @@ async def test_who_asks_for_several_is_not_given_what_was_cut_short_alone(
     offers = (await typing.ask(invoked=True)).offers
     assert [offer.piece.text for offer in offers] == ["one", "zzz\n"]
     await typing.session.close()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("how", ["goes on", "typed along", "taken", "other text", "prefetch off"])
+async def test_what_comes_after_one_that_grew_is_begun_when_that_is_all_there(
+    monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    typing = Typing(monkeypatch, grows=True, deadline_auto_ms=40, prefetch=how != "prefetch off")
+    request = await waits_for_the_third(typing)
+    (offer,) = (await request).offers
+    assert offer.piece.text == "one"
+    if how == "typed along":
+        typing.insert("one")
+    elif how == "taken":
+        await typing.take(await request)
+        request = asyncio.ensure_future(typing.ask())  # the rest
+    elif how == "other text":
+        typing.insert("()")
+    await moments()
+    assert typing.asked == ["a", "", ""]
+    typing.finish("one\ntwo\n")
+    await moments()
+    goes_on = how in ("goes on", "typed along", "taken")
+    assert typing.asked == ["a", "", "", *([""] if goes_on else [])]
+    await asyncio.sleep(0.1)  # lines that come together are told of together
+    expected = ["one\ntwo\n"] if how in ("goes on", "typed along", "prefetch off") else []
+    assert typing.grown == expected
+    if how == "typed along":  # what is read
+        typing.insert("x")
+        await moments()
+        assert typing.ended == [""]
+    await request
+    await typing.session.close()
