@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from codespec.stats import Stats, n_retained
 
 from .positions import to_index
 from .suggestions import Tally
 
-_LOOK_AGAIN_S = 60.0
+LOOK_AGAIN_S = 60.0
 _FLUSH_S = 20.0
 # Around an accepted text, for what was moved a little.
 _LINES_AROUND = 20
+
+
+@dataclass(slots=True)
+class Taken:
+    """The text that was accepted up to now, of an offer and of what it grew to."""
+
+    text: str = ""
 
 
 @dataclass(slots=True)
@@ -29,7 +36,7 @@ class Offered:
     tally: Tally
     latency_ms: float = 0.0
     cached: bool = False
-    n_accepted: int = 0
+    taken: Taken = field(default_factory=Taken)
 
 
 class Feedback:
@@ -40,7 +47,7 @@ class Feedback:
         stats: Stats | None,
         lines_of: Callable[[str, int, int], str],
         session_id: str,
-        look_again_s: float = _LOOK_AGAIN_S,
+        look_again_s: float = LOOK_AGAIN_S,
     ) -> None:
         """`session_id` makes the offers' numbers unique among all of a user's editors.
         `look_again_s`: after so long, what is left of an accepted text is counted."""
@@ -72,12 +79,13 @@ class Feedback:
     def accepted(self, offer: Offered, n_chars: int | None = None) -> None:
         """So many characters up to now, of an offer whose suggestion was shown; None: all."""
         n_chars = len(offer.text) if n_chars is None else n_chars
-        if self._stats is None or n_chars <= offer.n_accepted:
+        n_before = len(offer.taken.text)
+        if self._stats is None or n_chars <= n_before:
             return
-        if not offer.n_accepted:
+        if not n_before:
             self._later(self._look_again_s, lambda: self._look_again(offer))
-        offer.tally.n_accepted += n_chars - offer.n_accepted
-        offer.n_accepted = n_chars
+        offer.taken.text = offer.text[:n_chars]
+        offer.tally.n_accepted += len(offer.taken.text) - n_before
         self._stats.accepted(self._key(offer), offer.tally.n_accepted, len(offer.text))
         self._flush_soon()
 
@@ -98,10 +106,11 @@ class Feedback:
         return f"{self._session_id}-{offer.tally.first}"
 
     def _look_again(self, offer: Offered) -> None:
-        last = offer.line + offer.text.count("\n") + _LINES_AROUND
+        taken = offer.taken.text
+        last = offer.line + taken.count("\n") + _LINES_AROUND
         now = self._lines_of(offer.uri, max(0, offer.line - _LINES_AROUND), last)
         if now and self._stats is not None:
-            offer.tally.n_retained += n_retained(offer.text[: offer.n_accepted], now)
+            offer.tally.n_retained += n_retained(taken, now)
             self._stats.retained(self._key(offer), offer.tally.n_retained)
             self._flush_soon()
 

@@ -14,7 +14,7 @@ from codespec.habits import Habits
 from codespec.stats import Stats
 
 from .answers import Answer, Ask, Offer
-from .feedback import Feedback, Offered
+from .feedback import LOOK_AGAIN_S, Feedback, Offered
 from .suggestions import Piece, Tally
 
 _MAX_OFFERS = 256
@@ -28,12 +28,13 @@ class Offers:
         stats: Stats | None,
         lines_of: Callable[[str, int, int], str],
         numbers: Iterator[int],
+        look_again_s: float = LOOK_AGAIN_S,
     ) -> None:
         """stats: where numbers are kept; None: nowhere, habits last as long as this object.
-        numbers: for the offers, never one twice."""
+        numbers: for the offers, never one twice. look_again_s: see `Feedback`."""
         self._stats = stats
         self._habits = Habits(stats)
-        self._feedback = Feedback(stats, lines_of, secrets.token_hex(6))
+        self._feedback = Feedback(stats, lines_of, secrets.token_hex(6), look_again_s)
         self._offers: OrderedDict[str, Offered] = OrderedDict()
         # Of the last answer alone: what was asked holds the document's text.
         self._last: tuple[Ask, dict[str, Piece]] | None = None
@@ -73,7 +74,7 @@ class Offers:
         was, offered = self._offers.get(before.id), self._offers[offer.id]
         if was is not None:
             offered.latency_ms, offered.cached = was.latency_ms, was.cached
-            offered.n_accepted = was.n_accepted
+            offered.taken = was.taken
         if self._last is not None and before.id in self._last[1]:
             self._last[1][offer.id] = piece
         return offer

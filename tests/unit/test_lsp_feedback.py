@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from codespec.stats import LanguageStats, Stats, summary
+from codespec_lsp.answers import Answer, Ask
+from codespec_lsp.documents import Document
 from codespec_lsp.feedback import Feedback, Offered
-from codespec_lsp.suggestions import Tally
+from codespec_lsp.offers import Offers
+from codespec_lsp.positions import Place
+from codespec_lsp.suggestions import Piece, Tally
 
 TEXT = "first line\nsecond line\n"
 
@@ -103,3 +108,30 @@ async def test_suggestions_made_before_are_told_apart(tmp_path: Path) -> None:
     found = of_python(path)
     assert (found.n_shown, found.n_accepted) == (2, 0)
     assert (found.model_ms, found.cached_ms) == ((80.0, 80.0), (2.0, 2.0))
+
+
+@pytest.mark.asyncio
+async def test_what_is_accepted_by_word_while_it_grows_counts_once(tmp_path: Path) -> None:
+    path = tmp_path / "stats.db"
+    whole, now = "first line\nsecond line\n", "first line\nsecond"
+    looked = asyncio.Event()
+
+    def lines_of(_uri: str, _first: int, _last: int) -> str:
+        looked.set()
+        return now
+
+    offers = Offers(Stats(path), lines_of, count(1), look_again_s=0.05)
+    document = Document("a", "python", 1, "")
+    ask = Ask(document.snapshot(Place(0, 0), "utf-32", 10, 10), "", "", invoked=False)
+    tally = Tally()
+    first = offers.make(ask, Piece("first line"), tally)
+    offers.made(ask, Answer((first,)), 1.0)
+    grown = offers.grown(ask, first, Piece(whole), tally)
+    offers.partially_accepted(first.id, len("first"))  # on its way, when it grew
+    offers.partially_accepted(grown.id, len("first line"))
+    offers.partially_accepted(grown.id, len(now))
+    await asyncio.wait_for(looked.wait(), 30)
+    await offers.close()
+    found = of_python(path)
+    assert (found.n_shown, found.n_accepted) == (1, 1)
+    assert found.n_accepted_chars == found.n_looked_at_chars == found.n_retained_chars == len(now)
