@@ -11,12 +11,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .positions import Encoding, Place, split_lines, to_character, to_index, well_formed
+from .positions import (
+    Encoding,
+    Place,
+    split_lines,
+    to_character,
+    to_index,
+    well_formed,
+    without_end,
+)
 
 MANY = 200
 """From so many on, all at once costs less than one by one."""
 _MIN_CHUNK = 4096
 _N_CHUNKS = 256
+_CLOSED = ("()", "[]", "{}", '""', "''", "``")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
@@ -30,13 +39,24 @@ class Change:
 
     @property
     def is_key(self) -> bool:
-        """Whether it is what one key brings: a character, or a line end and its indentation."""
+        """Whether it is what one key brings: a character, with the bracket or quote that an editor
+        closes it with, or a line end and its indentation, between brackets on a line of its own."""
         is_line_end = self.text[:1] in ("\r", "\n") and not self.text.strip()
         return (
             self.start is not None
             and self.start == self.end
-            and (len(self.text) == 1 or is_line_end)
+            and (len(self.text) == 1 or self.text in _CLOSED or is_line_end)
         )
+
+    def cursor(self, end: Place) -> Place:
+        """Where the cursor most likely is, in characters, if this was the last change and ended at
+        `end`: before what the editor closes with the key."""
+        if self.is_key and self.text in _CLOSED:
+            return Place(end.line, end.character - 1)
+        lines = [without_end(line) for line in split_lines(self.text)]
+        if self.is_key and len(lines) == 3 and len(lines[1]) > len(lines[2]):
+            return Place(end.line - 1, len(lines[1]))
+        return end
 
 
 @dataclass(frozen=True, slots=True)

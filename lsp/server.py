@@ -323,14 +323,15 @@ class Server(LanguageServer):
         if len(changes) == 1 and len(changes[0].text.strip()) == 1:
             self.session.typed(document.language_id, len(changes[0].text))
         is_key = len(changes) == 1 and changes[0].is_key
+        cursor = changes[0].cursor(document.edited) if is_key else document.edited
         is_growing = self.session.is_growing(document.uri)
         if is_key or is_growing:
-            now = self.ask(document, document.edited, "utf-32")
+            now = self.ask(document, cursor, "utf-32")
             if is_growing:
                 self.session.changed(now.snapshot)
             if is_key:
                 self.session.foresee(now)
-        self.looked_at(document, document.edited, "utf-32")
+        self.looked_at(document, cursor, "utf-32")
 
     def _document_closed(self, uri: str) -> None:
         if uri == self.at_hand:

@@ -180,6 +180,14 @@ def test_with_a_key_the_model_is_asked_before_the_editor_asks(scripted: LspClien
     assert '"finish":"stop"' in traced()  # nobody asked for it
     assert len(scripted.complete(URI, 0, 2, invoked=False)) == 1
     assert re.search(r"by the model, begun [\d.]+ ms before", traced())
+    # Where the editor closes what the key opens, the cursor is within.
+    for version, at, text, cursor in (
+        (4, (0, 2), "{}", (0, 3)), (5, (0, 3), "\n    \n", (1, 4)), (6, (1, 4), '""', (1, 5)),
+    ):  # fmt: skip
+        scripted.change(URI, version, insert(*at, text))
+        assert '"finish":"stop"' in traced()
+        assert len(scripted.complete(URI, *cursor, invoked=False)) == 1
+        assert re.search(r"by the model, begun [\d.]+ ms before", traced())
 
 
 def test_a_document_that_rules_exclude_is_a_pause_with_a_reason(

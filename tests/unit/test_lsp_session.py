@@ -260,7 +260,12 @@ async def test_where_suggestions_are_passed_over_one_in_eight_is_made(
         (Change("𝒳", Place(1, 2), Place(1, 2)), True),
         (Change("\n    ", Place(1, 2), Place(1, 2)), True),
         (Change("\r\n\t", Place(1, 2), Place(1, 2)), True),
-        (Change("()", Place(1, 2), Place(1, 2)), False),
+        (Change("()", Place(1, 2), Place(1, 2)), True),
+        (Change("''", Place(1, 2), Place(1, 2)), True),
+        (Change("\n    \n", Place(1, 2), Place(1, 2)), True),
+        (Change("ab", Place(1, 2), Place(1, 2)), False),
+        (Change("(]", Place(1, 2), Place(1, 2)), False),
+        (Change("()", Place(1, 1), Place(1, 2)), False),
         (Change("    ", Place(1, 2), Place(1, 2)), False),
         (Change("a", Place(1, 1), Place(1, 2)), False),
         (Change("", Place(1, 1), Place(1, 2)), False),
@@ -270,6 +275,28 @@ async def test_where_suggestions_are_passed_over_one_in_eight_is_made(
 )
 def test_a_key_brings_a_character_or_a_line_end(change: Change, is_key: bool) -> None:
     assert change.is_key == is_key
+
+
+@pytest.mark.parametrize(
+    ("text", "cursor"),
+    [
+        ("a", (1, 3)),
+        ("()", (1, 3)),
+        ("ab", (1, 4)),
+        ("\n    ", (2, 4)),
+        ("\n    \n", (2, 4)),
+        ("\r\n    \r\n  ", (2, 4)),
+        ("\n\n    ", (3, 4)),
+        ("\n\n", (3, 0)),
+    ],
+)
+def test_the_cursor_is_before_what_an_editor_closes_with_a_key(
+    text: str, cursor: tuple[int, int]
+) -> None:
+    document = Document("file:///a.py", "python", 1, "x\ny(\n")
+    change = Change(text, Place(1, 2), Place(1, 2))
+    document.apply([change], "utf-32")
+    assert change.cursor(document.edited) == Place(*cursor)
 
 
 @pytest.mark.parametrize(
