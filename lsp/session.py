@@ -335,10 +335,13 @@ class Session:
 
     def _think_ahead(self, ask: Ask, piece: Piece, document: Underway) -> None:
         """So that what comes after `piece` is there when it is asked for."""
-        ahead = replace(ask, snapshot=after(ask.snapshot, piece), invoked=False)
+        now = ask.snapshot
+        if self.why_paused(now.uri, ask.path, ask.workspace, now.language_id):
+            return
+        ahead = replace(ask, snapshot=after(now, piece), invoked=False)
         if self._suggestions.find(ahead.snapshot) is None and not _why_unwelcome(ahead.snapshot):
             self._begin(ahead, document)
-            before = self._suggestions.find(ask.snapshot)
+            before = self._suggestions.find(now)
             document.read = before.suggestion if before is not None else None
             document.went_along = True
         document.is_taking = True

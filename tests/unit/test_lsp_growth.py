@@ -211,3 +211,16 @@ async def test_what_comes_after_one_that_grew_is_begun_when_that_is_all_there(
         assert typing.ended == [""]
     await request
     await typing.session.close()
+
+
+@pytest.mark.asyncio
+async def test_who_takes_what_was_shown_before_suggestions_were_switched_off_asks_for_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    typing = Typing(monkeypatch)
+    answer = await typing.typed("a")
+    off = {"completion": {"enabled": False}, "stats": {"enabled": False}}
+    typing.session.configure(load_settings(off, env={}))
+    await typing.take(answer)
+    assert typing.asked == ["a"]
+    await typing.session.close()
