@@ -59,6 +59,7 @@ class Offers:
 
     def make(self, ask: Ask, piece: Piece, tally: Tally) -> Offer:
         snapshot = ask.snapshot
+        tally.is_offered = True
         offer = Offer(str(next(self._numbers)), piece)
         self._offers[offer.id] = Offered(
             offer.id, snapshot.uri, snapshot.language_id, snapshot.place.line,

@@ -204,7 +204,7 @@ class Session:
             pieces = pieces[:1]
             if pieces and suggestion.tally.kind and suggestion.is_below:
                 suggestion.tally.kind = BELOW
-                if why := self._habit(now, BELOW):
+                if not suggestion.tally.is_offered and (why := self._habit(now, BELOW)):
                     return Answer(reason=why)
         if not pieces:
             reason = suggestion.reason or self._why_late()

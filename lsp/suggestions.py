@@ -30,11 +30,13 @@ _MIN_WINDOW = 4000
 class Tally:
     """What became of one suggestion, in however many offers it was shown on the way.
 
-    kind: of its place, where nobody asked for it. first: the offer that was shown first.
+    kind: of its place, where nobody asked for it. is_offered: in an answer. first: the offer that
+    was shown first.
     n_accepted, n_retained: characters, of all of them.
     """
 
     kind: str = ""
+    is_offered: bool = False
     first: str = ""
     n_accepted: int = 0
     n_retained: int = 0

@@ -12,6 +12,7 @@ from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.wire import State, StateChanged
 from codespec.errors import ConfigError
 from codespec.habits import MIN_SHOWN, TRIAL_EVERY
+from codespec.occasions import BELOW
 from codespec_lsp.changes import Change
 from codespec_lsp.documents import Document
 from codespec_lsp.folders import workspace_of
@@ -250,6 +251,24 @@ async def test_where_suggestions_are_passed_over_one_in_eight_is_made(
     answers = [await typing.typed("ab"[n % 2]) for n in range(3 * TRIAL_EVERY)]
     assert len(typing.asked) == MIN_SHOWN + 3
     assert sum(bool(answer.offers) for answer in answers) == 3
+    await typing.session.close()
+
+
+@pytest.mark.asyncio
+async def test_one_that_is_made_all_the_same_is_shown_as_long_as_it_is_typed_along(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    typing = Typing(monkeypatch)
+    for _ in range(MIN_SHOWN):
+        typing.session._offers._habits.shown("python", BELOW)  # pyright: ignore[reportPrivateUsage]
+    typing.insert("a")
+    typing.finished = ["\nzzz"]
+    answers = [await typing.ask() for _ in range(TRIAL_EVERY)]
+    assert [len(answer.offers) for answer in answers] == [*[0] * (TRIAL_EVERY - 1), 1]
+    for key in "\nz":
+        typing.insert(key)
+        assert (await typing.ask()).offers
+    assert typing.asked == ["a"]
     await typing.session.close()
 
 
