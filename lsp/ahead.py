@@ -44,7 +44,10 @@ class Ahead(Generic[T]):
         self._lines[uri] = line
 
     def ready(self, is_ready: bool) -> None:
-        """Whether the model can read. What came before it could is not lost."""
+        """Whether the model can read. What came before it could is not lost; what a model has read
+        is, when it ends."""
+        if self._is_ready and not is_ready:
+            self._lines.clear()
         self._is_ready = is_ready
         if is_ready and self._ask_of is not None:
             self._send()

@@ -71,3 +71,25 @@ async def test_nothing_of_a_document_that_was_closed_is_read() -> None:
     ahead.forget("b")
     await until(lambda: read)
     assert read == ["opened again"]
+
+
+@pytest.mark.asyncio
+async def test_what_a_model_that_ended_had_read_is_read_again() -> None:
+    read: list[str] = []
+    ahead = Ahead(read.append)
+    ahead.ready(True)
+    ahead.moved("a", 1, lambda: "a")
+    await until(lambda: read)
+    ahead.ready(True)
+    ahead.moved("a", 1, lambda: "again")
+    ahead.ready(False)
+    ahead.moved("a", 1, lambda: "while it loads")
+    ahead.ready(False)
+    ahead.ready(True)
+    ahead.moved("a", 1, lambda: "again")
+    await asyncio.sleep(0.02)
+    assert read == ["a", "while it loads"]
+    ahead.ready(False)
+    ahead.ready(True)
+    ahead.moved("a", 1, lambda: "once it is there")
+    await until(lambda: len(read) == 3)
