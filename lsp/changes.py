@@ -21,11 +21,12 @@ from .positions import (
     without_end,
 )
 
+CLOSED = ("()", "[]", "{}", '""', "''", "``")
+"""What an editor makes of the first of these, the cursor being between them."""
 MANY = 200
 """From so many on, all at once costs less than one by one."""
 _MIN_CHUNK = 4096
 _N_CHUNKS = 256
-_CLOSED = ("()", "[]", "{}", '""', "''", "``")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
@@ -45,18 +46,29 @@ class Change:
         return (
             self.start is not None
             and self.start == self.end
-            and (len(self.text) == 1 or self.text in _CLOSED or is_line_end)
+            and (len(self.text) == 1 or self.text in CLOSED or is_line_end)
         )
 
     def cursor(self, end: Place) -> Place:
         """Where the cursor most likely is, in characters, if this was the last change and ended at
         `end`: before what the editor closes with the key."""
-        if self.is_key and self.text in _CLOSED:
+        if self.is_key and self.text in CLOSED:
             return Place(end.line, end.character - 1)
         lines = [without_end(line) for line in split_lines(self.text)]
         if self.is_key and len(lines) == 3 and len(lines[1]) > len(lines[2]):
             return Place(end.line - 1, len(lines[1]))
         return end
+
+
+def as_one(changes: Sequence[Change]) -> Change | None:
+    """The only one; or what one key brings where an editor closes it with a change of its own."""
+    if len(changes) == 2:
+        key, more = changes
+        one = Change(key.text + more.text, key.start, key.end)
+        if one.is_key and one.text in CLOSED and one.start is not None:
+            within = Place(one.start.line, one.start.character + 1)
+            return one if more.start == more.end == within else None
+    return changes[0] if len(changes) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from pygls.lsp.server import LanguageServer
 
 from codespec import __version__
 
+from .changes import as_one
 from .configuration import SECTION, Configuration
 from .notebooks import Notebooks
 from .progress import Work
@@ -322,8 +323,9 @@ class Server(LanguageServer):
             return
         if len(changes) == 1 and len(changes[0].text.strip()) == 1:
             self.session.typed(document.language_id, len(changes[0].text))
-        is_key = len(changes) == 1 and changes[0].is_key
-        cursor = changes[0].cursor(document.edited) if is_key else document.edited
+        key = as_one(changes)
+        is_key = key is not None and key.is_key
+        cursor = document.edited if key is None else key.cursor(document.edited)
         is_growing = self.session.is_growing(document.uri)
         if is_key or is_growing:
             now = self.ask(document, cursor, "utf-32")

@@ -214,9 +214,9 @@ class Session:
 
     def foresee(self, ask: Ask) -> None:
         """A key left this text: begin with what the editor is about to ask, where it does."""
-        now = ask.snapshot
-        document = self._documents.setdefault(now.uri, Underway())
-        if not document.foresight.typed(now) or self._state.state != "ready":
+        document = self._documents.setdefault(ask.snapshot.uri, Underway())
+        now = document.foresight.typed(ask.snapshot)
+        if now is None or self._state.state != "ready":
             return
         is_known = self._suggestions.find(now) is not None
         if is_known or self.why_paused(now.uri, ask.path, ask.workspace, now.language_id):
@@ -224,7 +224,8 @@ class Session:
         adapts, kind = self.settings.completion.adaptive, _kind_of(now)
         is_hopeless = adapts and self._offers.is_hopeless(now.language_id, kind)
         if not is_hopeless and not _why_unwelcome(now):
-            self._begin(ask, document).foreseen_s = asyncio.get_running_loop().time()
+            suggestion = self._begin(replace(ask, snapshot=now), document)
+            suggestion.foreseen_s = asyncio.get_running_loop().time()
             document.went_along = True
 
     def _habit(self, now: Snapshot, kind: str) -> str:

@@ -188,6 +188,18 @@ def test_with_a_key_the_model_is_asked_before_the_editor_asks(scripted: LspClien
         assert '"finish":"stop"' in traced()
         assert len(scripted.complete(URI, *cursor, invoked=False)) == 1
         assert re.search(r"by the model, begun [\d.]+ ms before", traced())
+    # It may close it with a change of its own,
+    scripted.change(URI, 7, insert(1, 5, "("), insert(1, 6, ")"))
+    assert '"finish":"stop"' in traced()
+    assert len(scripted.complete(URI, 1, 6, invoked=False)) == 1
+    assert re.search(r"by the model, begun [\d.]+ ms before", traced())
+    # and tell of it a moment later.
+    scripted.change(URI, 8, insert(1, 6, "{"))
+    assert '"finish":"stop"' in traced()
+    scripted.change(URI, 9, insert(1, 7, "}"))
+    assert '"finish":"stop"' in traced()
+    assert len(scripted.complete(URI, 1, 7, invoked=False)) == 1
+    assert re.search(r"by the model, begun [\d.]+ ms before", traced())
 
 
 def test_a_document_that_rules_exclude_is_a_pause_with_a_reason(

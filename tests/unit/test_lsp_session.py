@@ -13,7 +13,7 @@ from codespec.daemon.wire import State, StateChanged
 from codespec.errors import ConfigError
 from codespec.habits import MIN_SHOWN, TRIAL_EVERY
 from codespec.occasions import BELOW
-from codespec_lsp.changes import Change
+from codespec_lsp.changes import Change, as_one
 from codespec_lsp.documents import Document
 from codespec_lsp.folders import workspace_of
 from codespec_lsp.positions import Place
@@ -294,6 +294,26 @@ async def test_one_that_is_made_all_the_same_is_shown_as_long_as_it_is_typed_alo
 )
 def test_a_key_brings_a_character_or_a_line_end(change: Change, is_key: bool) -> None:
     assert change.is_key == is_key
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "text"),
+    [
+        (("(", 2), (")", 3), "()"),
+        (("(", 2), (")", 2), ""),
+        (("(", 2), ("]", 3), ""),
+        (("(", 2), ("a", 9), ""),
+        (("a", 2), ("b", 3), ""),
+    ],
+)
+def test_a_key_may_be_closed_with_a_change_of_its_own(
+    first: tuple[str, int], second: tuple[str, int], text: str
+) -> None:
+    changes = [Change(text, Place(1, at), Place(1, at)) for text, at in (first, second)]
+    key = as_one(changes)
+    assert (key.text if key is not None else "") == text
+    assert as_one(changes[:1]) is changes[0]
+    assert as_one([]) is None
 
 
 @pytest.mark.parametrize(
