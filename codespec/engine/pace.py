@@ -22,6 +22,9 @@ _FIRST, _SOONEST, _LATEST = 4, 16, 2048
 _RECENT, _USUAL = 0.2, 0.01
 # Recent above usual by this much: the machine got busier, so trials begin anew.
 _TROUBLE = 0.4
+# Most by which one pass is slower than recent ones. A preempted pass is no news, and what is tried
+# beside a recent slowness that came of it would be taken for quicker.
+_MOST_SLOWER = 0.8
 # Passes are learned from together, after so many milliseconds of them, or when nobody waits:
 # between two passes of a small model the processor's caches are cold, and each lesson alone would
 # take ten times as long.
@@ -70,6 +73,7 @@ class ThreadChoice:
     def _settled(self, x: float) -> None:
         if self._recent is None:
             self._recent = self._usual = x
+        x = min(x, self._recent + _MOST_SLOWER)
         self._recent += _RECENT * (x - self._recent)
         self._usual += _USUAL * (x - self._usual)
         if self._recent > self._usual + _TROUBLE:

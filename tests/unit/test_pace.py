@@ -48,6 +48,20 @@ def test_a_busy_neighbour_sends_threads_down_and_its_end_brings_them_back(stall)
     assert used[2] > 0.9
 
 
+@pytest.mark.parametrize("stall", [10.0, 1e6])
+def test_single_passes_that_something_came_between_change_nothing(stall):
+    rng = np.random.default_rng(4)
+    choice = ThreadChoice((2, 1))
+    slowness = {2: 1.0, 1: 1.25}
+    run(choice, slowness, 500, rng)
+    n_other = 0
+    for _ in range(30):
+        choice.observe(stall)
+        _, used = run(choice, slowness, 99, rng)
+        n_other += 99 * used[1]
+    assert n_other < 0.02 * 3000
+
+
 def test_busy_from_the_start():
     rng = np.random.default_rng(3)
     choice = ThreadChoice((8, 4, 2, 1))
