@@ -9,10 +9,14 @@ import pytest
 
 from codespec.backends.fake import FakeTarget
 from codespec.config import ModelSettings
+from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import CurveStore
+from codespec.engine.completer import Completer, Limits
 from codespec.engine.models import curve_key
 from codespec.engine.pace import Pace, ThreadChoice, thread_counts
+from codespec.sampling import Sampler
+from codespec.types import Context, SamplingParams, Trace
 
 
 def run(choice, slowness, n_passes, rng):
@@ -151,3 +155,35 @@ def test_what_computes_otherwise_has_curves_of_its_own():
     settings = [ModelSettings(), ModelSettings(kv_type="q8_0"), ModelSettings(n_gpu_layers=10)]
     assert len({curve_key(on_gpu, s) for s in settings}) == 3
     assert curve_key(on_cpu, settings[0]) == curve_key(on_cpu, settings[2])
+
+
+def test_what_drawing_tokens_takes_is_no_part_of_what_passes_cost():
+    """A law with top_p is sorted for each token, longer than a small model's pass takes."""
+    now = 0.0
+    seen: list[float] = []
+
+    class Pass(FakeTarget):
+        def decode(self, tokens, draft):
+            nonlocal now
+            now += 0.002
+            return super().decode(tokens, draft)
+
+        def keep(self, path):
+            nonlocal now
+            now += 0.001
+            super().keep(path)
+
+    class SlowToDraw(Sampler):
+        def sample(self, rows, i, emitted):
+            nonlocal now
+            now += 0.005
+            return super().sample(rows, i, emitted)
+
+    completer = Completer(
+        Pass(), DraftChain([], 260), lambda: now, lambda widths, ms: seen.extend(ms)
+    )
+    trace = Trace()
+    context = Context(np.frombuffer(b"def f(", np.uint8).astype(np.int32))
+    completer.run(context, SlowToDraw(SamplingParams()), Limits(8), trace=trace)
+    assert seen == pytest.approx([3.0] * trace.n_target_passes)
+    assert trace.target_ms == pytest.approx(8.0 * trace.n_target_passes)
