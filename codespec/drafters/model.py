@@ -81,7 +81,7 @@ class ModelDrafter:
         self._more_ms = 0.0  # what a drafted token takes beyond a pass over one token
         self._planned = (0, 0.0)
         self._planned_by: npt.NDArray[np.float64] | None = None
-        self._planned_for: tuple[int, float, float, float] | None = None
+        self._planned_for: tuple[bool, tuple[int, float, float, float]] | None = None
 
     def begin(self, context: Context) -> None:
         self._small.begin(context)
@@ -211,10 +211,10 @@ class ModelDrafter:
     def plan(self, n_max: int) -> tuple[int, float]:
         """(how many tokens to draft at least, expected tokens per millisecond)."""
         # Asked before most passes, and most have nothing new.
-        table = self._curve.table
+        costs, is_back = self._curve.either_first(n_max + 1), self._curve.is_back
         asked = (n_max, self._rate, self._token_ms(), self._reading_ms() / _REPAID_IN)
-        if table is not self._planned_by or asked != self._planned_for:
-            self._planned_by, self._planned_for = table, asked
+        if costs is not self._planned_by or (is_back, asked) != self._planned_for:
+            self._planned_by, self._planned_for = costs, (is_back, asked)
             self._planned = self._plan(*asked)
         if self._planned[0] or self.is_cheap:
             self._n_rest, self._next_rest = 0, _REST
@@ -248,6 +248,7 @@ class ModelDrafter:
             self._rate += _RATE_WEIGHT * ((i < n) - self._rate)
             if i < len(self._drafted):
                 self._confidence.learn(self._drafted[i], i < n)
+            self._planned_by = None
 
     def _greedy(self, width: int, n_max: int, first: tuple[int, float] | None = None) -> Draft:
         """Goes on for as long as one more token, likely as the last ones were, is expected to bring

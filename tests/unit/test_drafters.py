@@ -229,6 +229,37 @@ def test_a_prompt_that_takes_long_to_read_is_read_only_where_that_is_repaid():
         assert bool(len(cheap.propose(NO_TOKENS, 8))) == drafts
 
 
+def test_a_plan_is_made_again_only_where_something_is_new(monkeypatch):
+    curve = CostCurve({1: 1.0, 2: 1.1, 8: 1.8}, back_ms=0.3)
+    drafter = drafter_over(FakeTarget(), curve, CostCurve({1: 0.15, 8: 0.2}))
+    drafter.begin(Context(np.zeros(3, np.int32)))
+    n_made = 0
+    plan = drafter._plan
+
+    def counted(*args):
+        nonlocal n_made
+        n_made += 1
+        return plan(*args)
+
+    monkeypatch.setattr(drafter, "_plan", counted)
+    rate = drafter.plan(8)[1]
+    assert [drafter.plan(8)[1] for _ in range(9)] == [rate] * 9
+    assert n_made == 1
+    curve.is_back = False  # a wider pass costs less beside one over one token
+    assert drafter.plan(8)[1] > rate
+    drafter.plan(8)
+    assert n_made == 2
+    draft = Draft.chain([1, 2], Source.DRAFT_MODEL)
+    drafter.observe(NO_TOKENS, draft, Verdict((1, 2, 3), (0, 1)))
+    curve.is_back = True
+    assert drafter.plan(8)[1] > rate  # it was right
+    assert n_made == 3
+    curve.set_context(1000)
+    curve.become(CostCurve({1: 1.0, 8: 8.0}))
+    assert drafter.plan(8)[1] < rate
+    assert n_made == 4
+
+
 def test_what_does_not_pay_is_planned_ever_less_often_until_the_prompt_is_read():
     prompt = np.arange(500, dtype=np.int32) % 20
     small = FakeTarget(hashed_logits(20), 20, eog=frozenset())
