@@ -71,6 +71,7 @@ class Translated:
         cache = PieceCache(tokenizer, cuts)
         self._left, self._right = TokenizedText(cache, cuts), TokenizedText(cache, cuts)
         self._before = self._healed = b""  # text before the cursor, and what is held back of it
+        self._n_head = 0  # bytes of it before the cursor's line
         self._prompt = NO_TOKENS  # its own
         self._n_known = self._n_said = 0  # of the prompt, and of what was emitted
         self._behind: Tokens | None = NO_TOKENS  # emitted, to be read before the next word
@@ -95,6 +96,9 @@ class Translated:
         self._healed = context.healed
         after = self._target.decode(context.right[: self._window.n_suffix])
         self._right.update(after.decode("utf-8", "ignore"))
+        self._n_head = self._read_left(self._before)
+        n_line = n_in_line(self._left.tokens, self._tokenizer)
+        self._n_head -= self._n_bytes(self._left.tokens[len(self._left.tokens) - n_line :])
         self._prompt = self._tokens(self._before)
         self._n_known = self._passes.n_known(self._prompt)
         self._n_said = 0
@@ -158,7 +162,7 @@ class Translated:
         if not len(tail) or not len(judged):
             return opinions
         rows = self._passes.decode(tail, Draft.chain(judged))
-        at = -sum(len(self._tokenizer.piece(t)) for t in known[n_same:].tolist())
+        at = -self._n_bytes(known[n_same:])
         for i, token in enumerate(judged.tolist()):
             k = int(np.searchsorted(ends, max(at, 0), "right"))
             if k < len(opinions):
@@ -169,11 +173,27 @@ class Translated:
 
     def _tokens(self, before: bytes) -> Tokens:
         """The prompt, and what was said after it. A character that is not whole yet is left out."""
-        self._left.update(before.decode("utf-8", "ignore"))
+        n_middle = self._read_left(before) - self._n_head
         left, right = self._left.tokens, self._right.tokens[: self._window.n_suffix]
         left = left[window_start(len(left), self._window.n_prefix) :]
-        n_line = n_in_line(left, self._tokenizer)
-        return assemble(self._info, left, right, n_in_line=n_line)[0]
+        # Further lines are part of it, as they are where the target says them: were it the last
+        # one alone, what stands between prefix and middle would be read anew for each.
+        n_in_middle = 0
+        for token in left[::-1].tolist():
+            n_middle -= len(self._tokenizer.piece(token))
+            if n_middle < 0:
+                break
+            n_in_middle += 1
+        return assemble(self._info, left, right, n_in_line=n_in_middle)[0]
+
+    def _read_left(self, before: bytes) -> int:
+        """Bytes of the text that its own tokens are made of."""
+        text = before.decode("utf-8", "ignore")
+        self._left.update(text)
+        return len(text.encode())
+
+    def _n_bytes(self, tokens: Tokens) -> int:
+        return sum(len(self._tokenizer.piece(token)) for token in tokens.tolist())
 
     def _write(self) -> None:
         """One more token of its own."""

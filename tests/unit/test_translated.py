@@ -177,6 +177,32 @@ def test_its_opinion_of_a_chain():
     assert word[0] == right[0]
 
 
+def test_further_lines_are_read_behind_what_follows_the_cursor():
+    """Where the suffix comes between prefix and middle, it stays where it is: in the opinion of a
+    chain that ends a line, and in all that is emitted."""
+    model = writer(BYTES)
+    n_new: list[int] = []
+    prefill = model.prefill
+
+    def counted(tokens, cancelled):
+        n_cached = prefill(tokens, cancelled)
+        n_new.append(len(tokens) - n_cached)
+        return n_cached
+
+    model.prefill = counted
+    small = Translated(model, BYTES, WORDS)
+    small.begin(at_cursor("def area(self, width):\n    ", "\nprint(area)\n" * 8))
+    chain = WORDS.encode("return self.width * width\n")
+    liked = small.opinions(NO_TOKENS, chain, never)
+    assert len(liked) == len(chain)
+    assert min(liked) > 0
+    emitted = WORDS.encode("return self.width * width\nx = 1\n")
+    for n in range(len(emitted) + 1):
+        small.catch_up(emitted[:n], never)
+        small.next()
+    assert max(n_new[1:]) < 16
+
+
 def test_it_has_an_opinion_where_one_of_its_own_tokens_begins():
     small = translated("def area(self, width):\n    ", tokenizer=WORDS, target=BYTES)
     opinions = small.opinions(BYTES.encode("return"), BYTES.encode(" self.width"), never)
@@ -202,7 +228,7 @@ def test_its_prompt_is_of_its_own_tokens_and_bounded():
 def test_outputs_longer_than_its_window_and_a_short_context_of_its_own():
     text = "a = 1\n" * 400
     for n_ctx, fits in ((300, True), (200, False)):
-        model = writer(BYTES, "a = 1\na = 1\n")
+        model = writer(BYTES, "a = 1\n" * 3)
         model.info = replace(model.info, n_ctx=n_ctx)
         small = Translated(model, BYTES, WORDS)
         small.begin(at_cursor("x = 0\n" * 100, text))
