@@ -16,6 +16,8 @@ import numpy.typing as npt
 from codespec.drafters.refined import N_SETTLING, N_TABLE, ContextSlope, RefinedCurve, extended
 
 _WIDE, _FEW = 32, 9
+# Beyond what any machine takes, and so far from what numbers can hold that nothing overflows.
+_LEAST_MS, _MOST_MS, _MOST_TOKENS = 1e-9, 1e9, 1 << 31
 
 
 class CostCurve:
@@ -30,6 +32,7 @@ class CostCurve:
     steady:    n -> ms of a pass over n tokens that follows others over as many, for the widths that
         passes may be filled up to (`filler.py`).
 
+    Raises: ValueError for what nobody measures, as a damaged file may have it.
     """
 
     def __init__(
@@ -42,12 +45,18 @@ class CostCurve:
         is_prior: bool = False,
         steady: Mapping[int, float] | None = None,
     ) -> None:
-        steady = dict(steady or {})
+        steady, slope = dict(steady or {}), slope or ContextSlope()
         times = [*points.values(), *steady.values()]
-        is_sound = all(0 < ms < math.inf for ms in times) and 0 <= back_ms < math.inf
-        if not points or min([*points, *steady]) < 1 or not is_sound:
+        grown = [abs(slope.fixed), abs(slope.per_token), back_ms]
+        is_sound = (
+            all(_LEAST_MS <= ms <= _MOST_MS for ms in times)
+            and all(0 <= ms <= _MOST_MS for ms in grown)
+            and all(1 <= n <= _MOST_TOKENS for n in points)
+            and all(1 < n < N_TABLE for n in steady)
+            and 0 <= n_context <= _MOST_TOKENS
+        )
+        if not points or not is_sound:
             raise ValueError("a cost curve needs points (n >= 1, ms > 0) and back_ms >= 0")
-        slope = slope or ContextSlope()
         self._state = RefinedCurve(points, n_context, slope, back_ms, is_prior, steady)
         self.reads_again = False
         """See `TargetModel.reads_again`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -226,6 +227,27 @@ def test_a_damaged_curve_does_not_take_the_others_along(tmp_path):
     file.write_bytes(b'{"b": {"points": 3}, ' + file.read_bytes()[1:])
     store.save("c", prior(FakeTarget().info))
     assert [store.load(key) is not None for key in "abc"] == [True, False, True]
+
+
+ABSURD = {
+    "points": {"1": 1.0, "32": 1e308},
+    "steady": {"128": 0.5},
+    "slope_fixed": 1e308,
+    "slope_per_token": -1e300,
+    "back_ms": 1e308,
+    "n_context": 1 << 40,
+}
+
+
+@pytest.mark.parametrize("key", ABSURD)
+def test_a_curve_that_nobody_measured_is_measured_again(tmp_path, key):
+    """And not refined by the first passes of a request, until a number is none any more."""
+    file = tmp_path / "curves.json"
+    sound = {"points": {"1": 1.0, "8": 2.0}, "n_context": 64, "back_ms": 0.1}
+    sound |= {"slope_fixed": 0.0, "slope_per_token": 0.0, "steady": {"2": 1.1}}
+    file.write_text(json.dumps({"a": sound, "b": sound | {key: ABSURD[key]}}))
+    assert CurveStore(file).load("a") is not None
+    assert CurveStore(file).load("b") is None
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
