@@ -7,6 +7,7 @@ nobody waits (`LocalEngine.idle`); until then a guess stands in, and real passes
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -34,6 +35,10 @@ _STEADY_AT = (2, 3, 4, 5, 6, 8, 12, 16, 17)
 # A pass is timed again where it costs so many times what the width before makes expect, were tokens
 # all that it costs, or so many times less than that width.
 _SURPRISE = 1.5
+
+# Where a token of a pass takes so many times what the quickest pass did, the machine was suspended
+# meanwhile, or the process was stopped: for a while that is longer than all there is to measure.
+_STILL = 4.0
 
 # Shapes before anything was measured: medians of small and middling models in q8_0 on two cores,
 # and 1.5 and 7 billion parameters on an H200, where llama.cpp's kernels change after 8 tokens.
@@ -131,7 +136,7 @@ def _points(
     back: list[float] = []
     ratios: dict[int, list[float]] = {}
     repeated: dict[int, list[float]] = {}
-    spent_s = 0.0
+    spent_s, bench.quickest_ms = 0.0, math.inf
     for _ in range(n_repeats):
         n_known, known = 1, 1.0  # the width before, and its ratio
         for n in widths:
@@ -172,14 +177,21 @@ def _points(
 
 
 def _timed(bench: _Bench, n_context: int, widths: list[int]) -> Generator[None, None, list[float]]:
-    """Milliseconds of passes over so many tokens, one after the other."""
+    """Milliseconds of passes over so many tokens, one after the other; of others like them where
+    the machine stood still in one."""
     took: list[float] = []
-    for n in widths:
-        ms = None
-        while ms is None:
-            ms = bench.time(n_context, n)
-            yield
-        took.append(ms)
+    for _ in range(2):
+        took = []
+        for n in widths:
+            ms = None
+            while ms is None:
+                ms = bench.time(n_context, n)
+                yield
+            took.append(ms)
+        bench.quickest_ms = min(bench.quickest_ms, *took)
+        most_ms = _STILL * bench.quickest_ms
+        if all(ms <= n * most_ms for n, ms in zip(widths, took, strict=True)):
+            break
     return took
 
 
@@ -192,7 +204,8 @@ def _line(grown: list[float]) -> ContextSlope:
 
 
 class _Bench:
-    """Passes over random tokens behind a random context. read_s: what reading one took last."""
+    """Passes over random tokens behind a random context. read_s: what reading one took last.
+    quickest_ms: of the passes behind it."""
 
     def __init__(self, target: TargetModel, clock: Clock, interrupted: Callable[[], bool]) -> None:
         self._target = target
@@ -205,6 +218,7 @@ class _Bench:
         self.guess = _PRIOR_CPU if self.is_cpu else _PRIOR_GPU
         self._context = self._tokens(self._n_most + 1)
         self.read_s = 0.0
+        self.quickest_ms = math.inf
 
     def time(self, n_context: int, n: int) -> float | None:
         """Milliseconds of a pass over n tokens; None when a request came first."""

@@ -147,6 +147,30 @@ def test_one_slow_spell_does_not_bend_the_curve_of_a_slow_model(factor, lasts_ms
             assert ms / curve.points[1] == pytest.approx(law(n) / law(1), rel=0.35)
 
 
+@pytest.mark.parametrize("single_ms", [1.0, 40.0, 500.0])
+def test_a_machine_that_is_suspended_in_a_pass_measures_as_any_other(single_ms):
+    """An hour in one pass is no time that was spent on measuring, nor what that pass costs."""
+
+    def law(n):
+        return single_ms * (0.95 + 0.05 * n)
+
+    class Suspended(Machine):
+        def __init__(self, at):
+            super().__init__(lambda n, n_context: law(n))
+            self.n_left = at
+
+        def decode(self, tokens, draft):
+            self.n_left -= 1
+            self.now += 3600.0 * (self.n_left == 0)
+            return super().decode(tokens, draft)
+
+    usual = measure(target := Suspended(0), clock=target.clock)
+    for at in range(1, 100):
+        curve = measure(target := Suspended(at), clock=target.clock)
+        assert curve.points == pytest.approx(usual.points, rel=0.01)
+        assert curve.back_ms == pytest.approx(usual.back_ms, abs=0.01 * single_ms)
+
+
 def test_where_there_is_no_time_to_measure_a_guess_stays():
     """A pass takes five seconds: one over two tokens would be too many."""
     target = Machine(lambda n, n_context: 5000.0 + 1000.0 * n)
