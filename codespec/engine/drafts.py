@@ -98,8 +98,14 @@ class WorkspaceDrafts:
 def dearest(target: CostCurve, curves: Sequence[CostCurve]) -> int:
     """Which of several draft models to ask, each better than the one before and dearer, by what
     passes cost."""
-    most_ms = target.pass_ms(1) / TIMES_DEARER
-    return max((i for i, curve in enumerate(curves) if curve.pass_ms(1) <= most_ms), default=0)
+    most_ms = _single_ms(target) / TIMES_DEARER
+    return max((i for i, curve in enumerate(curves) if _single_ms(curve) <= most_ms), default=0)
+
+
+def _single_ms(curve: CostCurve) -> float:
+    """A pass over one token, whatever load there was when it was last made: models are not at work
+    at the same time. Of a guess, its scale is all that passes tell."""
+    return curve.pass_ms(1) if curve.is_prior else curve.quiet_ms(1)
 
 
 class Choice:

@@ -116,6 +116,17 @@ def test_the_best_draft_model_is_asked_whose_passes_are_cheap() -> None:
         assert dearest(target, [CostCurve({1: ms}) for ms in costs]) == n_cheap - 1
 
 
+def test_load_that_one_of_them_met_does_not_choose():
+    target, small = CostCurve({1: 100.0}), [CostCurve({1: ms}) for ms in (0.1, 3.0)]
+    for _ in range(100):
+        target.observe(1, 300.0)
+    assert target.pass_ms(1) > 200.0
+    assert dearest(target, small) == 0
+    guess = CostCurve({1: 100.0}, is_prior=True)
+    guess.observe(1, 300.0)
+    assert dearest(guess, small) == 1
+
+
 def test_the_choice_is_for_good_once_all_is_measured() -> None:
     target, cheap, dear = StubPace(TIMES_DEARER), StubPace(0.1), StubPace(0.9)
     small = [(ScriptedDrafter([]), cheap), (ScriptedDrafter([]), dear)]
