@@ -97,8 +97,8 @@ def examples(root: Path, glob: str, writer: People | Model) -> Iterator[tuple[Fe
             written = tokenizer.encode(hunk.text)
             if not MIN_TOKENS <= len(written) <= MAX_TOKENS:
                 continue
-            session.replace(*(encode(t, tokenizer, cuts) for t in (hunk.prefix, hunk.removed)))
             document.update(hunk.prefix, hunk.suffix)
+            session.replace(document.left, encode(hunk.removed, tokenizer, cuts))
             context, truth = writer.write(hunk, document)
             tree = trees.of(commit, hunk.path)
             for neighbours in ([], list(session.neighbours)):

@@ -321,9 +321,10 @@ class Replay:
             progress(i, len(commits))
             self._session = Session()
             for hunk, truth in self._usable(commit):
-                texts = hunk.prefix, hunk.removed
-                self._session.replace(*(encode(t, self._tokenizer, self._cuts) for t in texts))
-                self._replay(hunk, truth, self._trees.of(commit, hunk.path))
+                context = self._context_of(hunk)
+                removed = encode(hunk.removed, self._tokenizer, self._cuts)
+                self._session.replace(context.left, removed)
+                self._replay(context, truth, self._trees.of(commit, hunk.path))
                 self._session.write(truth)
                 self.n_hunks += 1
 
@@ -340,8 +341,7 @@ class Replay:
         prompt = left if len(left) else np.zeros(1, np.int32)
         return Context(prompt, left, right, path=hunk.path, workspace="replay")
 
-    def _replay(self, hunk: Hunk, truth: Tokens, tree: Tree) -> None:
-        context = self._context_of(hunk)
+    def _replay(self, context: Context, truth: Tokens, tree: Tree) -> None:
         self._target.truth = truth
         for name, result in self.results.items():
             chain = self._chain(name, truth, tree)

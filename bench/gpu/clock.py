@@ -26,7 +26,6 @@ from codespec.types import (
     Trace,
 )
 
-from ..history import Hunk
 from ..replay import WITH_DRAFT, Replay, Tally, TextRows, Tree, cost_of
 from ..replay_draft import DraftModel
 from ..results import Row
@@ -95,8 +94,7 @@ class ClockReplay(Replay):
         self.results = {name: self.results[name] for name in CONFIGS if name in self.results}
         self._predicted: dict[str, float] = dict.fromkeys(self.results, 0.0)
 
-    def _replay(self, hunk: Hunk, truth: Tokens, tree: Tree) -> None:
-        context = self._context_of(hunk)
+    def _replay(self, context: Context, truth: Tokens, tree: Tree) -> None:
         context = dataclasses.replace(context, prompt=context.prompt[-self._n_prompt :])
         self._real.truth = truth
         self._decode(context, self._chain("plain", truth, tree), 1)  # reads the prompt
