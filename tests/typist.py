@@ -75,6 +75,11 @@ class Typing:
         self.document = Document("file:///a.py", "python", 1, "import os\n")
         self.document.edited = Place(1, 0)
 
+    def switch_off(self) -> None:
+        self.session.configure(
+            load_settings({"completion": {"enabled": False}, "stats": {"enabled": False}}, env={})
+        )
+
     def be(self, state: State) -> None:
         self.session._state_changed(StateChanged(state=state, model="m"))  # pyright: ignore[reportPrivateUsage]
 
@@ -116,11 +121,17 @@ class Typing:
         self.press(text)
         await moments()
 
+    async def waiting(self, text: str = "", *, invoked: bool = False) -> asyncio.Task[Answer]:
+        """A key, if any, and the request after it, which the model has."""
+        if text:
+            await self.key(text)
+        request = asyncio.ensure_future(self.ask(invoked=invoked))
+        await moments()
+        return request
+
     async def typed_wrongly(self, text: str) -> None:
         """Asked about, and taken back."""
-        await self.key(text)
-        request = asyncio.ensure_future(self.ask())
-        await moments()
+        request = await self.waiting(text)
         self.delete(len(text))
         await request
 

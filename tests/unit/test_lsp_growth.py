@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from codespec.config import load_settings
 from codespec_lsp.answers import Answer
 from codespec_lsp.positions import Place
 from tests.typist import Typing, moments
@@ -17,8 +16,7 @@ async def waits_for_the_third(typing: Typing) -> asyncio.Task[Answer]:
     await typing.take(await typing.typed("a"))
     typing.free.clear()
     await typing.take(await typing.ask())
-    request = asyncio.ensure_future(typing.ask())
-    await moments()
+    request = await typing.waiting()
     typing.say("one\ntw")
     assert typing.asked == ["a", "", ""]
     return request
@@ -57,9 +55,7 @@ async def test_nobody_is_told_more_of_what_is_not_shown_any_more(
 ) -> None:
     typing = Typing(monkeypatch, grows=True, deadline_auto_ms=40)
     typing.free.clear()
-    await typing.key("a")
-    request = asyncio.ensure_future(typing.ask())
-    await moments()
+    request = await typing.waiting("a")
     typing.say("one\ntw")
     assert [offer.piece.text for offer in (await request).offers] == ["one"]
     typing.say("one\ntwo\nth")
@@ -70,8 +66,7 @@ async def test_nobody_is_told_more_of_what_is_not_shown_any_more(
     elif how == "closed":
         typing.session.closed(typing.document.uri)
     elif how == "switched off":
-        off = {"completion": {"enabled": False}, "stats": {"enabled": False}}
-        typing.session.configure(load_settings(off, env={}))
+        typing.switch_off()
     await asyncio.sleep(0.1)  # lines that come together are told of together
     assert typing.grown == (["one\ntwo"] if how in ("goes on", "typed along") else [])
     await typing.session.close()
@@ -83,9 +78,7 @@ async def test_what_is_typed_along_goes_on_where_the_editor_closes_brackets(
 ) -> None:
     typing = Typing(monkeypatch, deadline_auto_ms=40)
     typing.free.clear()
-    await typing.key("a")
-    request = asyncio.ensure_future(typing.ask())
-    await moments()
+    request = await typing.waiting("a")
     typing.say(" = b(c[d])\ne")
     assert (await request).offers
     typing.insert(" = b()")  # and the cursor goes back before what was closed
@@ -109,12 +102,9 @@ async def test_who_switches_suggestions_off_is_shown_none_that_was_waited_for(
 ) -> None:
     typing = Typing(monkeypatch)
     typing.free.clear()
-    await typing.key("a")
-    request = asyncio.ensure_future(typing.ask())
-    await moments()
+    request = await typing.waiting("a")
     typing.say("one\ntw")
-    off = {"completion": {"enabled": False}, "stats": {"enabled": False}}
-    typing.session.configure(load_settings(off, env={}))
+    typing.switch_off()
     assert not (await request).offers
     await typing.session.close()
 
@@ -126,9 +116,7 @@ async def test_the_model_goes_on_with_what_a_wrong_key_cut_short(
 ) -> None:
     typing = Typing(monkeypatch, grows=grows, deadline_auto_ms=400)
     typing.free.clear()
-    await typing.key("a")
-    request = asyncio.ensure_future(typing.ask())
-    await moments()
+    request = await typing.waiting("a")
     typing.say("one\ntw")
     await request
     await typing.typed_wrongly("x")
@@ -167,9 +155,7 @@ async def test_who_asks_for_several_is_not_given_what_was_cut_short_alone(
 ) -> None:
     typing = Typing(monkeypatch)
     typing.free.clear()
-    await typing.key("a")
-    request = asyncio.ensure_future(typing.ask(invoked=True))
-    await moments()
+    request = await typing.waiting("a", invoked=True)
     typing.say("one\ntw")
     typing.insert("()")
     await request
@@ -219,8 +205,7 @@ async def test_who_takes_what_was_shown_before_suggestions_were_switched_off_ask
 ) -> None:
     typing = Typing(monkeypatch)
     answer = await typing.typed("a")
-    off = {"completion": {"enabled": False}, "stats": {"enabled": False}}
-    typing.session.configure(load_settings(off, env={}))
+    typing.switch_off()
     await typing.take(answer)
     assert typing.asked == ["a"]
     await typing.session.close()

@@ -138,9 +138,7 @@ async def test_who_cancels_a_request_after_a_key_keeps_what_was_begun_with_that(
     typing = Typing(monkeypatch)
     await typing.typed("a")
     typing.free.clear()
-    await typing.key("b")
-    request = asyncio.ensure_future(typing.ask())
-    await moments()
+    request = await typing.waiting("b")
     typing.press("c")
     request.cancel()  # the next message
     await asyncio.sleep(0.05)  # editors ask later
