@@ -15,66 +15,17 @@ so that a typed character comes last there, too; models are trained on middles t
 
 from __future__ import annotations
 
-import re
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
-from codespec.types import NO_TOKENS, FimOrder, FimTokens, ModelInfo, Tokens
+from codespec.types import NO_TOKENS, FimOrder, ModelInfo, Tokens
 
-
-class Files(NamedTuple):
-    """Markers in a vocabulary before the name of a repository and the path of a file, "" for none.
-    heading, is_inside: see `FileMarkers`."""
-
-    repository: str = ""
-    file: str = ""
-    heading: str = ""
-    is_inside: bool = False
-
-
-class Family(NamedTuple):
-    """Markers in a vocabulary before the prefix, the suffix, the middle; "" for none, as there is
-    nothing behind the prefix. named: of models that others share their vocabulary with. files: how
-    other files are told, where llama.cpp does not know it."""
-
-    prefix: str
-    suffix: str
-    middle: str
-    order: FimOrder = "psm"
-    named: re.Pattern[str] | None = None
-    files: Files | None = None
-
-
-FAMILIES = (
-    Family(
-        "<fim_prefix>", "<fim_suffix>", "<fim_middle>", "suffix-first",
-        re.compile(r"mellum", re.IGNORECASE), Files(file="<filename>"),
-    ),
-    Family(
-        "[PREFIX]", "[SUFFIX]", "", "suffix-first",
-        re.compile(r"(?<!mamba.)codestral", re.IGNORECASE),
-        Files(heading="+++++ ", is_inside=True),
-    ),
-    Family(
-        "<fim_prefix>", "<fim_suffix>", "<fim_middle>",
-        files=Files("<repo_name>", "<file_sep>", is_inside=True),
-    ),
-    Family("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
-    Family("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),
-    Family("▁<PRE>", "▁<SUF>", "▁<MID>"),
-    Family("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
-    Family("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", "suffix-first"),
-)  # fmt: skip
-"""The first that fits is a model's own. Sources: the model cards of Code Llama, DeepSeek Coder,
-CodeGemma, Codestral, Seed-Coder, Mellum; Lozhkov et al. 2024, "StarCoder 2 and The Stack v2",
-section 5.1; for Codestral's other files Continue, core/autocomplete/templating/
-AutocompleteTemplate.ts."""
-
-OTHER_FILES = (
-    "<file_sep>", "<|file_sep|>", "<|file_separator|>", "<filename>", "<repo_name>", "<reponame>",
-)  # fmt: skip
-"""Markers that another file begins with: what the model writes before them is over."""
+Part = TypeVar("Part")
+"""Ids or text."""
+Marker = TypeVar("Marker")
+"""An id or a text."""
 
 
 def assemble(
@@ -92,17 +43,45 @@ def assemble(
     head = [*([] if info.bos is None else [info.bos]), *before.tolist()]
     if info.fim is None:
         return _join(head, left), False
-    return _join(head, *_parts(info.fim, left, right, n_in_line)), True
+    fim, at = info.fim, len(left) - n_in_line
+    markers = [fim.prefix], [fim.suffix], [] if fim.middle < 0 else [fim.middle]
+    return _join(head, *in_order(fim.order, markers, left[:at], left[at:], right)), True
 
 
-def _parts(fim: FimTokens, left: Tokens, right: Tokens, n_in_line: int) -> list[Tokens | list[int]]:
-    if fim.order == "spm":
-        return [[fim.prefix, fim.suffix], right, [fim.middle], left]
-    at = len(left) - n_in_line
-    parts = [[fim.prefix], left[:at], [fim.suffix], right]
-    if fim.order == "suffix-first":
-        parts = parts[2:] + parts[:2]
-    return [*parts, [] if fim.middle < 0 else [fim.middle], left[at:]]
+def in_order(
+    order: FimOrder, markers: tuple[Part, Part, Part], above: Part, line: Part, right: Part
+) -> tuple[Part, ...]:
+    """Parts of a prompt. `markers`: before the prefix, the suffix, the middle; `above`, `line`: the
+    text before the cursor's line, and in it before the cursor; `right`: after it."""
+    prefix, suffix, middle = markers
+    if order == "spm":
+        return prefix, suffix, right, middle, above, line
+    if order == "suffix-first":
+        return suffix, right, prefix, above, middle, line
+    return prefix, above, suffix, right, middle, line
+
+
+def other_files(
+    others: Sequence[tuple[str, str]],
+    path: str,
+    repository: str,
+    repository_marker: Marker | None,
+    file_marker: Marker | None,
+    heading: str,
+    is_inside: bool,
+) -> tuple[list[Marker | str], str]:
+    """(markers and texts before the first marker of the document, text directly before its prefix)
+    for `others`, (path, text) each, and the document at `path`; the rest as in `FileMarkers`."""
+    shown, own = [f"{name}\n{text}\n" for name, text in others], f"{path}\n"
+    if file_marker is None:
+        return [], "".join(heading + text for text in (*(f"{text}\n" for text in shown), own))
+    parts: list[Marker | str] = []
+    if repository_marker is not None:
+        parts += [repository_marker, repository if is_inside else f"{repository}\n"]
+    for text in shown:
+        parts += [file_marker, text]
+    parts.append(file_marker)
+    return (parts, own) if is_inside else ([*parts, own], "")
 
 
 def n_markers(info: ModelInfo) -> int:
@@ -110,5 +89,5 @@ def n_markers(info: ModelInfo) -> int:
     return (info.bos is not None) + (len(info.fim.markers) if info.fim else 0)
 
 
-def _join(*parts: Tokens | list[int]) -> Tokens:
+def _join(*parts: Sequence[int] | Tokens) -> Tokens:
     return np.concatenate([np.asarray(part, np.int32) for part in parts])

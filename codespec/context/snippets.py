@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from codespec.types import NO_TOKENS, FileMarkers, ModelInfo, Snippet, Tokenizer, Tokens
+from codespec.context.fim import other_files
+from codespec.types import NO_TOKENS, ModelInfo, Snippet, Tokenizer, Tokens
 
 _HASH_COMMENTS = re.compile(r"\.(pyi?|rb|sh|pl|r|ya?ml|toml|cmake|mk|exs?|jl)", re.IGNORECASE)
 
@@ -96,29 +97,20 @@ def render(
         mark = "#" if _HASH_COMMENTS.fullmatch(os.path.splitext(path)[1]) else "//"
         comments = "".join(_as_comment(s, mark, root) for s in snippets)
         return Rendered(inside=tokenizer.encode(comments))
-    others = [f"{_relative(s.path, root)}\n{s.text}\n" for s in snippets]
-    own = f"{_relative(path, root)}\n"
-    if files.file < 0:
-        parts = (f"{files.heading}{text}" for text in (*(f"{t}\n" for t in others), own))
-        return Rendered(inside=tokenizer.encode("".join(parts)))
-    return _between_markers(others, own, os.path.basename(root), files, tokenizer)
-
-
-def _between_markers(
-    others: Sequence[str], own: str, repository: str, files: FileMarkers, tokenizer: Tokenizer
-) -> Rendered:
-    parts: list[Tokens | list[int]] = []
-    if files.repository >= 0:
-        line_end = "" if files.is_inside else "\n"
-        parts += [[files.repository], tokenizer.encode(f"{repository}{line_end}")]
-    for text in others:
-        parts += [[files.file], tokenizer.encode(text)]
-    parts.append([files.file])
-    inside = tokenizer.encode(own)
-    if not files.is_inside:
-        parts.append(inside)
-        inside = NO_TOKENS
-    return Rendered(np.concatenate([np.asarray(part, np.int32) for part in parts]), inside)
+    parts, inside = other_files(
+        [(_relative(s.path, root), s.text) for s in snippets],
+        _relative(path, root),
+        os.path.basename(root),
+        files.repository if files.repository >= 0 else None,
+        files.file if files.file >= 0 else None,
+        files.heading,
+        files.is_inside,
+    )
+    before = [tokenizer.encode(part) if isinstance(part, str) else [part] for part in parts]
+    return Rendered(
+        np.concatenate([NO_TOKENS, *before], dtype=np.int32),
+        tokenizer.encode(inside) if inside else NO_TOKENS,
+    )
 
 
 def _as_comment(snippet: Snippet, mark: str, root: str) -> str:

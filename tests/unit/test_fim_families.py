@@ -5,48 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import gguf
 import pytest
-from tokenizers.pre_tokenizers import ByteLevel
 
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import load_settings
 from codespec.context.build import Window, build_context
+from codespec.context.families import FAMILIES, Family, family_in
 from codespec.context.snippets import render
+from codespec.context.templates import parted
 from codespec.engine.local import LocalEngine
 from codespec.requests import CompletionRequest
-from codespec.train import export
-from codespec.train.model import Llama
 from codespec.types import Snippet
-from tests import training
+from tests.families import model_file
 
-BYTES = sorted(ByteLevel.alphabet())
 STARCODER = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<file_sep>")
 STARCODER2 = (*STARCODER, "<repo_name>")
 MELLUM = (*STARCODER, "<filename>")
 QWEN = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|repo_name|>", "<|file_sep|>")
 MISTRAL = ("[PREFIX]", "[SUFFIX]", "[MIDDLE]")
 SEED = ("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>")
-
-
-def model_file(folder: Path, name: str, markers: tuple[str, ...]) -> Path:
-    """A model of no use whose vocabulary is bytes, an end, and these markers."""
-    control = ["<|endoftext|>", *markers]
-    unused = [f"<|unused_{i}|>" for i in range(training.N_VOCAB - len(BYTES) - 1 - len(control))]
-
-    def add(writer: gguf.GGUFWriter) -> None:
-        writer.add_tokenizer_model("gpt2")
-        writer.add_tokenizer_pre("qwen2")
-        writer.add_token_list([*BYTES, "ĠĠ", *control, *unused])
-        kinds = [gguf.TokenType.NORMAL] * (len(BYTES) + 1)
-        kinds += [gguf.TokenType.CONTROL] * len(control)
-        writer.add_token_types([*kinds, *[gguf.TokenType.UNUSED] * len(unused)])
-        writer.add_token_merges(["Ġ Ġ"])
-        writer.add_eos_token_id(len(BYTES) + 1)
-
-    path = folder / "model.gguf"
-    export.write_model(path, Llama(training.TINY).eval(), "f32", name, add)
-    return path
 
 
 def prompt_of(path: Path, other: str = "") -> str:
@@ -103,6 +80,38 @@ def test_each_family_is_shown_other_files_in_its_own_way(
     tmp_path: Path, name: str, markers: tuple[str, ...], prompt: str
 ) -> None:
     assert prompt_of(model_file(tmp_path, name, markers), "x=1").startswith(prompt)
+
+
+@pytest.mark.parametrize(
+    ("name", "markers"),
+    [
+        ("StarCoder2 3B", STARCODER2),
+        ("Mellum 4b Base", MELLUM),
+        ("Seed-Coder-8B-Base", SEED),
+        ("Codestral-22B-v0.1", MISTRAL),
+        ("Qwen2.5-Coder", QWEN),
+    ],
+)
+def test_a_prompt_of_text_is_the_one_of_ids(
+    tmp_path: Path, name: str, markers: tuple[str, ...]
+) -> None:
+    family = family_in(dict.fromkeys(markers, 0), name)
+    assert family is not None
+    read = prompt_of(model_file(tmp_path, name, markers), "x=1" if family.files else "")
+    written = family.prompt("a\nb(", ")", [("x.py", "x=1")], "a.py", "w")
+    assert written.replace("\n", "Ċ").replace(" ", "Ġ") == read
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.prefix + family.order)
+def test_what_is_written_for_a_family_is_read(family: Family) -> None:
+    for prefix in ("", "x = ", "x = 1\ny = f("):
+        assert parted(family.prompt(prefix, "\nz = 3\n")) == (prefix, "\nz = 3\n", ())
+    if family.files is not None:
+        prompt = family.prompt("x = ", ")", [("b/c.py", "y = 1")], "a.py", "shop")
+        found = parted(prompt)
+        # A document's name within its prefix reads as its first line.
+        assert found.prefix.removeprefix("a.py\n") == "x = "
+        assert [(name, text.strip()) for name, text in found.files] == [("b/c.py", "y = 1")]
 
 
 def test_a_file_may_tell_its_family_where_its_content_does_not(tmp_path: Path) -> None:

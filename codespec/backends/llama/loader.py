@@ -10,6 +10,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from codespec.backends.llama.interrupts import interrupts_noted
 from codespec.backends.llama.kernels import llama_cpp
 from codespec.backends.llama.memory import check_fits
 from codespec.backends.llama.nextn import layer_in
-from codespec.context.fim import FAMILIES, OTHER_FILES, Family
+from codespec.context.families import ends_in, family_in
 from codespec.errors import ModelError, without_controls
 from codespec.models.registry import check_file
 from codespec.models.split import size_of
@@ -216,30 +217,23 @@ class LoadedModel:
                 lib.llama_vocab_fim_sep,
             )
         )
-        order: FimOrder = "spm" if self.metadata("codespec.fim_order") == "spm" else "psm"
-        family = self._family(ids)
-        if family is not None and (family.named or min(prefix, suffix, middle) < 0):
-            prefix, suffix, middle = (ids.get(text, -1) for text in family[:3])
-            order = family.order
-        if min(prefix, suffix) < 0 or (family is None and middle < 0):
-            return None
         files = FileMarkers(repository, file) if min(repository, file) >= 0 else None
-        return FimTokens(prefix, suffix, middle, order, _files(family, ids) or files)
-
-    def _family(self, ids: dict[str, int]) -> Family | None:
         keys = ("general.architecture", "general.name", "general.basename", "tokenizer.ggml.pre")
-        names = " ".join([*map(self.metadata, keys), self.path.name])
-        for family in FAMILIES:
-            is_meant = family.named is None or family.named.search(names)
-            if is_meant and all(text in ids for text in family[:3] if text):
-                return family
-        return None
+        family = family_in(ids, " ".join([*map(self.metadata, keys), self.path.name]))
+        if family is not None and (family.named or min(prefix, suffix, middle) < 0):
+            fim = family.tokens(ids)
+            return replace(fim, files=fim.files or files)
+        if min(prefix, suffix, middle) < 0:
+            return None
+        if family is not None:
+            files = family.tokens(ids).files or files
+        order: FimOrder = "spm" if self.metadata("codespec.fim_order") == "spm" else "psm"
+        return FimTokens(prefix, suffix, middle, order, files)
 
     def _ends(self, ids: dict[str, int], fim: FimTokens | None) -> frozenset[int]:
         """Tokens that end the output: llama.cpp's, and markers, of which nothing is inserted."""
         ends = {t for t in range(self.n_vocab) if lib.llama_vocab_is_eog(self.vocab, t)}
-        others = {ids[text] for text in OTHER_FILES if text in ids}
-        ends |= {t for t in others if lib.llama_vocab_is_control(self.vocab, t)}
+        ends |= {t for t in ends_in(ids) if lib.llama_vocab_is_control(self.vocab, t)}
         if fim is not None:
             ends |= set(fim.markers)
         return frozenset(ends)
@@ -264,15 +258,6 @@ class LoadedModel:
         if self.handle:
             lib.llama_model_free(self.handle)
             self.handle = None
-
-
-def _files(family: Family | None, ids: dict[str, int]) -> FileMarkers | None:
-    """How the family is shown other files, if the vocabulary has the texts for that."""
-    files = family.files if family is not None else None
-    if files is None or any(text and text not in ids for text in (files.repository, files.file)):
-        return None
-    repository, file = (ids[text] if text else -1 for text in (files.repository, files.file))
-    return FileMarkers(repository, file, files.heading, files.is_inside)
 
 
 def load_model(

@@ -1,0 +1,2 @@
+"""Additions as a contributor makes them: each test adds one thing, in one file and at most one line
+of registration, and uses it end to end."""
