@@ -48,7 +48,7 @@ def run(
                         "n_threads": target.n_threads,
                         "n_context": n_context,
                         **as_ratios(curve),
-                        "reads_again": target.reads_again,
+                        "reads_again": not target.can.rolls_back,
                     }
                 )
     return rows

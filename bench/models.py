@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from codespec.backends.base import Target
 from codespec.backends.llama import LlamaTarget, LlamaTokenizer, load_model
 from codespec.config import Settings
 from codespec.drafters.measure import measure
@@ -27,7 +28,7 @@ from codespec.engine.local import LocalEngine
 from codespec.errors import InputError
 from codespec.index.scan import as_text
 from codespec.requests import CompletionRequest
-from codespec.types import Draft, FimOrder, TargetModel, Tokens
+from codespec.types import Draft, FimOrder, Tokens
 
 from .demo import fetch
 from .judge import breaks_strictly, similarity
@@ -123,7 +124,7 @@ def _read(path: Path, texts: list[str], settings: Settings, progress: Progress) 
             }
 
 
-def cost(target: TargetModel, tokens: Tokens) -> float:
+def cost(target: Target, tokens: Tokens) -> float:
     """Nats of a text's tokens (n,), in chunks without overlap; an end token precedes each text.
 
     A pass whose logits all count is what verifying a draft is: text is read as drafts that are all
@@ -132,14 +133,14 @@ def cost(target: TargetModel, tokens: Tokens) -> float:
     info = target.info
     start = min(info.eog) if info.bos is None and info.eog else info.bos
     ids = tokens if start is None else np.concatenate([np.array([start], np.int32), tokens])
-    step = min(N_CHUNK, info.n_ctx - 1 - target.max_draft)
+    step = min(N_CHUNK, info.n_ctx - 1 - target.can.max_draft)
     total = 0.0
     for first in range(0, len(ids) - 1, step):
         chunk = ids[first : first + step + 1]
         target.prefill(chunk[:1], lambda: False)
         at = 0
         while at < len(chunk) - 1:
-            tail = chunk[at : at + 1 + target.max_draft]
+            tail = chunk[at : at + 1 + target.can.max_draft]
             rows = target.decode(tail[:1], Draft.chain(tail[1:]))
             for i, following in enumerate(chunk[at + 1 : at + 1 + len(tail)].tolist()):
                 logits = rows.row(i).astype(np.float64)

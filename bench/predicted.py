@@ -15,14 +15,14 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from codespec.backends.base import Target
 from codespec.drafters.refined import N_SETTLING
 from codespec.sampling import Sampler
-from codespec.types import NO_DRAFT, Draft, SamplingParams, TargetModel, Tokens
+from codespec.types import NO_DRAFT, Draft, SamplingParams, Tokens
 from codespec.verify import accept
 
 CONTEXTS = (128, 896)
@@ -47,12 +47,6 @@ BEFORE_SINGLE = 2
 
 COLD_WIDTHS = (1, 2, 4, 8, 16)
 """Tokens of the passes that are timed after a pause. The wider, the less they feel it."""
-
-
-class CountingTarget(TargetModel, Protocol):
-    """A target that knows how many seconds it has spent in passes, by its own clock."""
-
-    busy_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +128,7 @@ class PassTimer:
 
     def __init__(
         self,
-        target: CountingTarget,
+        target: Target,
         contexts: Sequence[int] = CONTEXTS,
         budget_s: float = 60.0,
         sleep: Callable[[float], None] = time.sleep,
@@ -144,7 +138,7 @@ class PassTimer:
         self._spent_s = self._turn_s = 0.0
         rng = np.random.default_rng(0)
         self._contexts = sorted({max(1, min(n, target.info.n_ctx // 2)) for n in contexts})
-        self._widths = [n for n in WIDTHS if n - 1 <= target.max_draft]
+        self._widths = [n for n in WIDTHS if n - 1 <= target.can.max_draft]
         self._passes = [_Passes(target, _random(rng, target, n + 1)) for n in self._contexts]
         self._drafts = {
             n: Draft.chain(_random(rng, target, n - 1)) if n > 1 else NO_DRAFT for n in self._widths
@@ -247,7 +241,7 @@ class PassTimer:
 class _Passes:
     """Passes behind one context, each as the loop makes it: decode, accept, keep."""
 
-    def __init__(self, target: CountingTarget, context: Tokens) -> None:
+    def __init__(self, target: Target, context: Tokens) -> None:
         self._target = target
         self._context = context
         self._sampler = Sampler(SamplingParams())
@@ -266,5 +260,5 @@ class _Passes:
         return (target.busy_s - busy_s) * 1e3
 
 
-def _random(rng: np.random.Generator, target: TargetModel, n: int) -> Tokens:
+def _random(rng: np.random.Generator, target: Target, n: int) -> Tokens:
     return rng.integers(0, target.info.n_vocab, n).astype(np.int32)

@@ -64,13 +64,13 @@ class TextTarget(FakeTarget):
     """A target that says a given text. Row i follows draft node i - 1 and is read only when the
     node's whole path was right, so its depth says which token comes."""
 
-    def __init__(self, n_vocab: int, max_draft: int, *, reads_again: bool = False) -> None:
+    def __init__(self, n_vocab: int, max_draft: int, *, rolls_back: bool = True) -> None:
         super().__init__(
             n_vocab=n_vocab,
             n_ctx=1 << 30,
             max_draft=max_draft,
             eog=frozenset(),
-            reads_again=reads_again,
+            rolls_back=rolls_back,
         )
         self.truth = NO_TOKENS
         self._n_said = self._n_read = self._n_drafted = 0
@@ -90,7 +90,7 @@ class TextTarget(FakeTarget):
 
     def keep(self, path: Sequence[int]) -> None:
         self._n_said += len(path) + 1
-        if len(path) == self._n_drafted or not self.reads_again:
+        if len(path) == self._n_drafted or self.can.rolls_back:
             self._n_read = self._n_said
 
 
@@ -295,7 +295,7 @@ class Replay:
         self._curve = curve
         self._width = width
         self._trees = Trees(self._history, tokenizer)
-        self._target = TextTarget(tokenizer.n_vocab, 64, reads_again=curve.reads_again)
+        self._target = TextTarget(tokenizer.n_vocab, 64, rolls_back=not curve.reads_again)
         self._max_leaves = 1 if curve.reads_again else max_leaves
         kinds = token_kinds(tokenizer)
         self._draft = draft

@@ -1,5 +1,5 @@
-"""Data that crosses rooms, and the Protocols of tokenizers, models and drafters; what engines are
-asked is in `requests`.
+"""Data that crosses rooms, and the Protocols of tokenizers and drafters; what engines are asked is
+in `requests`, what targets can in `backends.base`.
 
 Frozen dataclasses, and structs where some are made for each pass: no behaviour beyond construction
 and validation. Arrays are C-contiguous numpy arrays; `Tokens` is int32 of shape (n,).
@@ -7,7 +7,7 @@ and validation. Arrays are C-contiguous numpy arrays; `Tokens` is int32 of shape
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Literal, Protocol, TypeAlias
@@ -309,63 +309,6 @@ class LogitsRows(Protocol):
         ...
 
     def argmax(self, i: int) -> int: ...
-
-
-class TargetModel(Protocol):
-    """A language model that owns its KV cache. One thread only.
-
-    The cache always holds a prefix of the committed tokens, plus, between `decode` and `keep`,
-    the drafted nodes.
-    """
-
-    @property
-    def info(self) -> ModelInfo: ...
-    @property
-    def n_cached(self) -> int:
-        """Number of committed tokens in the KV cache."""
-        ...
-
-    @property
-    def max_draft(self) -> int:
-        """Most drafted nodes one pass can take."""
-        ...
-
-    @property
-    def max_leaves(self) -> int:
-        """Most branches a drafted tree may have; 1: chains only."""
-        ...
-
-    @property
-    def reads_again(self) -> bool:
-        """Whether `keep` leaves nothing of a pass whose draft was not wholly accepted, so that
-        committed tokens are read again."""
-        ...
-
-    def prefill(self, tokens: Tokens, cancelled: Callable[[], bool]) -> int:
-        """Make the cache a prefix of `tokens`, reusing the longest common prefix, and decode all
-        but the last few. Afterwards 1 <= len(tokens) - n_cached <= a batch.
-
-        Returns: how many tokens were reused.
-
-        Raises: CancelledError of this module when `cancelled` turns true on the way.
-        """
-        ...
-
-    def decode(self, tokens: Tokens, draft: Draft) -> LogitsRows:
-        """One pass over the uncached committed `tokens` (at least 1) and a draft after them.
-
-        Raises: CancelledError, as `prefill`, where the pass reads the rest of a prompt.
-        """
-        ...
-
-    def keep(self, path: Sequence[int]) -> None:
-        """Commit these nodes of the last draft, drop the others from the cache; `n_cached` says
-        what is left."""
-        ...
-
-
-class CancelledError(Exception):
-    """A newer request took this one's place. Never shown to users."""
 
 
 class Drafter(Protocol):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from codespec.backends.base import Target
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.small import SharedVocabulary
-from codespec.types import Context, Draft, Source, TargetModel, Tokens, Verdict
+from codespec.types import Context, Draft, Source, Tokens, Verdict
 
 
-def drafter_over(model: TargetModel, *args, **kwargs) -> ModelDrafter:
+def drafter_over(model: Target, *args, **kwargs) -> ModelDrafter:
     """Over a model of the target's vocabulary."""
     return ModelDrafter(SharedVocabulary(model), *args, **kwargs)
 

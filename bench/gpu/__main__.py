@@ -21,13 +21,14 @@ import click
 import numpy as np
 from rich.console import Console
 
+from codespec.backends.base import Target
 from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
 from codespec.config import load_settings
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import measure
 from codespec.errors import CodespecError, InputError
 from codespec.models.registry import draft_paths, target_path
-from codespec.types import NO_DRAFT, Draft, TargetModel
+from codespec.types import NO_DRAFT, Draft
 
 from .. import results
 from ..curve import as_ratios, save
@@ -196,7 +197,7 @@ class Plan:
         return clone
 
 
-def tree_ratios(target: TargetModel, n_context: int, n_leaves: int, n_repeats: int = 15) -> Row:
+def tree_ratios(target: Target, n_context: int, n_leaves: int, n_repeats: int = 15) -> Row:
     """Passes over 1 + n tokens whose drafts are `n_leaves` chains from the root, as `as_ratios`."""
     rng = np.random.default_rng(0)
     tokens = rng.integers(0, target.info.n_vocab, n_context + 1).astype(np.int32)

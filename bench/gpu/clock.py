@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from codespec.backends.base import Target
 from codespec.backends.llama import LlamaTarget
 from codespec.drafters.cost import CostCurve
 from codespec.engine.completer import Completer, Limits
@@ -19,7 +20,6 @@ from codespec.types import (
     NO_TOKENS,
     Context,
     Draft,
-    ModelInfo,
     SamplingParams,
     Tokenizer,
     Tokens,
@@ -33,33 +33,18 @@ from ..results import Row
 CONFIGS = "plain", "codespec", "codespec-edits", WITH_DRAFT
 
 
-class ForcedTarget:
-    """`TargetModel` whose passes are another's, and whose words are `truth`."""
+class ForcedTarget(Target):
+    """`Target` whose passes are another's, and whose words are `truth`."""
 
     def __init__(self, target: LlamaTarget) -> None:
         self._target = target
+        self.info, self.can = target.info, target.can
         self.truth = NO_TOKENS
         self._n_said = 0
 
     @property
-    def info(self) -> ModelInfo:
-        return self._target.info
-
-    @property
     def n_cached(self) -> int:
         return self._target.n_cached
-
-    @property
-    def max_draft(self) -> int:
-        return self._target.max_draft
-
-    @property
-    def max_leaves(self) -> int:
-        return self._target.max_leaves
-
-    @property
-    def reads_again(self) -> bool:
-        return self._target.reads_again
 
     def prefill(self, tokens: Tokens, cancelled: Callable[[], bool]) -> int:
         self._n_said = 0
@@ -88,7 +73,7 @@ class ClockReplay(Replay):
         draft: DraftModel | None = None,
         n_prompt: int = 512,
     ) -> None:
-        super().__init__(root, tokenizer, curve, draft=draft, max_leaves=target.max_leaves)
+        super().__init__(root, tokenizer, curve, draft=draft, max_leaves=target.can.max_leaves)
         self._real = ForcedTarget(target)
         self._n_prompt = n_prompt
         self.results = {name: self.results[name] for name in CONFIGS if name in self.results}

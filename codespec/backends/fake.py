@@ -11,16 +11,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from codespec.backends.base import CancelledError, Capabilities, Target
 from codespec.tree import leaves
-from codespec.types import (
-    NO_DRAFT,
-    CancelledError,
-    Draft,
-    FimTokens,
-    Logits,
-    ModelInfo,
-    Tokens,
-)
+from codespec.types import NO_DRAFT, Draft, FimTokens, Logits, ModelInfo, Tokens
 
 EOS, FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE = 256, 257, 258, 259
 
@@ -71,8 +64,8 @@ class FakeRows:
         return int(self.row(i).argmax())
 
 
-class FakeTarget:
-    """`TargetModel` whose law is `logits` of the last `order` tokens."""
+class FakeTarget(Target):
+    """`Target` whose law is `logits` of the last `order` tokens."""
 
     def __init__(
         self,
@@ -83,7 +76,7 @@ class FakeTarget:
         n_ctx: int = 4096,
         max_draft: int = 64,
         max_leaves: int = 8,
-        reads_again: bool = False,
+        rolls_back: bool = True,
     ) -> None:
         fim = FimTokens(FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE) if n_vocab > FIM_MIDDLE else None
         self.info = ModelInfo(
@@ -100,9 +93,7 @@ class FakeTarget:
             tokenizer_hash=ByteTokenizer.hash,
             backend="fake",
         )
-        self.max_draft = max_draft
-        self.max_leaves = max_leaves
-        self.reads_again = reads_again
+        self.can = Capabilities(max_draft, max_leaves, rolls_back=rolls_back)
         self._n_before = 0  # cached before the last pass
         self.order = order
         self.n_passes = 0
@@ -132,8 +123,8 @@ class FakeTarget:
     def decode(self, tokens: Tokens, draft: Draft) -> FakeRows:
         assert len(self._draft) == 0, "keep() must follow decode()"
         assert len(tokens) >= 1
-        assert len(draft) <= self.max_draft
-        assert len(leaves(draft)) <= self.max_leaves
+        assert len(draft) <= self.can.max_draft
+        assert len(leaves(draft)) <= self.can.max_leaves
         assert len(self._kv) + len(tokens) + len(draft) <= self.info.n_ctx
         self.n_passes += 1
         self._n_before = len(self._kv)
@@ -151,6 +142,6 @@ class FakeTarget:
             assert self._draft.parents[node] == parent, "path must descend from the root"
             self._kv.append(int(self._draft.tokens[node]))
             parent = node
-        if self.reads_again and len(path) < len(self._draft):
+        if not self.can.rolls_back and len(path) < len(self._draft):
             del self._kv[self._n_before :]
         self._draft = NO_DRAFT

@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable, Generator
 from typing import BinaryIO, TypeAlias, cast
 
+from codespec.backends.base import CancelledError
 from codespec.config import Settings
 from codespec.daemon import payload, wire
 from codespec.daemon.logs import outline
@@ -32,7 +33,6 @@ from codespec.requests import (
     Prefetcher,
     Progress,
 )
-from codespec.types import CancelledError
 
 QUIET_S = 2.0
 """So long after a request, the next key was not pressed: time for other work."""

@@ -18,21 +18,13 @@ from typing import Any, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 
+from codespec.backends.base import CancelledError
 from codespec.drafters.cost import FLAT, CostCurve, best_width
 from codespec.drafters.filler import Filler
 from codespec.drafters.worth import Worth
 from codespec.native import Drafting, Stretch
 from codespec.tree import limit_leaves, path_probs, prefix
-from codespec.types import (
-    NO_DRAFT,
-    NO_TOKENS,
-    CancelledError,
-    Context,
-    Draft,
-    Drafter,
-    Tokens,
-    Verdict,
-)
+from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Drafter, Tokens, Verdict
 from codespec.verify import wellformed
 
 log = logging.getLogger(__name__)
@@ -116,7 +108,7 @@ class DraftChain:
     """`Drafter` over its members.
 
     n_vocab:    ids at or above it are refused.
-    max_leaves: most branches of a tree, see `TargetModel.max_leaves`.
+    max_leaves: most branches of a tree, see `Capabilities.max_leaves`.
     worth:      says when not to ask the members; None: ask them before each pass.
     filler:     says how wide all passes are.
     """

@@ -59,7 +59,7 @@ class CostCurve:
             raise ValueError("a cost curve needs points (n >= 1, ms > 0) and back_ms >= 0")
         self._state = RefinedCurve(points, n_context, slope, back_ms, is_prior, steady)
         self.reads_again = False
-        """See `TargetModel.reads_again`."""
+        """The inverse of `Capabilities.rolls_back`."""
         self.is_back = True
         """Whether the last pass was over one token: if it was, a wider one makes `back_ms` due."""
         self.n_tail = 1

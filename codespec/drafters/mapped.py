@@ -12,14 +12,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from codespec.types import (
-    Draft,
-    Logits,
-    LogitsRows,
-    ModelInfo,
-    TargetModel,
-    Tokens,
-)
+from codespec.backends.base import Capabilities, Target
+from codespec.types import Draft, Logits, LogitsRows, ModelInfo, Tokens
 
 
 class MappedRows:
@@ -39,15 +33,13 @@ class MappedRows:
         return int(self._ids[self._rows.row(i)[: len(self._ids)].argmax()])
 
 
-class MappedModel:
-    """`TargetModel` over a draft model of a reduced vocabulary. Its last token is the unknown one.
+class MappedModel(Target):
+    """`Target` over a draft model of a reduced vocabulary. Its last token is the unknown one.
 
     ids: (n_vocab of the draft model - 1,) target id of each of its tokens, no two equal.
     """
 
-    max_leaves = 1
-
-    def __init__(self, model: TargetModel, ids: npt.NDArray[np.int32], target: ModelInfo) -> None:
+    def __init__(self, model: Target, ids: npt.NDArray[np.int32], target: ModelInfo) -> None:
         if len(ids) != model.info.n_vocab - 1:
             raise ValueError("ids must name every token of the draft model but the last")
         self._model = model
@@ -55,18 +47,11 @@ class MappedModel:
         self._own = np.full(target.n_vocab, len(ids), np.int32)
         self._own[ids] = np.arange(len(ids), dtype=np.int32)
         self.info = _seen_as(model.info, target)
+        self.can = Capabilities(model.can.max_draft, rolls_back=model.can.rolls_back)
 
     @property
     def n_cached(self) -> int:
         return self._model.n_cached
-
-    @property
-    def max_draft(self) -> int:
-        return self._model.max_draft
-
-    @property
-    def reads_again(self) -> bool:
-        return self._model.reads_again
 
     def prefill(self, tokens: Tokens, cancelled: Callable[[], bool]) -> int:
         return self._model.prefill(self._own[tokens], cancelled)

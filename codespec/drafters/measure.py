@@ -16,10 +16,11 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from codespec.backends.base import CancelledError, Target
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.refined import N_SETTLING, ContextSlope
 from codespec.files import write_atomically
-from codespec.types import NO_DRAFT, CancelledError, Draft, ModelInfo, TargetModel, Tokens
+from codespec.types import NO_DRAFT, Draft, ModelInfo, Tokens
 
 MEASURED_AT = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 24, 32)
 """On both sides of known steps: llama.cpp's kernels change at 4, 8 and 16 tokens, ours at 17."""
@@ -65,7 +66,7 @@ def prior(info: ModelInfo) -> CostCurve:
 
 
 def measure(
-    target: TargetModel,
+    target: Target,
     n_context: int = SHORT,
     n_repeats: int = 15,
     budget_s: float = 2.0,
@@ -81,7 +82,7 @@ def measure(
 
 
 def measuring(
-    target: TargetModel,
+    target: Target,
     n_context: int = SHORT,
     n_repeats: int = 15,
     budget_s: float = 2.0,
@@ -105,7 +106,7 @@ def measuring(
     interrupted: asked while a context is read; the step is then done again.
     """
     bench = _Bench(target, clock, interrupted)
-    widths = [n for n in MEASURED_AT if n - 1 <= target.max_draft]
+    widths = [n for n in MEASURED_AT if n - 1 <= target.can.max_draft]
     found = yield from _points(bench, n_context, widths, n_repeats, budget_s)
     points = found.points
     slope = ContextSlope()
@@ -131,7 +132,7 @@ def _points(
     bench: _Bench, n_context: int, widths: list[int], n_repeats: int, budget_s: float
 ) -> Generator[None, None, _Points]:
     n_before = 2 if bench.is_cpu else 1 + N_SETTLING
-    may_fill = not bench.is_cpu and not bench.reads_again
+    may_fill = not bench.is_cpu and bench.rolls_back
     singles: list[float] = []
     back: list[float] = []
     ratios: dict[int, list[float]] = {}
@@ -207,14 +208,14 @@ class _Bench:
     """Passes over random tokens behind a random context. read_s: what reading one took last.
     quickest_ms: of the passes behind it."""
 
-    def __init__(self, target: TargetModel, clock: Clock, interrupted: Callable[[], bool]) -> None:
+    def __init__(self, target: Target, clock: Clock, interrupted: Callable[[], bool]) -> None:
         self._target = target
         self._clock = clock
         self._interrupted = interrupted
         self._rng = np.random.default_rng(0)
         self._n_most = target.info.n_ctx // 2
         self.is_cpu = target.info.backend in _ON_CPU
-        self.reads_again = target.reads_again
+        self.rolls_back = target.can.rolls_back
         self.guess = _PRIOR_CPU if self.is_cpu else _PRIOR_GPU
         self._context = self._tokens(self._n_most + 1)
         self.read_s = 0.0

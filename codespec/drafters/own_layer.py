@@ -9,27 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 
+from codespec.backends.base import DraftingLayer
 from codespec.drafters.small import OnPass, SharedVocabulary, unheard
 from codespec.native import margin
-from codespec.types import NO_DRAFT, NO_TOKENS, Logits, TargetModel, Tokens
-
-
-class OwnLayerModel(TargetModel, Protocol):
-    """What such a layer says."""
-
-    def knows(self, tokens: Tokens) -> bool:
-        """Whether it can say what follows a text."""
-        ...
+from codespec.types import NO_DRAFT, NO_TOKENS, Logits, Tokens
 
 
 class OwnLayer(SharedVocabulary):
     """`SmallModel` over such a layer."""
 
-    def __init__(self, model: OwnLayerModel, on_pass: OnPass = unheard) -> None:
+    def __init__(self, model: DraftingLayer, on_pass: OnPass = unheard) -> None:
         super().__init__(model, on_pass)
         self._own = model
 

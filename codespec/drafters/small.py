@@ -11,18 +11,17 @@ from typing import Protocol
 
 import numpy as np
 
+from codespec.backends.base import CancelledError, Target
 from codespec.native import common_prefix, margin
 from codespec.sampling import Sampler
 from codespec.types import (
     NO_DRAFT,
     NO_TOKENS,
-    CancelledError,
     Context,
     Draft,
     Logits,
     LogitsRows,
     SamplingParams,
-    TargetModel,
     Tokens,
 )
 from codespec.verify import propose
@@ -99,7 +98,7 @@ class SmallModel(Protocol):
 class Passes:
     """The passes of a draft model, timed, and what its cache is known to hold."""
 
-    def __init__(self, model: TargetModel, on_pass: OnPass) -> None:
+    def __init__(self, model: Target, on_pass: OnPass) -> None:
         self.model = model
         self._on_pass = on_pass
         self._read = NO_TOKENS
@@ -141,7 +140,7 @@ class SharedVocabulary:
     longest prefix that still holds.
     """
 
-    def __init__(self, model: TargetModel, on_pass: OnPass = unheard) -> None:
+    def __init__(self, model: Target, on_pass: OnPass = unheard) -> None:
         self._passes = Passes(model, on_pass)
         self._info = model.info
         self._prompt = NO_TOKENS
@@ -215,7 +214,7 @@ class SharedVocabulary:
         self, emitted: Tokens, chain: Tokens, interrupted: Callable[[], bool]
     ) -> list[float]:
         self.catch_up(emitted, interrupted)
-        judged = chain[: self._passes.model.max_draft].tolist()
+        judged = chain[: self._passes.model.can.max_draft].tolist()
         self._first = rows = self._passes.decode(self._tail, Draft.chain(judged))
         n_unread = self._n_known - self.n_cached  # more than none where it can take nothing back
         self._unread = self._tail[len(self._tail) - n_unread :]

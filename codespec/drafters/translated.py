@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from codespec.backends.base import Target
 from codespec.context.build import Window, n_in_line, window_start
 from codespec.context.fim import assemble, n_markers
 from codespec.drafters.small import OnPass, Passes, probability, unheard
@@ -23,16 +24,7 @@ from codespec.index.live import TokenizedText
 from codespec.index.pieces import PieceCache
 from codespec.index.text import safe_cuts
 from codespec.native import common_prefix, margin
-from codespec.types import (
-    NO_DRAFT,
-    NO_TOKENS,
-    Context,
-    Draft,
-    Logits,
-    TargetModel,
-    Tokenizer,
-    Tokens,
-)
+from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Logits, Tokenizer, Tokens
 
 WINDOW = Window(512, 128)
 """Most tokens of the document that it reads, half of a target's, as reading must be repaid. What
@@ -55,14 +47,14 @@ class Translated:
 
     def __init__(
         self,
-        model: TargetModel,
+        model: Target,
         tokenizer: Tokenizer,
         target: Tokenizer,
         on_pass: OnPass = unheard,
     ) -> None:
         self._passes = Passes(model, on_pass)
         self._info = model.info
-        self._max_draft = min(model.max_draft, _MOST_AHEAD)
+        self._max_draft = min(model.can.max_draft, _MOST_AHEAD)
         n_ctx = model.info.n_ctx - n_markers(model.info)
         self._window = WINDOW.fitted(n_ctx, _MOST_AHEAD)
         self._tokenizer = tokenizer

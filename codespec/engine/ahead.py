@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from codespec.backends.base import CancelledError
 from codespec.engine.completer import Turns
 from codespec.requests import Paused
-from codespec.types import CancelledError
 
 Prompt = TypeVar("Prompt", contravariant=True)
 

@@ -6,25 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from codespec.backends.base import CancelledError, Target
 from codespec.engine.completer import Limits, Stop
 from codespec.engine.generation import Generation
 from codespec.requests import CompletionRequest
 from codespec.sampling import Sampler, TokenMask
-from codespec.types import (
-    NO_DRAFT,
-    CancelledError,
-    Finish,
-    Logits,
-    LogitsRows,
-    TargetModel,
-    Tokenizer,
-    Tokens,
-)
+from codespec.types import NO_DRAFT, Finish, Logits, LogitsRows, Tokenizer, Tokens
 from codespec.verify import accept
 
 
@@ -55,28 +46,6 @@ class OtherFirstToken:
         return bool(emitted) and (self._also is None or self._also.is_done(emitted))
 
 
-class BranchingTarget(TargetModel, Protocol):
-    """A target that can go on from its committed tokens in several ways at once."""
-
-    @property
-    def max_branches(self) -> int:
-        """1 or more."""
-        ...
-
-    def fork(self) -> None:
-        """Begin: all branches hold the committed tokens."""
-        ...
-
-    def decode_branches(self, branches: Sequence[int], tokens: Sequence[int]) -> LogitsRows:
-        """One pass over a further token of each of these branches, which are equally long; row i
-        follows token i."""
-        ...
-
-    def join(self) -> None:
-        """Drop all branches; the committed tokens stay."""
-        ...
-
-
 @dataclass(slots=True)
 class Branch:
     """tokens: its output so far, as of `Completer.run`. finish: None while it goes on."""
@@ -88,7 +57,7 @@ class Branch:
 
 
 def alternatives(
-    target: BranchingTarget,
+    target: Target,
     tokenizer: Tokenizer,
     request: CompletionRequest,
     best: Generation,
@@ -130,7 +99,7 @@ def alternatives(
 
 
 def decode_side_by_side(
-    target: BranchingTarget,
+    target: Target,
     prompt: Tokens,
     n_branches: int,
     make: Callable[[frozenset[int]], Branch | None],
@@ -142,7 +111,7 @@ def decode_side_by_side(
     make: a branch that begins with none of these tokens, None where nothing else may come.
     late: whether to stop where they are; their `finish` is "deadline" then.
     """
-    n_branches = min(n_branches, target.max_branches)
+    n_branches = min(n_branches, target.can.max_branches)
     branches: list[Branch] = []
     try:
         target.prefill(prompt, late)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, cast
 
+from codespec.backends.base import CancelledError, Target
 from codespec.backends.kv import CommittedTokens
 from codespec.drafters.chain import MOST_PASSES, DraftChain
 from codespec.engine.stretch import Stretches
@@ -21,14 +22,12 @@ from codespec.sampling import Sampler
 from codespec.tree import depths
 from codespec.types import (
     NO_DRAFT,
-    CancelledError,
     Context,
     Draft,
     Finish,
     LogitsRows,
     Source,
     SourceStats,
-    TargetModel,
     Trace,
     Verdict,
 )
@@ -77,7 +76,7 @@ class Completer:
 
     def __init__(
         self,
-        target: TargetModel,
+        target: Target,
         chain: DraftChain,
         clock: Callable[[], float] = time.perf_counter,
         on_passes: Observe = lambda n_tokens, ms: None,
@@ -163,7 +162,7 @@ class Completer:
                     draft = chain.propose(committed.since(n_prompt), n_max, len(tail))
                     t1 = clock()
                     n_drafted, n_room = len(draft), n_ctx - len(committed) - 1
-                    filled = chain.filled(draft, len(tail), min(n_room, target.max_draft))
+                    filled = chain.filled(draft, len(tail), min(n_room, target.can.max_draft))
                     width = len(tail) + len(filled)
                     rows = target.decode(tail, filled)
                 except CancelledError:
@@ -247,7 +246,7 @@ class Completer:
         n_left = min(limits.n_left(emitted), self._target.info.n_ctx - n_committed)
         if n_left <= 0:
             return None
-        n_draft = min(limits.max_width, self._target.max_draft)
+        n_draft = min(limits.max_width, self._target.can.max_draft)
         n_passes = MOST_PASSES if limits.is_in_line() else 1
         ms = (limits.deadline - self._clock()) * 1e3
         return self._stretches.run(
@@ -284,11 +283,11 @@ class Completer:
 
     def _room(self, limits: Limits, n_committed: int, emitted: Sequence[int], n_tail: int) -> int:
         """Most nodes worth drafting: a pass emits one token more than it accepts."""
-        if self._target.reads_again and n_tail > self._target.max_draft:
+        if not self._target.can.rolls_back and n_tail > self._target.can.max_draft:
             return 0  # drafts in vain would make it ever longer
         return min(
             limits.max_width,
-            self._target.max_draft,
+            self._target.can.max_draft,
             limits.n_left(emitted) - 1,
             self._target.info.n_ctx - n_committed - 1,
         )

@@ -54,7 +54,7 @@ class Drafting:
         info = target.context.info
         self._worth = Worth(target.pace.curve) if settings.drafting.adaptive else None
         # A layer of the target's own reads what passes leave, a state cannot be cut back.
-        is_plain = target.own is None and not target.context.reads_again
+        is_plain = target.own is None and target.context.can.rolls_back
         self._filler = Filler(target.pace.curve) if is_plain else None
         self._planners = Planners(
             token_kinds(tokenizer),
@@ -71,7 +71,7 @@ class Drafting:
             overridden=lambda c: documents.overridden(c.path, c.workspace),
             boundary=lambda c: Boundary(c.left, c.healed, vocabulary, tokenizer.encoder),
             curve=target.pace.curve,
-            max_leaves=target.context.max_leaves,
+            max_leaves=target.context.can.max_leaves,
             filler=self._filler,
         )
         small: list[tuple[ModelDrafter, Pace]] = []
@@ -101,7 +101,7 @@ class Drafting:
         return DraftChain(
             members,
             context.info.n_vocab,
-            context.max_leaves,
+            context.can.max_leaves,
             self._target.pace.curve,
             self._worth,
             self._filler,

@@ -100,8 +100,7 @@ class LocalEngine:
         self.remembers = True
         """Whether answers are drafted from later; not where the same is asked to be timed."""
         self._stretches: Stretches | None = None
-        # They cut natively, and hand out no hidden states between their passes.
-        if not self._target.reads_again and running.own is None:
+        if self._target.can.has_stretches:
             self._stretches = Stretches(
                 self._target, self._vocabulary, lambda: self._pace.is_trying
             )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Sequence
-from typing import Protocol
 
+from codespec.backends.base import Target
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import CurveStore, measuring, prior
-from codespec.types import TargetModel
 
 # A thread count is tried for so many passes. The first wakes the threads and does not count.
 _N_TRIAL = 4
@@ -117,14 +116,6 @@ def thread_counts(n_most: int) -> tuple[int, ...]:
     return tuple(counts)
 
 
-class ThreadedModel(TargetModel, Protocol):
-    """A model whose number of threads can be changed between passes."""
-
-    @property
-    def n_threads(self) -> int: ...
-    def set_threads(self, n_threads: int) -> None: ...
-
-
 class Pace:
     """A model's cost curve and thread count. One thread only, the model's.
 
@@ -134,7 +125,7 @@ class Pace:
 
     def __init__(
         self,
-        model: ThreadedModel,
+        model: Target,
         counts: Sequence[int],
         store: CurveStore,
         key: str,
@@ -151,7 +142,7 @@ class Pace:
         self._seen_ms = 0.0
         self.curve = CostCurve({1: 1.0})
         """The curve at the current thread count, whichever that is."""
-        self.curve.reads_again = model.reads_again
+        self.curve.reads_again = not model.can.rolls_back
         self._apply()
 
     @property

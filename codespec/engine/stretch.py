@@ -8,46 +8,17 @@ followed by the next without it. What is emitted is the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
 import numpy as np
 
+from codespec.backends.base import Target
 from codespec.drafters.chain import DraftChain
-from codespec.native import ENDS_STRETCH, ENDS_TEXT, Drafting, Ends, Stretch, Vocabulary
+from codespec.native import ENDS_STRETCH, ENDS_TEXT, Ends, Stretch, Vocabulary
 from codespec.sampling import Sampler
-from codespec.types import TargetModel
 
 _MAX_MS = 50.0
 """After so long, what the passes took is looked at: another number of threads may be better."""
-
-
-class StretchingTarget(TargetModel, Protocol):
-    """A target that can decode greedily by itself."""
-
-    def decode_stretch(
-        self,
-        drafting: Drafting | None,
-        emitted: Sequence[int],
-        last: int,
-        ends: Ends,
-        n_tokens: int,
-        n_passes: int,
-        n_draft: int,
-        ms: float,
-        interrupted: Callable[[], bool],
-    ) -> Stretch:
-        """As `decode` and `keep`, pass after pass, with the likeliest tokens.
-
-        drafting: what is drafted from, after `emitted`; None: nothing is.
-        last:     the committed token that is not cached yet, the only one.
-        n_tokens, n_passes: emitted and done at most. n_draft: tokens of one pass. ms: no pass
-        begins later.
-        interrupted: whether to leave off, asked each ten milliseconds or before the next pass.
-
-        Raises: ModelError, CancelledError, as `decode`.
-        """
-        ...
 
 
 class Stretches:
@@ -55,7 +26,7 @@ class Stretches:
 
     def __init__(
         self,
-        target: StretchingTarget,
+        target: Target,
         vocabulary: Vocabulary,
         is_trying: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -84,7 +55,7 @@ class Stretches:
 
         last: the token they follow: the last of `emitted`, or what stands before that. n_draft:
         most tokens drafted for a pass. n_passes: at most. ms: for all of them, roughly.
-        interrupted: see `StretchingTarget`.
+        interrupted: see `Target.decode_stretch`.
         """
         if not sampler.takes_likeliest(emitted):
             return None

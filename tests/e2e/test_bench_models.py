@@ -80,7 +80,7 @@ def test_every_token_of_a_text_is_paid_for_once(n: int) -> None:
     target = FakeTarget(logits, 20, eog=frozenset([19]), n_ctx=1200)
     tokens = np.random.default_rng(n).integers(0, 19, n).astype(np.int32)
     expected, ids = 0.0, [19, *tokens.tolist()]
-    step = min(models.N_CHUNK, 1200 - 1 - target.max_draft)
+    step = min(models.N_CHUNK, 1200 - 1 - target.can.max_draft)
     for i in range(n):
         first = i // step * step
         row = logits(tuple(ids[max(first, i - 2) : i + 1])).astype(float)

@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from codespec.backends.base import CancelledError
 from codespec.backends.llama import LlamaTarget, LlamaTokenizer, kernels, load_model
 from codespec.config import ModelSettings, Settings, load_settings
 from codespec.drafters.cost import CostCurve
 from codespec.engine.local import LocalEngine
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.requests import CompletionRequest
-from codespec.types import NO_DRAFT, CancelledError, Draft, SamplingParams
+from codespec.types import NO_DRAFT, Draft, SamplingParams
 from tests import zoo
 from tests.drafters import OracleDrafter, ScriptedDrafter, draft_much, tree
 from tests.zoo.parts import N_CTX as N_LEARNED
@@ -119,14 +120,14 @@ def test_drafts_change_nothing(keeper):
     rng = np.random.default_rng(1)
 
     def drafts(at):
-        n = int(rng.integers(0, 1 + min(9, target.max_draft)))
+        n = int(rng.integers(0, 1 + min(9, target.can.max_draft)))
         n_right = min(int(rng.integers(0, n + 1)), len(tokens) - at)
         chain = [*tokens[at : at + n_right], *rng.integers(10, 4000, n - n_right)]
         return Draft.chain(chain) if n else NO_DRAFT, range(n_right)
 
     target = keeper.target()
     alike(target, in_passes(target, tokens, drafts), plain)
-    if target.max_leaves == 1 or target.max_draft < 7:
+    if target.can.max_leaves == 1 or target.can.max_draft < 7:
         return
 
     def trees(at):
@@ -164,7 +165,7 @@ def visit(keeper, target, rng):
             assert target.cached.tolist() == before
         case 4:
             target.read_ahead(tokens, never)
-        case 5 if target.max_draft:
+        case 5 if target.can.max_draft:
             read(target, other, Draft.chain(rng.integers(10, 4000, 3)))
         case _:
             pass
@@ -228,7 +229,7 @@ def test_the_whole_engine(file, make):
             engine.watchers[:] = watchers
             made = engine.generate(replace(request, drafters=drafters))
             assert made.tokens == plain
-            if watchers and engine.target.max_draft:
+            if watchers and engine.target.can.max_draft:
                 assert made.trace.n_accepted >= len(plain) // 2
         engine.watchers.clear()
 

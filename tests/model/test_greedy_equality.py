@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from codespec.backends.base import CancelledError
 from codespec.backends.checkpoints import Checkpoints
 from codespec.backends.llama import kernels
 from codespec.drafters.cost import CostCurve
@@ -23,7 +24,7 @@ from codespec.drafters.model import ModelDrafter
 from codespec.engine.completer import in_one_turn
 from codespec.engine.local import LocalEngine
 from codespec.requests import CompletionRequest
-from codespec.types import NO_DRAFT, CancelledError, Draft, SamplingParams
+from codespec.types import NO_DRAFT, Draft, SamplingParams
 from tests.drafters import draft_much, tree
 
 N_POSITIONS = 200

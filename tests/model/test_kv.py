@@ -12,10 +12,11 @@ import gguf
 import numpy as np
 import pytest
 
+from codespec.backends.base import CancelledError
 from codespec.backends.llama import LlamaTarget, load_model
 from codespec.backends.llama.states import States
 from codespec.models.registry import BUNDLED_TARGET, bundled
-from codespec.types import NO_DRAFT, CancelledError, Draft
+from codespec.types import NO_DRAFT, Draft
 
 N_CTX = 512
 

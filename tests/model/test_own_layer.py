@@ -174,7 +174,7 @@ def test_a_state_that_was_put_back_is_no_reason_to_guess(mtp_file):
         assert np.isfinite(pair.drafted(np.append(more, np.int32(row.argmax())))).all()
         assert pair.layer._first > 0
         # Read from the beginning.
-        pair.target._saved = Checkpoints(0, can_truncate=not pair.target.reads_again)
+        pair.target._saved = Checkpoints(0, can_truncate=pair.target.can.rolls_back)
         pair.target._cut(0)
         said = np.append(more, np.int32(pair.read(more).argmax()))
         assert np.isfinite(pair.drafted(said)).all()

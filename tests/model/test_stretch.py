@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from codespec.backends.base import CancelledError
 from codespec.config import load_settings
 from codespec.drafters.cost import CostCurve
 from codespec.engine.local import LocalEngine
@@ -17,7 +18,7 @@ from codespec.engine.pace import Pace
 from codespec.errors import ModelError
 from codespec.native import ENDS_STRETCH, Ends
 from codespec.requests import CompletionRequest
-from codespec.types import NO_DRAFT, CancelledError
+from codespec.types import NO_DRAFT
 
 FILES = ("argparse.py", "tarfile.py", "json/decoder.py", "statistics.py")
 

@@ -45,7 +45,7 @@ class CheckedTarget(FakeTarget):
         return rows
 
     def keep(self, path):
-        is_whole = len(path) == len(self._draft) or not self.reads_again
+        is_whole = len(path) == len(self._draft) or self.can.rolls_back
         super().keep(path)
         n_read = len(self.committed[-1]) + len(path)
         assert self.n_cached == (n_read if is_whole else self._n_before)
@@ -53,7 +53,7 @@ class CheckedTarget(FakeTarget):
 
 def run(drafters, prompt, sampling, max_tokens=24, **options):
     target = CheckedTarget(**options)
-    chain = DraftChain(drafters, N_VOCAB, target.max_leaves)
+    chain = DraftChain(drafters, N_VOCAB, target.can.max_leaves)
     context = Context(np.array(prompt, np.int32), sampling=sampling)
     out, finish = Completer(target, chain).run(
         context, Sampler(sampling), Limits(max_tokens=max_tokens)
@@ -62,7 +62,7 @@ def run(drafters, prompt, sampling, max_tokens=24, **options):
     # end-of-generation token, that one is missing instead.
     n_committed = len(prompt) + len(out)
     assert target.n_cached <= n_committed
-    assert target.n_cached >= n_committed - 1 or target.reads_again
+    assert target.n_cached >= n_committed - 1 or not target.can.rolls_back
     assert target.cached == (prompt + out)[: target.n_cached]
     assert all(seen == (prompt + out)[: len(seen)] for seen in target.committed)
     return out, finish, target
@@ -141,7 +141,7 @@ kinds = ["tree", "wild", "endless", "raise", "none", "float", "shapes", "nan", "
     prompts,
     params,
     st.lists(st.tuples(st.sampled_from(kinds), nodes), min_size=1, max_size=6),
-    st.sampled_from([{}, {"reads_again": True, "max_leaves": 1, "max_draft": 5}]),
+    st.sampled_from([{}, {"rolls_back": False, "max_leaves": 1, "max_draft": 5}]),
 )
 def test_no_drafter_changes_the_output(prompt, sampling, choices, options):
     plain, finish, _ = run([], prompt, sampling)
@@ -221,7 +221,7 @@ def test_ten_thousand_random_trees():
         outs = []
         for drafters in ([], [ScriptedDrafter(script)]):
             target = FakeTarget(hashed_logits(N_VOCAB, 3.0), N_VOCAB, eog=frozenset())
-            chain = DraftChain(drafters, N_VOCAB, target.max_leaves)
+            chain = DraftChain(drafters, N_VOCAB, target.can.max_leaves)
             context = Context(np.array(prompt, np.int32), sampling=sampling)
             completer = Completer(target, chain)
             outs.append(completer.run(context, Sampler(sampling), Limits(max_tokens=1500))[0])
@@ -242,7 +242,7 @@ class NoLaw:
 def test_a_draft_that_could_not_be_judged_leaves_the_cache():
     long, _, _ = run([], [1, 2, 3], SamplingParams(), 24, eog=frozenset())
     target = CheckedTarget(eog=frozenset())
-    completer = Completer(target, DraftChain([OracleDrafter(long)], N_VOCAB, target.max_leaves))
+    completer = Completer(target, DraftChain([OracleDrafter(long)], N_VOCAB, target.can.max_leaves))
     context = Context(np.array([1, 2, 3], np.int32))
     with pytest.raises(ValueError, match="no law here"):
         completer.run(context, Sampler(SamplingParams(), NoLaw()), Limits(24))
@@ -263,11 +263,11 @@ def test_what_is_read_again_changes_nothing(prompt, sampling, data):
         wrong = data.draw(st.lists(st.integers(0, N_VOCAB - 1), min_size=n, max_size=n))
         return Draft.chain([*right, *wrong][:n])
 
-    options = {"reads_again": True, "max_leaves": 1, "max_draft": 4}
+    options = {"rolls_back": False, "max_leaves": 1, "max_draft": 4}
     out, finish2, target = run([ScriptedDrafter(script)], prompt, sampling, **options)
     assert (out, finish2) == (plain, finish)
     # However often that happens, what a pass reads stays short.
-    assert max(target.tails) <= 2 * target.max_draft
+    assert max(target.tails) <= 2 * target.can.max_draft
 
 
 @pytest.mark.parametrize("max_tokens", [1, 2, 7])
@@ -287,7 +287,7 @@ def test_tokens_that_are_free_count_for_no_limit(n_free, drafts):
     long, _, _ = run([], [1, 2, 3], sampling, 24, eog=frozenset())
     target = CheckedTarget(eog=frozenset())
     drafters = [OracleDrafter(long)] if drafts else []
-    out, finish = Completer(target, DraftChain(drafters, N_VOCAB, target.max_leaves)).run(
+    out, finish = Completer(target, DraftChain(drafters, N_VOCAB, target.can.max_leaves)).run(
         Context(np.array([1, 2, 3], np.int32), sampling=sampling),
         Sampler(sampling),
         Limits(max_tokens=2, n_free=lambda emitted: min(len(emitted), n_free)),
@@ -301,7 +301,7 @@ def test_no_pass_begins_once_a_request_is_cancelled(n_passes, drafts):
     sampling = SamplingParams()
     target = CheckedTarget(eog=frozenset())
     drafters = [ScriptedDrafter(lambda e, n: Draft.chain([1] * n))] if drafts else []
-    out, finish = Completer(target, DraftChain(drafters, N_VOCAB, target.max_leaves)).run(
+    out, finish = Completer(target, DraftChain(drafters, N_VOCAB, target.can.max_leaves)).run(
         Context(np.array([1, 2, 3], np.int32), sampling=sampling),
         Sampler(sampling),
         Limits(max_tokens=24),

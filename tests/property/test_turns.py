@@ -39,7 +39,7 @@ class Generation:
 
 
 def completer(target, drafters=()):
-    return Completer(target, DraftChain(drafters, N_VOCAB, target.max_leaves))
+    return Completer(target, DraftChain(drafters, N_VOCAB, target.can.max_leaves))
 
 
 def fake(**options):

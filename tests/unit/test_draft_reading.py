@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from codespec.backends.base import CancelledError
 from codespec.backends.fake import FakeTarget, hashed_logits
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.engine.completer import Completer, Limits
 from codespec.sampling import Sampler
-from codespec.types import NO_TOKENS, CancelledError, Context, SamplingParams
+from codespec.types import NO_TOKENS, Context, SamplingParams
 from tests.drafters import ScriptedDrafter, drafter_over
 
 CHEAP = CostCurve({1: 1.0, 17: 1.1})

@@ -104,7 +104,9 @@ def test_no_width_is_kept_where_passes_are_not_recorded():
     target = Machine(lambda n, n_context: 1.0 + 0.2 * n)
     assert not measure(target, clock=target.clock).steady
     target = Recorder(lambda n, n_context: 1.0 + 0.2 * n)
-    target.reads_again = True  # what only fills a pass up cannot be taken back
+    target.can = replace(
+        target.can, rolls_back=False
+    )  # what only fills a pass up cannot be taken back
     assert not measure(target, clock=target.clock).steady
 
 

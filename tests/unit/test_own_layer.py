@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from codespec.backends.base import DraftingLayer
 from codespec.backends.fake import FakeTarget
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.own_layer import OwnLayer
@@ -13,7 +14,7 @@ from codespec.types import NO_DRAFT, NO_TOKENS, Context, SamplingParams
 PROMPT = np.arange(40, 60, dtype=np.int32)
 
 
-class Knowing(FakeTarget):
+class Knowing(FakeTarget, DraftingLayer):
     """Knows what the target read: `n` tokens."""
 
     n = 100

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codespec.backends.base import CancelledError
 from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
@@ -17,7 +18,7 @@ from codespec.drafters.model import ModelDrafter
 from codespec.drafters.translated import WINDOW, Translated
 from codespec.engine.completer import Completer, Limits
 from codespec.sampling import Sampler
-from codespec.types import NO_TOKENS, CancelledError, Context, SamplingParams, Tokens, Trace
+from codespec.types import NO_TOKENS, Context, SamplingParams, Tokens, Trace
 
 BYTES = ByteTokenizer()
 CHEAP = CostCurve({1: 1.0, 17: 1.1})

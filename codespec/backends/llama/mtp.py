@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from codespec.backends.base import CancelledError, Capabilities, DraftingLayer
 from codespec.backends.kv import CommittedTokens
 from codespec.backends.llama.batch import MAIN, Batch
 from codespec.backends.llama.context import Context, KvType, LogitsView, Numbers, context_params
@@ -30,7 +31,7 @@ from codespec.backends.llama.nextn import OF_WANTED_ONLY, hand_out, handed_out
 from codespec.backends.llama.target import LlamaTarget
 from codespec.errors import ModelError
 from codespec.native import Rows, common_prefix
-from codespec.types import NO_DRAFT, CancelledError, Draft, ModelInfo, Tokens
+from codespec.types import NO_DRAFT, Draft, ModelInfo, Tokens
 
 Hidden = npt.NDArray[np.float32]
 
@@ -72,6 +73,7 @@ class OpenTarget(LlamaTarget):
     _n_read_last = 0
 
     def open(self) -> HiddenStates:
+        self.can = dataclasses.replace(self.can, has_hidden_states=True, has_stretches=False)
         width = int(lib.llama_model_n_embd_out(self._model.handle))
         hand_out(self._ctx, wanted_only=False)
         self._handed_out = Numbers(self._n_batch, width)
@@ -105,16 +107,13 @@ class OpenTarget(LlamaTarget):
             self.hidden.note(before, tokens, rows[: len(at)] if is_start else rows[list(at)])
 
 
-class OwnLayer(Context):
-    """`TargetModel` over the layer, as far as a draft model is one: it never keeps a draft, and of
-    a pass gives the logits after its last token alone. A chain that is given to `decode` is only
+class OwnLayer(Context, DraftingLayer):
+    """`DraftingLayer` over a context of llama.cpp's. A chain that is given to `decode` is only
     there to see what passes cost. One thread only.
 
     Raises: ModelError where no context can be made, or what it computes is no numbers.
     """
 
-    reads_again = False
-    max_leaves = 1
     _hidden: HiddenStates | None = None
 
     def __init__(
@@ -137,11 +136,10 @@ class OwnLayer(Context):
         floats = ctypes.POINTER(ctypes.c_float)
         self._batch.raw.embd = self._given.ctypes.data_as(floats)
         self.info: ModelInfo = _info_of(model, target.n_ctx)
-        self.max_draft = min(_N_MEASURED, n_batch // 2)
-        self._n_part = n_batch - self.max_draft
+        self.can = Capabilities(min(_N_MEASURED, n_batch // 2), has_threads=model.backend == "cpu")
+        self._n_part = n_batch - self.can.max_draft
         self.n_threads = target.n_threads
         self.busy_s = 0.0
-        """Time spent in passes up to now, seconds."""
         self._kv = CommittedTokens(target.n_ctx)
         self._first = 0  # before this one there is nothing in the cache
         self._n_sure = 0  # tokens that were read with the target's states, not its own
@@ -164,7 +162,6 @@ class OwnLayer(Context):
         return len(self._kv)
 
     def knows(self, tokens: Tokens) -> bool:
-        """Whether it can say what follows a text: the target has read all but its last token."""
         if self._hidden is None or not len(tokens):
             return False
         first, end = self._hidden.known(tokens)

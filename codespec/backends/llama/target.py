@@ -1,4 +1,4 @@
-"""A llama.cpp context as a `TargetModel`: one batch per verification, logits on the rows in play.
+"""A llama.cpp context as a `Target`: one batch per verification, logits on the rows in play.
 
 Copying a sequence in the unified cache copies no keys and values.
 """
@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from codespec.backends.base import CancelledError, Capabilities, Target
 from codespec.backends.checkpoints import Checkpoint, Checkpoints
 from codespec.backends.kv import CommittedTokens
 from codespec.backends.llama.batch import MAIN, MAX_LEAVES, Batch
@@ -32,7 +33,7 @@ from codespec.backends.llama.states import States
 from codespec.backends.llama.undo import n_sequences, undo_of
 from codespec.errors import ModelError
 from codespec.native import Drafting, Ends, Rows, Stretch
-from codespec.types import NO_DRAFT, CancelledError, Draft, ModelInfo, Tokens
+from codespec.types import NO_DRAFT, Draft, ModelInfo, Tokens
 
 # A pass over fewer tokens than this is too short to be worth interrupting, and calling back into
 # Python for every node of its graph would cost more than it could save.
@@ -51,8 +52,8 @@ _CPU_PART, _LEAST_PART = 256, MIN_ABORTABLE // 2
 _NO_CALLBACK = lib.ggml_abort_callback()
 
 
-class LlamaTarget(Context):
-    """`TargetModel` over llama.cpp. One thread only.
+class LlamaTarget(Context, Target):
+    """`Target` over llama.cpp. One thread only.
 
     n_ctx:   size of the KV cache in tokens.
     n_batch: most tokens of one pass; also how long a prefill runs between cancellation checks.
@@ -96,19 +97,24 @@ class LlamaTarget(Context):
         most = min(self._n_batch, _CPU_PART) if model.backend == "cpu" else self._n_batch
         self._parts = Parts(_LEAST_PART, most)
         self._undo = undo_of(model.handle, self._memory)
-        self.reads_again = not self._undo.is_total
-        self.max_draft = min(64, self._n_batch // 2)
+        rolls_back = self._undo.is_total
         self._states = States(model.handle, self._ctx)
-        self._saved = Checkpoints(max_saved_bytes, can_truncate=not self.reads_again)
+        self._saved = Checkpoints(max_saved_bytes, can_truncate=rolls_back)
         self.is_exact: bool = model.is_exact and kv_type == "f16"
         """A token's logits are the same to the bit in passes of any size over chains."""
-        # Trees would be 1 to 3 % faster where passes over chains are exact.
-        self.max_leaves = 1 if self.is_exact or self.reads_again else MAX_LEAVES
+        max_draft = min(64, self._n_batch // 2)
+        self.can = Capabilities(
+            max_draft,
+            # Trees would be 1 to 3 % faster where passes over chains are exact.
+            max_leaves=1 if self.is_exact or not rolls_back else MAX_LEAVES,
+            max_branches=min(MAX_LEAVES, 1 + max_draft) if rolls_back else 1,
+            rolls_back=rolls_back,
+            has_threads=model.backend == "cpu",
+            has_stretches=rolls_back,
+        )
         self.n_threads = n_threads
         self.busy_s = 0.0
-        """Time spent in passes up to now, seconds."""
         self.read_ms = 0.0
-        """Milliseconds a token, of the part of a prompt that was read most quickly; 0: none was."""
         self._kv = CommittedTokens(self.n_ctx)
         self._is_held = False  # all there is in the cache is kept elsewhere
         self._draft = NO_DRAFT
@@ -117,7 +123,7 @@ class LlamaTarget(Context):
         sizes = self.info.n_vocab, self.n_ctx
         self._calls = context_calls(self._ctx, self._memory, self._batch.raw, *sizes)
         self._n_forked = 0  # tokens of each branch after the committed ones
-        self._view = LogitsView(self.max_draft + 1, self.info.n_vocab)
+        self._view = LogitsView(max_draft + 1, self.info.n_vocab)
         self._cancelled: Callable[[], bool] | None = None
         self._late: Callable[[], bool] | None = None
         # llama.cpp keeps the pointer for the context's life.
@@ -145,9 +151,9 @@ class LlamaTarget(Context):
         n_reused = len(self._kv)
         while len(tokens) - len(self._kv) > self._n_part:
             self._read(tokens[len(self._kv) : len(self._kv) + self._n_part], cancelled)
-            if self.reads_again and self._parts.is_short:
+            if not self.can.rolls_back and self._parts.is_short:
                 self._put_aside()
-        if self.reads_again:
+        if not self.can.rolls_back:
             n = len(known) // _CHECKPOINT_EVERY * _CHECKPOINT_EVERY
             if n > len(self._kv):
                 self._read(tokens[len(self._kv) : n], cancelled)
@@ -164,16 +170,14 @@ class LlamaTarget(Context):
     @property
     def _n_part(self) -> int:
         """Tokens to be read at a time. The last part is verified with a draft."""
-        return min(self._n_batch - self.max_draft, self._parts.n)
+        return min(self._n_batch - self.can.max_draft, self._parts.n)
 
     def read_ahead(self, tokens: Tokens, cancelled: Callable[[], bool]) -> None:
-        """What `prefill` and the first pass would read of `tokens`, in parts, so that what is done
-        when `cancelled` turns true is kept. Raises: CancelledError."""
         known = tokens[:-1]
         self._begin(known)
         while len(known) - len(self._kv) > 0:
             self._read(known[len(self._kv) : len(self._kv) + self._n_part], cancelled)
-            if self.reads_again:
+            if not self.can.rolls_back:
                 self._put_aside()
 
     def _read(self, part: Tokens, cancelled: Callable[[], bool]) -> None:
@@ -195,13 +199,13 @@ class LlamaTarget(Context):
         is_better = checkpoint is not None and n_there >= n_here + _WORTH_SAVING // 2
         # Taken first: to put another aside may make room by forgetting this one.
         state = self._saved.take(checkpoint) if checkpoint is not None and is_better else None
-        if not self.reads_again and (is_better or 2 * n_here < len(self._kv)):
+        if self.can.rolls_back and (is_better or 2 * n_here < len(self._kv)):
             self._put_aside()  # another document: this one's turn may come again
         if state is not None and checkpoint is not None:
             self._restore(Checkpoint(checkpoint.tokens, state))
 
     def _put_aside(self) -> None:
-        if len(self._kv) < (_CHECKPOINT_EVERY if self.reads_again else _WORTH_SAVING):
+        if len(self._kv) < (_CHECKPOINT_EVERY if not self.can.rolls_back else _WORTH_SAVING):
             return
         # Copied only where it may be kept: a large model's takes as long as some passes.
         if not self._is_held and self._states.n_bytes <= self._saved.room:
@@ -210,23 +214,18 @@ class LlamaTarget(Context):
                 self._saved.add(self._kv.tokens, state)
 
     def hold(self) -> Checkpoint:
-        """What the cache holds, for `take_back`; in memory until `let_go`, or until too many
-        others are held."""
         held = self._saved.hold(self._kv.tokens, self._states.read())
         self._is_held = True
         return held
 
     def take_back(self, held: Checkpoint) -> None:
-        """Make the cache what it was at `hold`, to the last digit; what is in it is put aside. No
-        effect where that was lost: it is read again."""
         if not len(held.state):
             return
-        if not self.reads_again:
+        if self.can.rolls_back:
             self._put_aside()
         self._restore(held)
 
     def let_go(self, held: Checkpoint) -> None:
-        """It will not be taken back any more."""
         self._saved.let_go(held)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
@@ -262,11 +261,10 @@ class LlamaTarget(Context):
         ms: float,
         interrupted: Callable[[], bool],
     ) -> Stretch:
-        """See `engine.stretch.StretchingTarget`."""
         self._batch.all_in_main()
         self._is_held = False
         at = last, len(self._kv), ends
-        limits = n_tokens, n_passes, min(n_draft, self.max_draft), ms
+        limits = n_tokens, n_passes, min(n_draft, self.can.max_draft), ms
         try:
             done = self._calls.stretch(drafting, emitted, *at, *limits, interrupted)
         except BaseException:
@@ -279,21 +277,17 @@ class LlamaTarget(Context):
             self._failed(done.code, 1)
         return done
 
-    @property
-    def max_branches(self) -> int:
-        return 1 if self.reads_again else min(MAX_LEAVES, 1 + self.max_draft)
-
     def fork(self) -> None:
         self._n_forked = 0
-        if self.max_branches == 1:
+        if self.can.max_branches == 1:
             self._undo.drafting(len(self._kv))
             return
-        for s in range(self.max_branches):
+        for s in range(self.can.max_branches):
             lib.llama_memory_seq_cp(self._memory, MAIN, 1 + s, -1, -1)
 
     def decode_branches(self, branches: Sequence[int], tokens: Sequence[int]) -> Rows:
         at = len(self._kv) + self._n_forked
-        if self.max_branches == 1:
+        if self.can.max_branches == 1:
             self._batch.lay(np.asarray(tokens, np.int32), NO_DRAFT, at, want_last=True)
         else:
             self._batch.lay_branches(branches, tokens, at)
@@ -302,10 +296,10 @@ class LlamaTarget(Context):
         return self._logits()
 
     def join(self) -> None:
-        if self.max_branches == 1:
+        if self.can.max_branches == 1:
             self._kv.truncate(self._undo.cut(len(self._kv)))
             return
-        for s in range(self.max_branches):
+        for s in range(self.can.max_branches):
             lib.llama_memory_seq_rm(self._memory, 1 + s, -1, -1)
 
     def _logits(self) -> Rows:
@@ -379,7 +373,7 @@ class LlamaTarget(Context):
         """Whatever part of a pass reached the cache goes; what was committed stays where it can be
         told apart."""
         self._leaf_nodes = []
-        if not self.reads_again:
+        if self.can.rolls_back:
             for s in range(1, 1 + MAX_LEAVES):
                 lib.llama_memory_seq_rm(self._memory, s, -1, -1)
         self._kv.truncate(self._undo.cut(len(self._kv)))

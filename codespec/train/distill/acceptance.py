@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from codespec.backends.base import Target
 from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
 from codespec.config import Settings
 from codespec.context.build import Window, build_context
@@ -34,7 +35,6 @@ from codespec.types import (
     Drafter,
     SamplingParams,
     Source,
-    TargetModel,
     Tokenizer,
     Tokens,
     Trace,
@@ -86,7 +86,7 @@ class Contest:
 
     def __init__(
         self,
-        target: TargetModel,
+        target: Target,
         curve: CostCurve,
         tokenizer: Tokenizer,
         places: list[Place],

@@ -1,7 +1,7 @@
 """What a target says: the head of its law after each token, and its own continuations.
 
 A pass over many tokens whose logits all count is what verification of a draft is, so text is read
-as a draft that is always accepted; nothing but `TargetModel` is needed.
+as a draft that is always accepted; nothing but `Target` is needed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from codespec.types import NO_DRAFT, Draft, Logits, LogitsRows, TargetModel, Tokens
+from codespec.backends.base import Target
+from codespec.types import NO_DRAFT, Draft, Logits, LogitsRows, Tokens
 
 N_TOP = 16
 # Tokens further than this below the best hold less than e^-14 of its probability.
@@ -40,7 +41,7 @@ class Teacher:
     token of continuation.
     """
 
-    def __init__(self, target: TargetModel) -> None:
+    def __init__(self, target: Target) -> None:
         self._target = target
         self.info = target.info
 
@@ -72,7 +73,7 @@ class Teacher:
         at = 0
         logits: Logits = np.zeros(0, np.float32)
         while at < len(prompt):
-            tail = prompt[at : at + 1 + target.max_draft]
+            tail = prompt[at : at + 1 + target.can.max_draft]
             rows = target.decode(tail[:1], Draft.chain(tail[1:]))
             laws.add(rows, len(tail))
             logits = rows.row(len(tail) - 1).copy()
