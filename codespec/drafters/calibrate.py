@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.files import write_atomically
 from codespec.native import Planner
 from codespec.types import Tokens, Verdict
@@ -75,6 +76,7 @@ class Planners:
     model:  identity of the target; what is accepted depends on who accepts.
     folder: where to remember, None for not at all. A cache: anything in it may be damaged or go.
     start:  what to begin with where nothing is remembered, see `prior`.
+    mechanisms: which optional parts there are.
     """
 
     def __init__(
@@ -83,11 +85,13 @@ class Planners:
         model: str = "",
         folder: Path | None = None,
         start: State | None = None,
+        mechanisms: Mechanisms = PRODUCT,
     ) -> None:
         self._start = prior() if start is None else start
         self._kinds = kinds
         self._model = model
-        self._folder = folder
+        self._folder = folder if mechanisms.memory else None
+        self._mechanisms = mechanisms
         self._known: OrderedDict[str, Planner] = OrderedDict()
         self._n_unsaved: dict[str, int] = {}
 
@@ -114,7 +118,8 @@ class Planners:
                     file.unlink()
 
     def _open(self, workspace: str) -> Planner:
-        planner = Planner(self._kinds)
+        chosen = self._mechanisms
+        planner = Planner(self._kinds, chosen.learning, chosen.recalibration)
         planner.load(self._start)
         for name in (_ANY, workspace) if self._folder else ():
             state = read_state(self._path(name))

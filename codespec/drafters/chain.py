@@ -21,6 +21,7 @@ import numpy as np
 from codespec.backends.base import CancelledError
 from codespec.drafters.cost import FLAT, CostCurve, best_width
 from codespec.drafters.filler import Filler
+from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.worth import Worth
 from codespec.native import Drafting, Stretch
 from codespec.tree import limit_leaves, path_probs, prefix
@@ -111,6 +112,7 @@ class DraftChain:
     max_leaves: most branches of a tree, see `Capabilities.max_leaves`.
     worth:      says when not to ask the members; None: ask them before each pass.
     filler:     says how wide all passes are.
+    mechanisms: which optional parts there are.
     """
 
     name = "chain"
@@ -123,10 +125,12 @@ class DraftChain:
         curve: CostCurve = FLAT,
         worth: Worth | None = None,
         filler: Filler | None = None,
+        mechanisms: Mechanisms = PRODUCT,
     ) -> None:
         self.drafters = list(drafters)
         self._n_vocab = n_vocab
-        self._max_leaves = max_leaves
+        self._max_leaves = max_leaves if mechanisms.trees else 1
+        self._extends = mechanisms.extending
         self._curve = curve
         self._worth = worth
         self._filler = filler
@@ -312,7 +316,7 @@ class DraftChain:
         if draft.q is not None:
             # Drawn already: to prefer another draft now would bias the law.
             return draft
-        if _is_costly(drafter) and draft.is_chain:
+        if self._extends and _is_costly(drafter) and draft.is_chain:
             for other in tuple(self._knowing):
                 extended = self._checked(other, other.extend, emitted, draft, n_max)
                 best = max(best, extended, key=self._rate)

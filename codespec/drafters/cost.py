@@ -192,6 +192,11 @@ class CostCurve:
         if n >= 1 and 0 < ms < math.inf:
             self._state.observe(n, ms)
 
+    def always_back(self) -> None:
+        """Count the way back as part of every wide pass from now on, also where it is due once for
+        several in a row."""
+        self._state.is_back_once = False
+
     def become(self, other: CostCurve) -> None:
         """Show and refine what `other` shows and refines from now on."""
         self._state = other._state

@@ -29,10 +29,14 @@ _MARGIN = 0.1
 
 
 class Filler:
-    """Chooses the width of a target's passes and keeps its curve's. One thread only."""
+    """Chooses the width of a target's passes and keeps its curve's. One thread only.
 
-    def __init__(self, curve: CostCurve) -> None:
+    searches: True to learn from plans what widths bring, False to trust in what they usually bring.
+    """
+
+    def __init__(self, curve: CostCurve, searches: bool = True) -> None:
         self._curve = curve
+        self._searches = searches
         # By width: expected, and what it would take.
         self._tokens = self._ms = np.zeros(0)
         self._n_since = 0  # plans since the last choice
@@ -55,7 +59,7 @@ class Filler:
     def watch(self, planner: Planner) -> None:
         """This planner's plans are weighed from now on."""
         self.learn(planner)
-        self._is_watching = bool(self._curve.steady)
+        self._is_watching = self._searches and bool(self._curve.steady)
         if self._is_watching:
             planner.set_ways(np.ascontiguousarray(self._curve.tables))
 

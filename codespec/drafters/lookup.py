@@ -12,6 +12,7 @@ import numpy.typing as npt
 from codespec.drafters.chain import MOST_PASSES
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.filler import Filler
+from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.index.live import LiveDocument
 from codespec.native import Boundary, Drafting, Planner, Segment, Sources, SuffixAutomaton
 from codespec.tree import path_probs
@@ -52,6 +53,7 @@ class LookupDrafter:
     boundary:   gives the cursor of a request, where it may stand inside a token.
     curve, max_leaves: cost of the target's passes, and the branches they can take.
     filler: is told what is planned.
+    mechanisms: which optional parts there are.
     """
 
     name = "lookup"
@@ -67,6 +69,7 @@ class LookupDrafter:
         curve: CostCurve = FLAT,
         max_leaves: int = 1,
         filler: Filler | None = None,
+        mechanisms: Mechanisms = PRODUCT,
     ) -> None:
         self._open_document = document
         self._open_planner = planner
@@ -75,7 +78,8 @@ class LookupDrafter:
         self._find_overridden = overridden
         self._make_boundary = boundary
         self._curve = curve
-        self._max_leaves = max_leaves
+        self._max_leaves = max_leaves if mechanisms.trees else 1
+        self._mechanisms = mechanisms
         self._filler = filler
         self._planner: Planner | None = None
         self._sources = Sources(NO_TOKENS)
@@ -92,7 +96,7 @@ class LookupDrafter:
         self._sources = sources = Sources(base)
         sources.add_before(Source.PREFIX, document.before)
         neighbours = [(Source.SUFFIX, document.after), *self._find_neighbours(context)]
-        for source, automata in _grouped(neighbours).items():
+        for source, automata in _grouped(neighbours, self._mechanisms.sources_left_out).items():
             sources.add_automata(source, automata, source == Source.SUFFIX)
         repository = self._open_repository(context.workspace) if context.workspace else None
         if repository is not None:
@@ -124,7 +128,8 @@ class LookupDrafter:
         self._sources.clear()
         draft = NO_DRAFT
         if self._look_up(emitted, NO_TOKENS, n_max):
-            if self._trees_pay(n_max) and not self._is_within(emitted):
+            asks_last = self._mechanisms.last_token and self._trees_pay(n_max)
+            if asks_last and not self._is_within(emitted):
                 self._sources.ask_last(n_max)
             draft = self._plan(emitted, n_max, NO_DRAFT)
         if self._filler is not None and self._planner is not None:
@@ -157,7 +162,7 @@ class LookupDrafter:
 
     def _plan(self, emitted: Tokens, n_max: int, given: Draft) -> Draft:
         draft, ends = self._planned(n_max, given, self._curve, self._n_leaves)
-        if draft.is_chain:
+        if draft.is_chain or not self._mechanisms.after_branches:
             return draft
         # What follows branches that no source went beyond?
         paths = _open_paths(draft, ends, n_max)
@@ -234,8 +239,11 @@ def _open_paths(draft: Draft, ends: Ends, n_max: int) -> list[Tokens]:
     return paths
 
 
-def _grouped(neighbours: Iterable[Neighbour]) -> dict[Source, list[SuffixAutomaton]]:
+def _grouped(
+    neighbours: Iterable[Neighbour], left_out: Collection[Source]
+) -> dict[Source, list[SuffixAutomaton]]:
     automata: dict[Source, list[SuffixAutomaton]] = {}
     for source, automaton in neighbours:
-        automata.setdefault(source, []).append(automaton)
+        if source not in left_out:
+            automata.setdefault(source, []).append(automaton)
     return automata

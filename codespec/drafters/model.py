@@ -20,6 +20,7 @@ import numpy.typing as npt
 from codespec.drafters.calibrate import n_followed
 from codespec.drafters.cost import FLAT, CostCurve, best_width
 from codespec.drafters.judge import Confidence, Pool, worth_of_asking
+from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.small import SmallModel
 from codespec.tree import prefix
 from codespec.types import NO_DRAFT, Context, Draft, Source, Tokens, Verdict
@@ -52,6 +53,7 @@ class ModelDrafter:
     """`Drafter` over a second, smaller model with a KV cache of its own.
 
     curve, own_curve: milliseconds of the target's and of the small model's passes.
+    mechanisms: which optional parts there are.
     """
 
     name = "model"
@@ -62,7 +64,9 @@ class ModelDrafter:
         curve: CostCurve = FLAT,
         own_curve: CostCurve | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        mechanisms: Mechanisms = PRODUCT,
     ) -> None:
+        self._mechanisms = mechanisms
         self._small = small
         self._curve = curve
         self._own_curve = own_curve
@@ -126,7 +130,7 @@ class ModelDrafter:
     @property
     def is_cheap(self) -> bool:
         """Whether it may be asked what it thinks of what others would draft."""
-        return self._token_ms() <= _CHEAP * self._curve.pass_ms(1)
+        return self._mechanisms.judge and self._token_ms() <= _CHEAP * self._curve.pass_ms(1)
 
     def judge(self, emitted: Tokens, seen: Draft, rate: float, n_max: int) -> Draft | None:
         """The best draft by what others know, who give the chain `seen`, and by what this model
@@ -154,7 +158,7 @@ class ModelDrafter:
         pooled += seen.probs.tolist()[len(pooled) :]
         width, pooled_rate = best_width(pooled, self._curve)
         if margins[0] < 0 and (word := self._small.next()) is not None:
-            own = self._confidence.accepted(word[1])
+            own = self._accepted(word[1])
             if best_width([own], self._curve)[1] > pooled_rate:
                 return self._greedy(1, n_max, word)
         judged = prefix(seen, width)
@@ -193,6 +197,8 @@ class ModelDrafter:
 
     def _may_try(self) -> bool:
         """Whether it is time for a trial, which may have to read the prompt first."""
+        if not self._mechanisms.draft_trials:
+            return False
         self._n_idle += 1
         idle_ms = self._n_idle * self._curve.pass_ms(1)
         trial_ms = self._reading_ms() + self._token_ms()
@@ -218,7 +224,7 @@ class ModelDrafter:
             self._planned = self._plan(*asked)
         if self._planned[0] or self.is_cheap:
             self._n_rest, self._next_rest = 0, _REST
-        elif not self._n_rest:
+        elif not self._n_rest and self._mechanisms.draft_rests:
             self._n_rest = self._next_rest
             self._next_rest = min(2 * self._next_rest, _LONGEST_REST)
         return self._planned
@@ -227,7 +233,7 @@ class ModelDrafter:
         self, n_max: int, usual: float, token_ms: float, begin_ms: float = 0.0
     ) -> tuple[int, float]:
         width, rate = best_width([usual] * n_max, self._curve, token_ms, begin_ms)
-        if self._small.is_sampling or n_max <= 0:
+        if self._small.is_sampling or n_max <= 0 or not self._mechanisms.confidence:
             return width, rate
         # Only greedy drafts may be dropped once they are known.
         costs = self._curve.first(n_max + 1)
@@ -271,13 +277,17 @@ class ModelDrafter:
             token, own = word
             if k == 1 and first is None:
                 self._confidence.began(own)
-            prob = self._confidence.accepted(own)
+            prob = self._accepted(own)
             drafted.append(token)
             probs.append(prob)
             self._drafted.append(own)
             path *= prob
             expected.append(expected[-1] + path)
         return Draft.chain(drafted, Source.DRAFT_MODEL, np.array(probs, np.float32))
+
+    def _accepted(self, own: float) -> float:
+        """P(accepted) of a token that the model itself gives this probability."""
+        return self._confidence.accepted(own) if self._mechanisms.confidence else self._rate
 
     def _sampled(self, width: int) -> Draft:
         drafted, laws = self._small.draw(width)

@@ -74,6 +74,7 @@ class RefinedCurve:
         self.steady = steady
         self.log_steady = dict.fromkeys(steady, 0.0)
         self.width = 1
+        self.is_back_once = True
         self.n_observed = 0
         self._n_before = 1
         self._n_alike = 1 + N_SETTLING  # passes of one width in a row
@@ -220,7 +221,7 @@ class RefinedCurve:
         self._is_stale = False
         table = self.table_of(self.width)
         self._either_table = np.stack([table, table])
-        if self.width == 1:
+        if self.width == 1 and self.is_back_once:
             # Going back is due once, now or after another wide pass. What is likely to be due then
             # in any case is left out of all: costs matter beside one another.
             back_ms = self.back_ms * math.exp(self.log_speed)

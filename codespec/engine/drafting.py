@@ -14,6 +14,7 @@ from codespec.drafters.chain import DraftChain
 from codespec.drafters.filler import Filler
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter, Repository
+from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.own_layer import OwnLayer
 from codespec.drafters.worth import Worth
@@ -33,6 +34,7 @@ class Drafting:
     """The drafters for one target. One thread only.
 
     repository: gives the index of a workspace folder.
+    mechanisms: which optional parts there are.
 
     Raises: ModelError, ConfigError.
     """
@@ -46,21 +48,26 @@ class Drafting:
         vocabulary: Vocabulary,
         documents: OpenDocuments,
         repository: Callable[[str], Repository | None],
+        mechanisms: Mechanisms = PRODUCT,
     ) -> None:
         self._settings = settings
+        self._mechanisms = mechanisms
         self._models = models
         self._target = target
         self._tokenizer = tokenizer
         info = target.context.info
-        self._worth = Worth(target.pace.curve) if settings.drafting.adaptive else None
+        is_adaptive = settings.drafting.adaptive and mechanisms.worth
+        self._worth = Worth(target.pace.curve) if is_adaptive else None
         # A layer of the target's own reads what passes leave, a state cannot be cut back.
         is_plain = target.own is None and target.context.can.rolls_back
-        self._filler = Filler(target.pace.curve) if is_plain else None
+        fills = is_plain and mechanisms.filling
+        self._filler = Filler(target.pace.curve, mechanisms.fill_search) if fills else None
         self._planners = Planners(
             token_kinds(tokenizer),
             f"{info.name}:{info.file_bytes}",
             folders.cache_path() / "acceptance",
             prior(info.n_params),
+            mechanisms,
         )
         check_drafters(settings.drafting.drafters)
         self._lookup = LookupDrafter(
@@ -73,14 +80,17 @@ class Drafting:
             curve=target.pace.curve,
             max_leaves=target.context.can.max_leaves,
             filler=self._filler,
+            mechanisms=mechanisms,
         )
         small: list[tuple[ModelDrafter, Pace]] = []
         if target.own is not None:
             speaking = OwnLayer(target.own.context, target.own.pace.observe)
             curves = target.pace.curve, target.own.pace.curve
-            small = [(ModelDrafter(speaking, *curves), target.own.pace)]
-        elif "model" in settings.drafting.drafters:
-            for path in draft_paths(settings.model, info.file_bytes):
+            own = ModelDrafter(speaking, *curves, mechanisms=mechanisms)
+            small = [(own, target.own.pace)]
+        elif "model" in settings.drafting.drafters and mechanisms.draft_model:
+            paths = draft_paths(settings.model, info.file_bytes)
+            for path in paths if mechanisms.dearer_draft else paths[:1]:
                 drafter, running = self._draft_model(path)
                 small.append((drafter, running.pace))
         self._small = Choice(target.pace, small)
@@ -105,6 +115,7 @@ class Drafting:
             self._target.pace.curve,
             self._worth,
             self._filler,
+            self._mechanisms,
         )
 
     def save(self) -> None:
@@ -131,7 +142,8 @@ class Drafting:
         except ModelError:
             self._models.unload(small)
             raise
-        return ModelDrafter(speaking, self._target.pace.curve, small.pace.curve), small
+        curves = self._target.pace.curve, small.pace.curve
+        return ModelDrafter(speaking, *curves, mechanisms=self._mechanisms), small
 
 
 def check_drafters(names: tuple[str, ...]) -> None:

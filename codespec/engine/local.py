@@ -15,6 +15,7 @@ from codespec.context.healing import HealingMask, vocabulary_of
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.lookup import Repository
+from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.model import ModelDrafter
 from codespec.engine.ahead import read_in_turns
 from codespec.engine.candidates import alternatives
@@ -64,12 +65,14 @@ class LocalEngine:
         settings: Settings,
         on_loading: Callable[[float], None] = lambda _: None,
         repository: Callable[[str], Repository | None] | None = None,
+        mechanisms: Mechanisms = PRODUCT,
     ) -> None:
         """on_loading: told the share of the target that is loaded, 0 to 1. repository: gives the
-        index of a workspace folder; default: the one in the cache folder."""
+        index of a workspace folder; default: the one in the cache folder. mechanisms: which
+        optional parts of drafting there are."""
         self.settings = settings
         self._clock = time.perf_counter
-        self._models = Models(settings.model)
+        self._models = Models(settings.model, mechanisms)
         running = self._models.load(
             target_path(settings.model), on_loading, own_layer=settings.may_draft_itself
         )
@@ -92,6 +95,7 @@ class LocalEngine:
             self._vocabulary,
             self._documents,
             repository or self._index,
+            mechanisms,
         )
         self.watchers: list[Drafter] = self._drafting.watchers
         """See each request's context and verdicts; what they draft comes last."""
@@ -100,7 +104,7 @@ class LocalEngine:
         self.remembers = True
         """Whether answers are drafted from later; not where the same is asked to be timed."""
         self._stretches: Stretches | None = None
-        if self._target.can.has_stretches:
+        if self._target.can.has_stretches and mechanisms.stretches:
             self._stretches = Stretches(
                 self._target, self._vocabulary, lambda: self._pace.is_trying
             )

@@ -15,6 +15,7 @@ from codespec.backends.llama.loader import computes_nothing
 from codespec.backends.llama.mtp import OpenTarget, OwnLayer
 from codespec.config import ModelSettings
 from codespec.drafters.measure import CurveStore
+from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.engine.pace import Pace, Paces, thread_counts
 from codespec.errors import ModelError
 from codespec.types import NO_DRAFT, ModelInfo
@@ -43,8 +44,9 @@ class Running:
 class Models:
     """One thread only."""
 
-    def __init__(self, settings: ModelSettings) -> None:
+    def __init__(self, settings: ModelSettings, mechanisms: Mechanisms = PRODUCT) -> None:
         self._settings = settings
+        self._mechanisms = mechanisms
         self._running: list[Running] = []
         self._busy_s_unloaded = 0.0
         self.paces = Paces([])
@@ -124,7 +126,8 @@ class Models:
         counts = (context.n_threads,) if fixed else thread_counts(context.n_threads)
         store = CurveStore(folders.cache_path() / "curves.json")
         key = curve_key(info, self._settings)
-        return Pace(context, counts, store, f"{key}:{part}" if part else key)
+        name = f"{key}:{part}" if part else key
+        return Pace(context, counts, store, name, self._mechanisms)
 
 
 def _paces(running: Running) -> list[Pace]:

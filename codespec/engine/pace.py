@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from codespec.backends.base import Target
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import CurveStore, measuring, prior
+from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 
 # A thread count is tried for so many passes. The first wakes the threads and does not count.
 _N_TRIAL = 4
@@ -121,6 +122,7 @@ class Pace:
 
     counts: thread counts to choose from, descending.
     key:    names the model, backend and build in the store; the thread count is added.
+    mechanisms: which optional parts there are.
     """
 
     def __init__(
@@ -129,7 +131,10 @@ class Pace:
         counts: Sequence[int],
         store: CurveStore,
         key: str,
+        mechanisms: Mechanisms = PRODUCT,
     ) -> None:
+        counts = counts if mechanisms.thread_choice else counts[:1]
+        self._mechanisms = mechanisms
         self._model = model
         self._store = store
         self._key = key
@@ -158,8 +163,9 @@ class Pace:
     def begin(self, n_context: int) -> None:
         """The passes of a request follow, behind about this many tokens."""
         self.learn()
-        for curve in self._curves.values():
-            curve.set_context(n_context)
+        if self._mechanisms.context_slope:
+            for curve in self._curves.values():
+                curve.set_context(n_context)
 
     def observe(self, n: int, ms: float) -> None:
         """A real pass over `n` tokens took `ms`. Counts some passes later."""
@@ -175,7 +181,8 @@ class Pace:
     def learn(self) -> None:
         """What was observed counts now."""
         for n, ms in self._seen:
-            self.curve.observe(n, ms)
+            if self._mechanisms.refinement:
+                self.curve.observe(n, ms)
             if self._choice.n_threads == self._model.n_threads:
                 self._choice.observe(ms / self._yardstick.quiet_ms(n))
         self._seen.clear()
@@ -212,6 +219,8 @@ class Pace:
         n = self._choice.n_threads
         self._model.set_threads(n)
         self.curve.become(self._curves[n])
+        if not self._mechanisms.way_back:
+            self.curve.always_back()
 
     def _key_of(self, n_threads: int) -> str:
         return f"{self._key}:{n_threads}"

@@ -510,8 +510,11 @@ class Planner:
     n_features: int
     """Table entries a token's probability is the sum of."""
 
-    def __init__(self, classes: npt.NDArray[np.uint8]) -> None:
+    def __init__(
+        self, classes: npt.NDArray[np.uint8], learns: bool = True, recalibrates: bool = True
+    ) -> None:
         """classes: (n_vocab,) kind of each token, 0 to 15; 1 stands for the end of a line.
+        learns, recalibrates: False to leave that part of learning out, which is for measurements.
 
         Raises: ValueError.
         """

@@ -46,7 +46,8 @@ float logistic(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 
 }  // namespace
 
-AcceptanceModel::AcceptanceModel() : weights_(n_weights(), 0.0f) {}
+AcceptanceModel::AcceptanceModel(bool learns, bool recalibrates)
+    : learns_(learns), recalibrates_(recalibrates), weights_(n_weights(), 0.0f) {}
 
 std::size_t AcceptanceModel::n_weights() { return kOffsets.back(); }
 
@@ -100,6 +101,7 @@ int AcceptanceModel::bin_of(float logit) {
 
 float AcceptanceModel::probability(const Features& features, int source) const {
   const float x = logit(features);
+  if (!recalibrates_) return std::clamp(logistic(x), 0.001f, 0.999f);
   const Bin& bin = bins_[static_cast<std::size_t>(source)][static_cast<std::size_t>(bin_of(x))];
   const float correction = (bin.n_accepted - bin.sum) / (bin.n + kBinWeight);
   return std::clamp(logistic(x) + correction, 0.001f, 0.999f);
@@ -112,6 +114,7 @@ void AcceptanceModel::learn(const Features& features, int source, bool accepted)
   Bin& bin = bins_[static_cast<std::size_t>(source)][static_cast<std::size_t>(bin_of(x))];
   if (bin.n >= kMemory) bin = {bin.n / 2, bin.n_accepted / 2, bin.sum / 2};
   bin = {bin.n + 1, bin.n_accepted + (accepted ? 1.0f : 0.0f), bin.sum + p};
+  if (!learns_) return;
   const float step = kRate * ((accepted ? 1.0f : 0.0f) - p);
   for (const auto i : features) weights_[i] += step;
 }

@@ -43,7 +43,8 @@ class AcceptanceModel {
   static constexpr int kNumTables = 18;
   using Features = std::array<std::uint16_t, kNumTables>;  // one weight of each table
 
-  AcceptanceModel();
+  // learns: weights follow outcomes. recalibrates: what is left of the error is taken out.
+  explicit AcceptanceModel(bool learns = true, bool recalibrates = true);
 
   static std::size_t n_weights();
   static Features features(const Evidence& evidence);
@@ -66,6 +67,7 @@ class AcceptanceModel {
   float logit(const Features& features) const;
   static int bin_of(float logit);
 
+  bool learns_, recalibrates_;
   std::vector<float> weights_;
   std::array<std::array<Bin, kNumBins>, kNumSources> bins_{};
 };

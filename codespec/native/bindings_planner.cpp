@@ -13,12 +13,12 @@ using namespace nanobind::literals;
 namespace codespec {
 namespace {
 
-Planner make_planner(const Vector<std::uint8_t>& classes) {
+Planner make_planner(const Vector<std::uint8_t>& classes, bool learns, bool recalibrates) {
   const auto ids = as_span(classes);
   for (const std::uint8_t c : ids) {
     if (c >= AcceptanceModel::kNumClasses) throw nb::value_error("a class must be 0 to 15");
   }
-  return Planner({ids.begin(), ids.end()});
+  return Planner({ids.begin(), ids.end()}, learns, recalibrates);
 }
 
 nb::object plan(Planner& self, const Sources& sources, int n_max, int max_leaves,
@@ -72,8 +72,8 @@ auto outcomes(const Planner& self) {
 
 void bind_planner(nb::module_& m) {
   nb::class_<Planner>(m, "Planner", nb::is_final())
-      .def(nb::new_([](const Vector<std::uint8_t>& classes) { return make_planner(classes); }),
-           "classes"_a.noconvert())
+      .def(nb::new_(&make_planner), "classes"_a.noconvert(), "learns"_a = true,
+           "recalibrates"_a = true)
       .def_prop_ro_static("n_weights", [](nb::handle) { return AcceptanceModel::n_weights(); })
       .def_prop_ro_static("n_state", [](nb::handle) { return AcceptanceModel::n_state(); })
       .def_prop_ro_static("n_features", [](nb::handle) { return AcceptanceModel::kNumTables; })

@@ -50,8 +50,9 @@ struct Outcome {
 class Planner {
  public:
   // classes: of each token of the vocabulary, below kNumClasses; kLineEnd for one that ends a line.
-  explicit Planner(std::vector<std::uint8_t> classes)
-      : classes_(std::move(classes)), last_seen_(classes_.size(), kNever) {}
+  // learns, recalibrates: see AcceptanceModel.
+  explicit Planner(std::vector<std::uint8_t> classes, bool learns = true, bool recalibrates = true)
+      : model(learns, recalibrates), classes_(std::move(classes)), last_seen_(classes_.size(), kNever) {}
   static constexpr std::uint8_t kLineEnd = 1;
 
   struct Limits {

@@ -1,0 +1,202 @@
+"""Each optional part of drafting can be left out: it is gone then, and the output is the same."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
+from codespec.drafters.calibrate import Planners, prior
+from codespec.drafters.chain import DraftChain
+from codespec.drafters.cost import CostCurve
+from codespec.drafters.filler import Filler
+from codespec.drafters.kinds import token_kinds
+from codespec.drafters.lookup import LookupDrafter
+from codespec.drafters.mechanisms import PRODUCT, Mechanisms
+from codespec.engine.completer import Completer, Limits
+from codespec.index.live import LiveDocument
+from codespec.native import Planner, SuffixAutomaton
+from codespec.sampling import Sampler
+from codespec.types import NO_TOKENS, Context, Draft, SamplingParams, Source, Verdict
+from tests.drafters import ScriptedDrafter, drafter_over
+
+TOKENIZER = ByteTokenizer()
+KINDS = token_kinds(TOKENIZER)
+NAMES = [field.name for field in fields(Mechanisms)]
+CHEAP = {1: 1.0, 33: 1.1}
+
+
+def without(name: str) -> Mechanisms:
+    return replace(PRODUCT, **{name: False})
+
+
+def document_of(prefix: str, suffix: str = "") -> LiveDocument:
+    document = LiveDocument(TOKENIZER)
+    document.update(prefix, suffix)
+    return document
+
+
+def lookup_in(document: LiveDocument, chosen: Mechanisms, neighbours=(), **options):
+    planners = Planners(KINDS, mechanisms=chosen)
+    drafter = LookupDrafter(
+        lambda path: document,
+        planners.of,
+        neighbours=lambda context: neighbours,
+        mechanisms=chosen,
+        **options,
+    )
+    drafter.begin(Context(NO_TOKENS, document.left, document.right))
+    return drafter, planners.of("")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_output_depends_on_none_of_them(name):
+    chosen = without(name)
+
+    def run(*members, curve: CostCurve | None = None) -> list[int]:
+        target = FakeTarget(hashed_logits(256), n_vocab=256)
+        chain = DraftChain(members, 256, 4, curve or CostCurve(CHEAP), mechanisms=chosen)
+        context = Context(TOKENIZER.encode("abcabcab"), TOKENIZER.encode("abcabcab"))
+        return Completer(target, chain).run(context, Sampler(SamplingParams()), Limits(40))[0]
+
+    curve = CostCurve(CHEAP)
+    small = FakeTarget(hashed_logits(256), n_vocab=256)
+    lookup, _ = lookup_in(document_of("abcabcab"), chosen, curve=curve, max_leaves=4)
+    model = drafter_over(small, curve, CostCurve({1: 0.01}), mechanisms=chosen)
+    assert run(lookup, model, curve=curve) == run()
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [("edits", Source.EDITS), ("buffers", Source.BUFFERS), ("answers", Source.ANSWERS)],
+)
+def test_a_source_less(name, source):
+    text = SuffixAutomaton()
+    text.extend(TOKENIZER.encode("alpha(beta)"))
+    document = document_of("alpha(")
+    proposed = {}
+    for chosen in (PRODUCT, without(name)):
+        drafter, _ = lookup_in(document, chosen, [(source, text)], curve=CostCurve(CHEAP))
+        proposed[chosen] = len(drafter.propose(NO_TOKENS, 4))
+    assert proposed == {PRODUCT: 4, without(name): 0}
+
+
+def test_the_text_after_the_cursor_less():
+    document = document_of("alpha(", "\nalpha(beta)\n")
+    lengths = [
+        len(lookup_in(document, chosen, curve=CostCurve(CHEAP))[0].propose(NO_TOKENS, 4))
+        for chosen in (PRODUCT, without("suffix"))
+    ]
+    assert lengths[0] > 0
+    assert lengths[1] == 0
+
+
+def test_chains_in_place_of_trees():
+    document = document_of("f(a)\nf(b)\nf(")
+    is_chain = [
+        lookup_in(document, chosen, curve=CostCurve(CHEAP), max_leaves=8)[0]
+        .propose(NO_TOKENS, 16)
+        .is_chain
+        for chosen in (PRODUCT, without("trees"))
+    ]
+    assert is_chain == [False, True]
+
+
+def test_what_outcomes_do_not_teach():
+    changed = {}
+    for name in ("learning", "recalibration", "worth"):
+        drafter, planner = lookup_in(document_of("abcabcab"), without(name), curve=CostCurve(CHEAP))
+        draft = drafter.propose(NO_TOKENS, 4)
+        drafter.observe(draft.tokens[:1], draft, Verdict((5,), ()))
+        drafter.propose(draft.tokens[:1], 4)
+        changed[name] = not np.array_equal(planner.state()[: Planner.n_weights], prior())
+    assert changed == {"learning": False, "recalibration": True, "worth": True}
+
+
+def test_probabilities_without_recalibration_follow_the_weights_alone():
+    drafted = []
+    for chosen in (PRODUCT, without("recalibration")):
+        drafter, planner = lookup_in(document_of("abcabcab"), chosen, curve=CostCurve(CHEAP))
+        state = planner.state()
+        state[Planner.n_weights :] = np.tile([1000, 0, 900], (len(state) - Planner.n_weights) // 3)
+        planner.load(state)
+        drafted.append(len(drafter.propose(NO_TOKENS, 4)))
+    assert drafted[0] < drafted[1]
+
+
+def test_no_memory_of_earlier_sessions(tmp_path):
+    for name, is_kept in (("memory", False), ("worth", True)):
+        folder = tmp_path / name
+        folder.mkdir()
+        planners = Planners(KINDS, "", folder, mechanisms=without(name))
+        planners.of("/w")
+        planners.save()
+        assert any(folder.iterdir()) == is_kept
+
+
+def test_the_guess_of_a_width_is_never_given_up():
+    class Planned:
+        def set_ways(self, costs):
+            raise AssertionError("nothing is to be compared")
+
+    curve = CostCurve({1: 1.0, 16: 4.0}, back_ms=1.0, steady={5: 1.5})
+    filler = Filler(curve, searches=False)
+    filler.watch(Planned())  # pyright: ignore[reportArgumentType]
+    filler.begin(True)
+    assert curve.width == 5
+
+
+def test_the_way_back_as_part_of_every_wide_pass():
+    curve = CostCurve({1: 1.0, 16: 4.0}, back_ms=1.0)
+    curve.always_back()
+    after_wide, after_one = curve.either_first(5)
+    np.testing.assert_array_equal(after_wide, after_one)
+
+
+def test_a_draft_model_without_opinions_trials_and_rests():
+    small = FakeTarget(hashed_logits(256), n_vocab=256)
+    flat, free = CostCurve({1: 1.0}), CostCurve({1: 1e-6})
+    assert drafter_over(small, flat, free).is_cheap
+    assert not drafter_over(small, flat, free, mechanisms=without("judge")).is_cheap
+    steep, dear = CostCurve({1: 1.0, 2: 9.0, 3: 18.0}), CostCurve({1: 5.0})
+    drafted = {}
+    for name in ("draft_trials", "worth"):
+        drafter = drafter_over(small, steep, dear, mechanisms=without(name))
+        drafter.begin(Context(TOKENIZER.encode("ab")))
+        drafted[name] = any(len(drafter.propose(NO_TOKENS, 4)) for _ in range(2000))
+    assert drafted == {"draft_trials": False, "worth": True}
+    for name, n_rest in (("draft_rests", 0), ("worth", 16)):
+        drafter = drafter_over(small, steep, dear, mechanisms=without(name))
+        drafter.begin(Context(TOKENIZER.encode("ab")))
+        drafter.propose(NO_TOKENS, 4)
+        assert drafter.n_rest == n_rest
+
+
+class Sure(ScriptedDrafter):
+    """Costs time to ask, and promises more than lookups."""
+
+    n_rest = 0
+
+    def is_due(self) -> bool:
+        return True
+
+    def rested(self, n_passes: int) -> None:
+        pass
+
+    def plan(self, n_max: int) -> tuple[int, float]:
+        return n_max, 9.0
+
+
+def test_lookups_do_not_go_on_behind_a_draft_model():
+    document = document_of("def alpha(beta):\n")
+    said = Draft.chain(TOKENIZER.encode("def al"), Source.DRAFT_MODEL, np.full(6, 0.95, np.float32))
+    drafted = {}
+    for name in ("extending", "worth"):
+        lookup, _ = lookup_in(document, without(name), curve=CostCurve(CHEAP))
+        members = [lookup, Sure(lambda e, n: said)]
+        chain = DraftChain(members, 256, 1, CostCurve(CHEAP), mechanisms=without(name))
+        chain.begin(Context(NO_TOKENS, document.left))
+        drafted[name] = len(chain.propose(NO_TOKENS, 16))
+    assert drafted == {"extending": 6, "worth": 16}
