@@ -18,7 +18,7 @@ Counts = npt.NDArray[np.float64]
 
 
 def _source_bins() -> Counts:
-    return np.zeros((len(Source), N_BINS))
+    return np.zeros((Source.count(), N_BINS))
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Calibration:
         # Of a sum of independent outcomes, about normal: sqrt(2 / pi) of its standard deviation.
         variance = self.predicted * (1 - self.predicted / np.maximum(self.n, 1))
         by_chance = np.sqrt(2 / np.pi * variance).sum(axis=1)
-        seen = [s for s in Source if n_source[s]]
+        seen = [s for s in Source.all() if n_source[s]]
         return {
             "log_loss": self.log_loss / total,
             "log_loss_table": self._table_loss() / total,

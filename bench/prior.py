@@ -34,6 +34,7 @@ from codespec.config import load_settings
 from codespec.context.healing import vocabulary_of
 from codespec.drafters.calibrate import prior
 from codespec.drafters.kinds import token_kinds
+from codespec.drafters.learned import Learned, learned_of, source_names, write_learned
 from codespec.drafters.lookup import LookupDrafter, Neighbour
 from codespec.engine.local import LocalEngine
 from codespec.index.live import LiveDocument
@@ -41,7 +42,7 @@ from codespec.index.text import encode, safe_cuts
 from codespec.models.registry import target_path
 from codespec.native import Boundary, Planner
 from codespec.requests import CompletionRequest
-from codespec.types import NO_TOKENS, Context, Tokenizer, Tokens
+from codespec.types import NO_TOKENS, Context, Source, Tokenizer, Tokens
 
 from .history import History, Hunk
 from .replay import MAX_LEAVES, MAX_TOKENS, MIN_TOKENS, Session, Tree, Trees
@@ -89,7 +90,7 @@ def examples(root: Path, glob: str, writer: People | Model) -> Iterator[tuple[Fe
     tokenizer = writer.tokenizer
     history, cuts = History(root, glob), safe_cuts(tokenizer)
     trees = Trees(history, tokenizer)
-    planner = Planner(token_kinds(tokenizer))
+    planner = Planner(token_kinds(tokenizer), Source.count())
     document = LiveDocument(tokenizer, cuts)
     for commit in history.commits(N_COMMITS):
         session = Session()
@@ -138,9 +139,9 @@ def _replay(
 def fit(
     features: Features, accepted: Accepted, start: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.float32]:
-    """(Planner.n_weights,) by Adam with a rate that falls to zero."""
+    """(n_weights,) by Adam with a rate that falls to zero, from such weights on."""
     rng = np.random.default_rng(0)
-    n = Planner.n_weights
+    n = len(start)
     weights, mean, square = start.astype(np.float64), np.zeros(n), np.zeros(n)
     n_steps = EPOCHS * -(-len(accepted) // BATCH)
     step = 0
@@ -182,9 +183,12 @@ def main(output: Path, model: str | None, repositories: list[str]) -> None:
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         found = list(pool.map(weighed, repositories, repeat(model)))
     features, accepted = (np.concatenate(of_each) for of_each in zip(*found, strict=True))
-    start = prior() if model else np.zeros(Planner.n_weights, np.float32)
-    weights = fit(features, accepted, start)
-    output.write_bytes(weights.astype("<f2").tobytes())
+    names = source_names()
+    known = prior() if model else Learned(np.zeros(Planner.n_shared, np.float32), {}, {})
+    n_weights = Planner.n_shared + len(names) * Planner.n_by_source
+    fitted = learned_of(fit(features, accepted, known.state(names)[:n_weights]), names)
+    assert fitted is not None
+    write_learned(output, fitted, "<f2")
 
 
 if __name__ == "__main__":

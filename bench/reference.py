@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from codespec.drafters.lookup import PREFIX, REPOSITORY, SUFFIX
 from codespec.native import MAX_DEPTH, Proposal, SuffixAutomaton
 from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Tokens, Verdict
 
@@ -45,9 +46,9 @@ class Sources:
     @property
     def automata(self) -> list[tuple[Source, SuffixAutomaton]]:
         return [
-            (Source.PREFIX, self._before),
-            (Source.SUFFIX, self._after),
-            (Source.REPOSITORY, self._repository),
+            (PREFIX, self._before),
+            (SUFFIX, self._after),
+            (REPOSITORY, self._repository),
         ]
 
     def drafts(self, context: Tokens, emitted: Tokens, n_max: int) -> list[tuple[Source, Proposal]]:
@@ -69,7 +70,7 @@ class Path:
 def paths(sources: Sources, recent: Tokens, emitted: Tokens, n_max: int) -> list[Path]:
     """For every suffix of `recent` and every source, the path of the most frequent tokens."""
     found: list[Path] = []
-    alive = {Source.PREFIX, Source.SUFFIX, Source.REPOSITORY}
+    alive = {PREFIX, SUFFIX, REPOSITORY}
     for length in range(1, len(recent) + 1):
         if not alive:
             break
@@ -229,7 +230,7 @@ class PromptLookup(_Reference):
             hits = np.flatnonzero((windows == text[-n:]).all(axis=1))
             if len(hits):
                 start = int(hits[-1]) + n
-                return Draft.chain(text[start : start + min(n_max, self._width)], Source.PREFIX)
+                return Draft.chain(text[start : start + min(n_max, self._width)], PREFIX)
         return NO_DRAFT
 
 

@@ -22,7 +22,7 @@ from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.filler import Filler
 from codespec.drafters.kinds import token_kinds
-from codespec.drafters.lookup import Neighbour
+from codespec.drafters.lookup import BUFFERS, EDITS, Neighbour
 from codespec.engine.completer import Completer, Limits
 from codespec.index.edits import Lost, remember
 from codespec.index.live import LiveDocument
@@ -37,7 +37,6 @@ from codespec.types import (
     Drafter,
     Logits,
     SamplingParams,
-    Source,
     Tokenizer,
     Tokens,
     Trace,
@@ -271,7 +270,7 @@ class Session:
 
     @property
     def neighbours(self) -> Sequence[Neighbour]:
-        return [(Source.EDITS, self._edits), (Source.BUFFERS, self._buffers)]
+        return [(EDITS, self._edits), (BUFFERS, self._buffers)]
 
 
 class Replay:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
-from typing import Literal, Protocol, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
@@ -29,21 +28,47 @@ _CHAIN.flags.writeable = False
 _CHAIN_BYTES = _CHAIN.tobytes()
 
 
-class Source(IntEnum):
-    """Where a drafted token came from."""
+class Source(int):
+    """Where a drafted token came from: a small number that a drafter registered by name. What was
+    learned is kept by name, as numbers depend on the order of registration."""
 
-    PREFIX = 0  # the document, before the cursor
-    SUFFIX = 1  # the document, after the cursor
-    REPOSITORY = 2  # other files of the workspace
-    DRAFT_MODEL = 3  # the small model
-    OTHER = 4  # drafters outside the project
-    EDITS = 5  # lines that the user changed or deleted lately
-    BUFFERS = 6  # other open documents of the workspace
-    ANSWERS = 7  # what the target said lately in this document
+    MOST: ClassVar[int] = 32
+    OTHER: ClassVar[Source]
+    """For drafters that register none of their own."""
 
-    @property
-    def label(self) -> str:
-        return self.name.lower().replace("_", "-")
+    label: str
+    _all: ClassVar[list[Source]] = []
+
+    @classmethod
+    def register(cls, label: str) -> Source:
+        """The source of that name, made where there is none yet. Raises: ValueError for one more
+        than `MOST`."""
+        for known in cls._all:
+            if known.label == label:
+                return known
+        if len(cls._all) == cls.MOST:
+            raise ValueError(f"{label}: there are {cls.MOST} sources already")
+        made = cls(len(cls._all))
+        made.label = label
+        cls._all.append(made)
+        return made
+
+    @classmethod
+    def all(cls) -> Sequence[Source]:
+        """Every registered source; source i has number i."""
+        return tuple(cls._all)
+
+    @classmethod
+    def count(cls) -> int:
+        return len(cls._all)
+
+    @classmethod
+    def of(cls, number: int) -> Source:
+        """The source of a draft's node. Raises: IndexError."""
+        return cls._all[number]
+
+
+Source.OTHER = Source.register("other")
 
 
 class Draft(msgspec.Struct, frozen=True, eq=False):
@@ -52,7 +77,7 @@ class Draft(msgspec.Struct, frozen=True, eq=False):
     tokens:  (k,) int32.
     parents: (k,) int32, index of the parent node, -1 for a child of the last committed token.
     probs:   (k,) float32, estimated P(node accepted | parent accepted).
-    sources: (k,) int8, values of `Source`.
+    sources: (k,) int8, numbers of `Source`.
     q:       None for a deterministic draft (chosen by rank, no randomness of its own); otherwise
              (k, n_vocab) float32, the distribution node i was truly sampled from. Such drafts are
              chains and are verified by rejection, see `verify.accept_sampled`.

@@ -20,7 +20,6 @@ from codespec.sampling import Sampler
 from codespec.types import Draft, Logits, LogitsRows, Probs, Source, Verdict
 
 _INT32, _INT8, _FLOAT32 = np.dtype(np.int32), np.dtype(np.int8), np.dtype(np.float32)
-_SOURCES = frozenset(map(int, Source))
 
 
 def accept(
@@ -129,7 +128,8 @@ def wellformed(draft: Draft, n_vocab: int, n_max: int) -> bool:
         return False
     if draft.probs.dtype != _FLOAT32 or not all(0 <= p <= 1 for p in draft.probs.tolist()):
         return False
-    if draft.sources.dtype != _INT8 or not _SOURCES.issuperset(draft.sources.tolist()):
+    n_sources = Source.count()
+    if draft.sources.dtype != _INT8 or not all(0 <= s < n_sources for s in draft.sources.tolist()):
         return False
     # Drafts are short: a loop over plain integers is quicker than five calls of numpy.
     nodes = list(zip(draft.parents.tolist(), draft.tokens.tolist(), strict=True))

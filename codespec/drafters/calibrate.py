@@ -1,4 +1,4 @@
-"""What a planner knows from the start, and how it remembers what it learned.
+"""What a planner knows from the start, and when it remembers what it learned.
 
 The prior comes with codespec: weights fitted on replayed edits of repositories (`codespec_bench.
 prior`). Every outcome moves them; what a workspace taught is kept in the cache folder, apart for
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import zlib
 from collections import OrderedDict
 from functools import cache
 from importlib.resources import files
@@ -19,12 +18,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from codespec.drafters.learned import (
+    Learned,
+    learned_of,
+    parse_learned,
+    read_learned,
+    source_names,
+    write_learned,
+)
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
-from codespec.files import write_atomically
 from codespec.native import Planner
 from codespec.types import Tokens, Verdict
-
-State = npt.NDArray[np.float32]
 
 MAX_WORKSPACES = 8
 SAVE_EVERY = 64
@@ -33,40 +37,21 @@ SAVE_EVERY = 64
 MAX_KEPT = 200
 """Files in the folder, which take 5 MB together; those written last are kept."""
 
-_MAGIC = b"CSACC001"
-
 _SMALL = 100_000_000
 _ANY = "*"  # stands for the workspace used last; no folder's path
 
 
 @cache
-def prior(n_params: int = _SMALL) -> State:
-    """(Planner.n_weights,) the weights to start from, for a target of so many parameters.
+def prior(n_params: int = _SMALL) -> Learned:
+    """The weights to start from, for a target of so many parameters.
 
     Fitted on what people wrote, which good models come close to. A small model says again what it
     has before it much more often; its weights go on from those with what the bundled one writes.
     """
     name = "prior.bin" if n_params >= _SMALL else "prior_small.bin"
-    stored = files("codespec.drafters").joinpath(name).read_bytes()
-    return np.frombuffer(stored, "<f2").astype(np.float32)
-
-
-def write_state(path: Path, state: State) -> None:
-    """Replace the file by this state. Raises: OSError."""
-    body = np.ascontiguousarray(state, "<f4").tobytes()
-    write_atomically(path, _MAGIC + zlib.crc32(body).to_bytes(4, "little") + body)
-
-
-def read_state(path: Path) -> State | None:
-    """What `write_state` wrote; None for a file that is missing or anything else."""
-    try:
-        stored = path.read_bytes()
-    except OSError:
-        return None
-    magic, check, body = stored[:8], stored[8:12], stored[12:]
-    if magic != _MAGIC or zlib.crc32(body).to_bytes(4, "little") != check:
-        return None
-    return np.frombuffer(body, "<f4").astype(np.float32) if len(body) % 4 == 0 else None
+    known = parse_learned(files("codespec.drafters").joinpath(name).read_bytes())
+    assert known is not None, f"{name} is damaged"
+    return known
 
 
 class Planners:
@@ -84,7 +69,7 @@ class Planners:
         kinds: npt.NDArray[np.uint8],
         model: str = "",
         folder: Path | None = None,
-        start: State | None = None,
+        start: Learned | None = None,
         mechanisms: Mechanisms = PRODUCT,
     ) -> None:
         self._start = prior() if start is None else start
@@ -118,22 +103,24 @@ class Planners:
                     file.unlink()
 
     def _open(self, workspace: str) -> Planner:
-        chosen = self._mechanisms
-        planner = Planner(self._kinds, chosen.learning, chosen.recalibration)
-        planner.load(self._start)
+        chosen, names = self._mechanisms, source_names()
+        planner = Planner(self._kinds, len(names), chosen.learning, chosen.recalibration)
+        planner.load(self._start.state(names))
         for name in (_ANY, workspace) if self._folder else ():
-            state = read_state(self._path(name))
-            if state is not None:
-                with contextlib.suppress(ValueError):  # of another version
-                    planner.load(state)
+            known = read_learned(self._path(name))
+            if known is not None:
+                with contextlib.suppress(ValueError):  # absurd numbers
+                    planner.load(known.state(names))
         return planner
 
     def _save(self, workspace: str) -> None:
         if self._folder and self._n_unsaved.pop(workspace, 0):
-            state = self._known[workspace].state()
+            planner = self._known[workspace]
+            learned = learned_of(planner.state(), source_names()[: planner.n_sources])
+            assert learned is not None
             with contextlib.suppress(OSError):
                 for name in (workspace, _ANY):
-                    write_state(self._path(name), state)
+                    write_learned(self._path(name), learned)
 
     def _path(self, workspace: str) -> Path:
         name = hashlib.sha256(f"{workspace}\0{self._model}".encode("utf-8", "replace")).hexdigest()

@@ -13,6 +13,7 @@ from codespec.drafters.chain import MOST_PASSES
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.filler import Filler
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
+from codespec.drafters.small import DRAFT_MODEL
 from codespec.index.live import LiveDocument
 from codespec.native import Boundary, Drafting, Planner, Segment, Sources, SuffixAutomaton
 from codespec.tree import path_probs
@@ -28,6 +29,13 @@ class Repository(Protocol):
         """Its segments, each with documents not to use: those to skip among them. None: none."""
         ...
 
+
+PREFIX = Source.register("prefix")  # the document, before the cursor
+SUFFIX = Source.register("suffix")  # the document, after the cursor
+REPOSITORY = Source.register("repository")  # other files of the workspace
+EDITS = Source.register("edits")  # lines that the user changed or deleted lately
+BUFFERS = Source.register("buffers")  # other open documents of the workspace
+ANSWERS = Source.register("answers")  # what the target said lately in this document
 
 Neighbour: TypeAlias = tuple[Source, SuffixAutomaton]
 
@@ -94,14 +102,14 @@ class LookupDrafter:
         self._boundary = boundary = self._make_boundary(context) if self._make_boundary else None
         base = context.left if boundary is None else context.left[: boundary.n_base]
         self._sources = sources = Sources(base)
-        sources.add_before(Source.PREFIX, document.before)
-        neighbours = [(Source.SUFFIX, document.after), *self._find_neighbours(context)]
+        sources.add_before(PREFIX, document.before)
+        neighbours = [(SUFFIX, document.after), *self._find_neighbours(context)]
         for source, automata in _grouped(neighbours, self._mechanisms.sources_left_out).items():
-            sources.add_automata(source, automata, source == Source.SUFFIX)
+            sources.add_automata(source, automata, source == SUFFIX)
         repository = self._open_repository(context.workspace) if context.workspace else None
         if repository is not None:
             skip = self._find_overridden(context)
-            sources.add_segments(Source.REPOSITORY, repository.segments(skip))
+            sources.add_segments(REPOSITORY, repository.segments(skip))
         self._planner = self._open_planner(context.workspace)
         if self._filler is not None:
             self._filler.watch(self._planner)
@@ -177,7 +185,7 @@ class LookupDrafter:
         if not self._is_planned:
             self._read()
         self._is_planned = True
-        source = int(given.sources[0]) if len(given) else Source.DRAFT_MODEL
+        source = int(given.sources[0]) if len(given) else DRAFT_MODEL
         found = self._planner.plan(
             self._sources,
             n_max,
@@ -240,10 +248,10 @@ def _open_paths(draft: Draft, ends: Ends, n_max: int) -> list[Tokens]:
 
 
 def _grouped(
-    neighbours: Iterable[Neighbour], left_out: Collection[Source]
+    neighbours: Iterable[Neighbour], left_out: Collection[str]
 ) -> dict[Source, list[SuffixAutomaton]]:
     automata: dict[Source, list[SuffixAutomaton]] = {}
     for source, automaton in neighbours:
-        if source not in left_out:
+        if source.label not in left_out:
             automata.setdefault(source, []).append(automaton)
     return automata

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codespec.types import Source
-
 
 @dataclass(frozen=True, slots=True)
 class Mechanisms:
@@ -75,15 +73,10 @@ class Mechanisms:
     stretches: bool = True
 
     @property
-    def sources_left_out(self) -> frozenset[Source]:
-        """Sources that lookups do without."""
-        has = {
-            Source.SUFFIX: self.suffix,
-            Source.EDITS: self.edits,
-            Source.BUFFERS: self.buffers,
-            Source.ANSWERS: self.answers,
-        }
-        return frozenset(source for source, is_on in has.items() if not is_on)
+    def sources_left_out(self) -> frozenset[str]:
+        """Names of the sources that lookups do without."""
+        names = "suffix", "edits", "buffers", "answers"
+        return frozenset(name for name in names if not getattr(self, name))
 
 
 PRODUCT = Mechanisms()

@@ -21,9 +21,9 @@ from codespec.drafters.calibrate import n_followed
 from codespec.drafters.cost import FLAT, CostCurve, best_width
 from codespec.drafters.judge import Confidence, Pool, worth_of_asking
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
-from codespec.drafters.small import SmallModel
+from codespec.drafters.small import DRAFT_MODEL, SmallModel
 from codespec.tree import prefix
-from codespec.types import NO_DRAFT, Context, Draft, Source, Tokens, Verdict
+from codespec.types import NO_DRAFT, Context, Draft, Tokens, Verdict
 
 _START_RATE = 0.5
 _RATE_WEIGHT = 0.05
@@ -247,7 +247,7 @@ class ModelDrafter:
             if token != said:
                 break
         self._judged = []
-        if not len(draft) or draft.sources[0] != Source.DRAFT_MODEL:
+        if not len(draft) or draft.sources[0] != DRAFT_MODEL:
             return
         n = len(verdict.path) if draft.q is not None else n_followed(draft.tokens, verdict)
         for i in range(min(n + 1, len(draft), len(verdict.emitted))):
@@ -283,7 +283,7 @@ class ModelDrafter:
             self._drafted.append(own)
             path *= prob
             expected.append(expected[-1] + path)
-        return Draft.chain(drafted, Source.DRAFT_MODEL, np.array(probs, np.float32))
+        return Draft.chain(drafted, DRAFT_MODEL, np.array(probs, np.float32))
 
     def _accepted(self, own: float) -> float:
         """P(accepted) of a token that the model itself gives this probability."""
@@ -294,7 +294,7 @@ class ModelDrafter:
         if not drafted:
             return NO_DRAFT
         probs = np.full(len(drafted), self._rate, np.float32)
-        return Draft.chain(drafted, Source.DRAFT_MODEL, probs, np.stack(laws))
+        return Draft.chain(drafted, DRAFT_MODEL, probs, np.stack(laws))
 
     def _learn_cost(self, token_ms: float) -> None:
         """Catching up with what the target said, and our own work, come on top of the pass."""

@@ -22,9 +22,12 @@ from codespec.types import (
     Logits,
     LogitsRows,
     SamplingParams,
+    Source,
     Tokens,
 )
 from codespec.verify import propose
+
+DRAFT_MODEL = Source.register("draft-model")
 
 OnPass = Callable[[int, float], None]
 """Told of each pass of the draft model: its own tokens, milliseconds."""

@@ -310,4 +310,4 @@ def _report(counts: dict[int, list[int]], trace: Trace) -> None:
     for source, (n_drafted, n_accepted) in counts.items():
         trace.n_drafted += n_drafted
         trace.n_accepted += n_accepted
-        trace.by_source[Source(source).label] = SourceStats(n_drafted, n_accepted)
+        trace.by_source[Source.of(source).label] = SourceStats(n_drafted, n_accepted)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+from codespec.drafters.lookup import ANSWERS, BUFFERS, EDITS, Neighbour
 from codespec.files import FileState, state_of
 from codespec.index.answers import Answers
 from codespec.index.edits import RecentEdits
@@ -15,9 +16,8 @@ from codespec.index.live import LiveDocument
 from codespec.index.openfiles import Looks, OpenFileRules
 from codespec.index.scan import read_file
 from codespec.index.text import common_prefix, common_suffix, normalise
-from codespec.native import SuffixAutomaton
 from codespec.requests import CompletionRequest
-from codespec.types import Context, Source, Tokenizer, Tokens
+from codespec.types import Context, Tokenizer, Tokens
 
 MAX_DOCUMENTS = 8
 """Whose tokens and automata are kept: switching between tabs should cost nothing."""
@@ -149,24 +149,24 @@ class OpenDocuments:
         if known is not None:
             known.answers.add(context.left, said)
 
-    def neighbours(self, context: Context) -> list[tuple[Source, SuffixAutomaton]]:
+    def neighbours(self, context: Context) -> list[Neighbour]:
         """What else the workspace's user has in hand: what was said in this document, recent edits,
         and other documents as they were when last asked about. Nothing of a file that is excluded
         or gone by now, that holds a secret, or that somebody else changed meanwhile."""
-        found: list[tuple[Source, SuffixAutomaton]] = []
+        found: list[Neighbour] = []
         looks, self._looks = self._looks, Looks()
         known = self._open.get(context.document or context.path)
         if known is not None and len(known.answers.automaton):
-            found.append((Source.ANSWERS, known.answers.automaton))
+            found.append((ANSWERS, known.answers.automaton))
         edits = self._edits.get(context.workspace)
         if edits is not None:
             for path in edits.paths:
                 if not self.may_show(path, context.workspace, looks):
                     edits.forget(path)
-            found.append((Source.EDITS, edits.automaton))
+            found.append((EDITS, edits.automaton))
         for path in self._shared(context.path, context.workspace, looks):
             document = self._open[path].document
-            found += [(Source.BUFFERS, document.before), (Source.BUFFERS, document.after)]
+            found += [(BUFFERS, document.before), (BUFFERS, document.after)]
         return found
 
     def overridden(self, path: str, workspace: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from codespec.context.document import read_document
+from codespec.drafters.lookup import BUFFERS, PREFIX, REPOSITORY, SUFFIX
 from codespec.engine.local import LocalEngine
 from codespec.errors import CodespecError
 from codespec.requests import CompletionRequest
@@ -184,10 +185,10 @@ def _pass(seen: _Seen, finder: _Finder, tokenizer: Tokenizer) -> Pass:
         tokens = seen.draft.tokens[followed or nodes[:1]]
         start = seen.verdict.path.index(followed[0]) if followed else 0
         said = [*seen.before.tolist(), *seen.said[:start].tolist()]
-        path, line = finder.find(Source(source), said, tokens)
+        path, line = finder.find(Source.of(source), said, tokens)
         spans.append(
             Span(
-                source=Source(source).label,
+                source=Source.of(source).label,
                 n_drafted=len(nodes),
                 n_accepted=len(followed),
                 text=tokenizer.decode(tokens).decode("utf-8", "replace") if followed else "",
@@ -226,14 +227,14 @@ class _Finder:
         self, source: Source, said: Sequence[int], tokens: Tokens
     ) -> list[tuple[str, str]]:
         request = self._request
-        if source == Source.PREFIX:
+        if source == PREFIX:
             return [(request.path, self._known.decode("utf-8", "ignore"))]
-        if source == Source.SUFFIX:
+        if source == SUFFIX:
             # Lines count from the document's beginning.
             return [(request.path, "\n" * request.prefix.count("\n") + request.suffix)]
-        if source == Source.BUFFERS:
+        if source == BUFFERS:
             return self._engine.open_texts(request)
-        if source == Source.REPOSITORY:
+        if source == REPOSITORY:
             text = np.concatenate([self._context.left, np.asarray(said, np.int32), tokens])
             path = self._engine.file_with(text, request)
             try:

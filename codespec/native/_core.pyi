@@ -503,24 +503,39 @@ class Planner:
     Li et al. 2024, EAGLE-2.
     """
 
-    n_weights: int
-    """How many numbers a prior has."""
-    n_state: int
-    """How many numbers `state` has."""
+    n_shared: int
+    """Weights that all sources share."""
+    n_by_source: int
+    """Weights that each source has for itself."""
+    n_correction: int
+    """Numbers of each source's recalibration."""
     n_features: int
     """Table entries a token's probability is the sum of."""
+    max_sources: int
 
     def __init__(
-        self, classes: npt.NDArray[np.uint8], learns: bool = True, recalibrates: bool = True
+        self,
+        classes: npt.NDArray[np.uint8],
+        n_sources: int,
+        learns: bool = True,
+        recalibrates: bool = True,
     ) -> None:
         """classes: (n_vocab,) kind of each token, 0 to 15; 1 stands for the end of a line.
+        n_sources: 1 to max_sources; ids of sources are below it.
         learns, recalibrates: False to leave that part of learning out, which is for measurements.
 
         Raises: ValueError.
         """
 
+    @property
+    def n_sources(self) -> int: ...
+    @property
+    def n_weights(self) -> int:
+        """Numbers of a prior: n_shared, then n_by_source of each source."""
+
     def state(self) -> npt.NDArray[np.float32]:
-        """(n_state,) all that was learned."""
+        """(n_weights + n_sources * n_correction,) all that was learned: the weights, then each
+        source's recalibration."""
 
     def load(self, state: npt.NDArray[np.float32]) -> None:
         """Start from a prior, (n_weights,), or from an earlier `state`.

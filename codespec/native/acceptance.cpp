@@ -29,31 +29,45 @@ constexpr std::array kRepeats{0, 1, 2, 4, 8, 16, 32};
 constexpr std::array kRecencies{-1, 0, 8, 32, 100, 400, 2000};
 constexpr std::array kHits{.2f, .35f, .45f, .55f, .65f, .75f, .85f};
 
-// Sizes of the tables, in the order of the cells below.
-constexpr std::array<int, AcceptanceModel::kNumTables> kSizes{
-    2 * 8 * 12 * 8, 8 * 8 * 8, 16 * 16,   16 * 12, 8 * 8 * 8, 8 * 12,
-    8 * 8,          8 * 8,     8 * 8 * 2, 8 * 8,   8 * 8,     8 * 8,
-    8 * 8 * 8,      16 * 8,    16 * 8,    8 * 16,  8 * 8 * 8, 8 * 8 * 16};
+// Sizes of the tables that all sources share, and of those that each source has, in the order of
+// the cells below.
+constexpr std::array kShared{16 * 16, 16 * 12, 8 * 8 * 8, 8 * 12, 8 * 8,
+                             8 * 8,   8 * 8,   16 * 8,    16 * 8, 8 * 16};
+constexpr std::array kBySource{2 * 12 * 8, 8 * 8, 8 * 2, 8, 8, 8 * 8, 8 * 8, 8 * 16};
+static_assert(kShared.size() + kBySource.size() == AcceptanceModel::kNumTables);
 
-constexpr auto kOffsets = [] {
-  std::array<int, kSizes.size() + 1> offsets{};
-  for (std::size_t i = 0; i < kSizes.size(); ++i) offsets[i + 1] = offsets[i] + kSizes[i];
+template <std::size_t n>
+constexpr std::array<int, n + 1> offsets_of(const std::array<int, n>& sizes) {
+  std::array<int, n + 1> offsets{};
+  for (std::size_t i = 0; i < n; ++i) offsets[i + 1] = offsets[i] + sizes[i];
   return offsets;
-}();
-static_assert(kOffsets.back() <= 1 << 16);
+}
+
+constexpr auto kSharedOffsets = offsets_of(kShared);
+constexpr auto kSourceOffsets = offsets_of(kBySource);
+static_assert(kSharedOffsets.back() + AcceptanceModel::kMaxSources * kSourceOffsets.back() <=
+              1 << 16);
 
 float logistic(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 
 }  // namespace
 
-AcceptanceModel::AcceptanceModel(bool learns, bool recalibrates)
-    : learns_(learns), recalibrates_(recalibrates), weights_(n_weights(), 0.0f) {}
+AcceptanceModel::AcceptanceModel(int n_sources, bool learns, bool recalibrates)
+    : learns_(learns), recalibrates_(recalibrates), bins_(static_cast<std::size_t>(n_sources)) {
+  weights_.resize(n_weights());
+}
 
-std::size_t AcceptanceModel::n_weights() { return kOffsets.back(); }
+std::size_t AcceptanceModel::n_shared() { return kSharedOffsets.back(); }
 
-std::size_t AcceptanceModel::n_state() { return n_weights() + kNumSources * kNumBins * 3; }
+std::size_t AcceptanceModel::n_by_source() { return kSourceOffsets.back(); }
 
-AcceptanceModel::Features AcceptanceModel::features(const Evidence& e) {
+std::size_t AcceptanceModel::n_correction() { return kNumBins * 3; }
+
+std::size_t AcceptanceModel::n_weights() const { return n_shared() + bins_.size() * n_by_source(); }
+
+std::size_t AcceptanceModel::n_state() const { return n_weights() + bins_.size() * n_correction(); }
+
+AcceptanceModel::Features AcceptanceModel::features(const Evidence& e) const {
   const int length = bucket(e.match_length, kLengths);
   const int few = bucket(e.match_length, kFewLengths);
   const int second = bucket(e.second_length, kFewLengths);
@@ -61,30 +75,36 @@ AcceptanceModel::Features AcceptanceModel::features(const Evidence& e) {
   const int ratio = bucket(e.ratio, kRatios);
   const int depth = bucket(e.depth, kDepths);
   const int emitted = bucket(e.n_emitted, kEmitted);
-  const int by_source = e.source * 8;
-  const std::array<int, kNumTables> cells{
-      ((e.is_runner_up ? kNumSources : 0) + e.source) * 96 + length * 8 + ratio,
-      (by_source + bucket(e.ratio_lowest, kRatios)) * 8 + depth,
+  const std::array shared{
       e.token_class * kNumClasses + e.class_before,
       e.token_class * 12 + length,
       (few * 8 + second) * 8 + rival,
       emitted * 12 + length,
       bucket(e.total, kTotals) * 8 + ratio,
       bucket(e.hit_rate, kHits) * 8 + depth,
-      (by_source + bucket(e.distance, kDistances)) * 2 + (e.total > 1),
-      by_source + bucket(e.n_repeats_right, kRepeats),
       bucket(e.ratio_before, kRatios) * 8 + ratio,
-      by_source + std::min(e.n_supports, 7),
-      (by_source + emitted) * 8 + few,
       e.token_class * 8 + ratio,
       e.class_before * 8 + depth,
       bucket(e.in_line, kEmitted) * kNumClasses + e.token_class,
-      (by_source + bucket(e.source_hit_rate, kHits)) * 8 + few,
-      (by_source + bucket(e.recency, kRecencies)) * kNumClasses + e.token_class,
+  };
+  const std::array by_source{
+      ((e.is_runner_up ? 12 : 0) + length) * 8 + ratio,
+      bucket(e.ratio_lowest, kRatios) * 8 + depth,
+      bucket(e.distance, kDistances) * 2 + (e.total > 1),
+      bucket(e.n_repeats_right, kRepeats),
+      std::min(e.n_supports, 7),
+      emitted * 8 + few,
+      bucket(e.source_hit_rate, kHits) * 8 + few,
+      bucket(e.recency, kRecencies) * kNumClasses + e.token_class,
   };
   Features out;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = static_cast<std::uint16_t>(kOffsets[i] + cells[i]);
+  auto cell = out.begin();
+  for (std::size_t i = 0; i < shared.size(); ++i) {
+    *cell++ = static_cast<std::uint16_t>(kSharedOffsets[i] + shared[i]);
+  }
+  const int start = kSharedOffsets.back() + e.source * kSourceOffsets.back();
+  for (std::size_t i = 0; i < by_source.size(); ++i) {
+    *cell++ = static_cast<std::uint16_t>(start + kSourceOffsets[i] + by_source[i]);
   }
   return out;
 }
@@ -139,7 +159,7 @@ bool AcceptanceModel::load(std::span<const float> state) {
     if (!sound) return false;
   }
   weights_.assign(weights.begin(), weights.end());
-  bins_ = {};
+  std::ranges::fill(bins_, std::array<Bin, kNumBins>{});
   for (std::size_t i = 0; i < rest.size(); i += 3) {
     bins_[i / 3 / kNumBins][i / 3 % kNumBins] = {rest[i], rest[i + 1], rest[i + 2]};
   }

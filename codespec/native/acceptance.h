@@ -38,23 +38,29 @@ struct Evidence {
 // Tibshirani 1986, Generalized additive models.
 class AcceptanceModel {
  public:
-  static constexpr int kNumSources = 8;
+  static constexpr int kMaxSources = 32;  // bits of a node of the planner's tree
   static constexpr int kNumClasses = 16;
   static constexpr int kNumTables = 18;
   using Features = std::array<std::uint16_t, kNumTables>;  // one weight of each table
 
+  // n_sources: 1 to kMaxSources. All weights are 0: a source that nobody knows is neutral.
   // learns: weights follow outcomes. recalibrates: what is left of the error is taken out.
-  explicit AcceptanceModel(bool learns = true, bool recalibrates = true);
+  explicit AcceptanceModel(int n_sources, bool learns = true, bool recalibrates = true);
 
-  static std::size_t n_weights();
-  static Features features(const Evidence& evidence);
+  int n_sources() const { return static_cast<int>(bins_.size()); }
+  // Weights that all sources share come first, then a block of each source.
+  static std::size_t n_shared();
+  static std::size_t n_by_source();
+  static std::size_t n_correction();  // numbers of a source's recalibration
+  std::size_t n_weights() const;
+  Features features(const Evidence& evidence) const;
 
   float probability(const Features& features, int source) const;
   void learn(const Features& features, int source, bool accepted);
 
-  // Everything learned, as numbers: weights, then the recalibration.
+  // Everything learned, as numbers: weights, then the recalibration of each source.
   std::vector<float> state() const;
-  static std::size_t n_state();
+  std::size_t n_state() const;
   // Weights alone, or a state. Other numbers than finite ones of a sensible size are refused.
   bool load(std::span<const float> state);
 
@@ -69,7 +75,7 @@ class AcceptanceModel {
 
   bool learns_, recalibrates_;
   std::vector<float> weights_;
-  std::array<std::array<Bin, kNumBins>, kNumSources> bins_{};
+  std::vector<std::array<Bin, kNumBins>> bins_;  // by source
 };
 
 }  // namespace codespec

@@ -13,12 +13,16 @@ using namespace nanobind::literals;
 namespace codespec {
 namespace {
 
-Planner make_planner(const Vector<std::uint8_t>& classes, bool learns, bool recalibrates) {
+Planner make_planner(const Vector<std::uint8_t>& classes, int n_sources, bool learns,
+                     bool recalibrates) {
+  if (n_sources < 1 || n_sources > AcceptanceModel::kMaxSources) {
+    throw nb::value_error("n_sources must be 1 to 32");
+  }
   const auto ids = as_span(classes);
   for (const std::uint8_t c : ids) {
     if (c >= AcceptanceModel::kNumClasses) throw nb::value_error("a class must be 0 to 15");
   }
-  return Planner({ids.begin(), ids.end()}, learns, recalibrates);
+  return {{ids.begin(), ids.end()}, n_sources, learns, recalibrates};
 }
 
 nb::object plan(Planner& self, const Sources& sources, int n_max, int max_leaves,
@@ -29,7 +33,11 @@ nb::object plan(Planner& self, const Sources& sources, int n_max, int max_leaves
   for (const float p : as_span(probs)) {
     if (!(p >= 0 && p <= 1)) throw nb::value_error("probs must be 0 to 1");
   }
-  Draft d = self.plan(sources.offers(), {as_span(given), as_span(probs), checked_source(source)},
+  check_fits(sources, self);
+  if (checked_source(source) >= self.model.n_sources()) {
+    throw nb::value_error("the planner was made for fewer sources");
+  }
+  Draft d = self.plan(sources.offers(), {as_span(given), as_span(probs), source},
                       {n_max, max_leaves, as_span(costs), again, n_tail});
   if (d.tokens.empty()) return nb::none();
   return nb::make_tuple(as_numpy(std::move(d.tokens)), as_numpy(std::move(d.parents)),
@@ -72,10 +80,15 @@ auto outcomes(const Planner& self) {
 
 void bind_planner(nb::module_& m) {
   nb::class_<Planner>(m, "Planner", nb::is_final())
-      .def(nb::new_(&make_planner), "classes"_a.noconvert(), "learns"_a = true,
+      .def(nb::new_(&make_planner), "classes"_a.noconvert(), "n_sources"_a, "learns"_a = true,
            "recalibrates"_a = true)
-      .def_prop_ro_static("n_weights", [](nb::handle) { return AcceptanceModel::n_weights(); })
-      .def_prop_ro_static("n_state", [](nb::handle) { return AcceptanceModel::n_state(); })
+      .def_prop_ro_static("n_shared", [](nb::handle) { return AcceptanceModel::n_shared(); })
+      .def_prop_ro_static("n_by_source", [](nb::handle) { return AcceptanceModel::n_by_source(); })
+      .def_prop_ro_static("n_correction",
+                          [](nb::handle) { return AcceptanceModel::n_correction(); })
+      .def_prop_ro_static("max_sources", [](nb::handle) { return AcceptanceModel::kMaxSources; })
+      .def_prop_ro("n_sources", [](const Planner& self) { return self.model.n_sources(); })
+      .def_prop_ro("n_weights", [](const Planner& self) { return self.model.n_weights(); })
       .def_prop_ro_static("n_features", [](nb::handle) { return AcceptanceModel::kNumTables; })
       .def("state", [](const Planner& self) { return as_numpy(self.model.state()); })
       .def(

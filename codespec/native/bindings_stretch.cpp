@@ -111,6 +111,7 @@ PyStretch stretch(const LlamaContext& self, const PyDrafting* py, std::vector<To
                 {row(py->costs, 0), row(py->costs, 1)},
                 py->is_back,
                 py->width};
+    check_fits(*drafting.sources, *drafting.planner);
   }
   const StretchLimits limits{n_tokens, n_passes,   n_draft,
                              ms,       ends.marks, [&] { return nb::cast<bool>(interrupted()); }};

@@ -17,7 +17,7 @@ constexpr float kHitStep = 0.1f, kSourceHitStep = 0.2f;
 void Planner::clear() {
   nodes_.clear();
   first_root_ = -1;
-  said_.fill(kBreak);
+  std::ranges::fill(said_, kBreak);
 }
 
 // ---- the document -------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ void Planner::weigh() {
   for (std::size_t k = 0; k < nodes_.size(); ++k) {
     Node& node = nodes_[k];
     complete(static_cast<Index>(k), node.parent < 0 ? nullptr : &at(node.parent));
-    node.features = AcceptanceModel::features(node.evidence);
+    node.features = model.features(node.evidence);
     node.prob = node.is_given_only()
                     ? node.given
                     : std::max(node.given, model.probability(node.features, node.evidence.source));

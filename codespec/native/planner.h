@@ -50,9 +50,15 @@ struct Outcome {
 class Planner {
  public:
   // classes: of each token of the vocabulary, below kNumClasses; kLineEnd for one that ends a line.
-  // learns, recalibrates: see AcceptanceModel.
-  explicit Planner(std::vector<std::uint8_t> classes, bool learns = true, bool recalibrates = true)
-      : model(learns, recalibrates), classes_(std::move(classes)), last_seen_(classes_.size(), kNever) {}
+  // n_sources: tables are made for so many, 1 to AcceptanceModel::kMaxSources. learns,
+  // recalibrates: see AcceptanceModel.
+  Planner(std::vector<std::uint8_t> classes, int n_sources, bool learns = true,
+          bool recalibrates = true)
+      : model(n_sources, learns, recalibrates),
+        classes_(std::move(classes)),
+        last_seen_(classes_.size(), kNever),
+        source_hit_rates_(static_cast<std::size_t>(n_sources), 0.5f),
+        said_(static_cast<std::size_t>(n_sources), kBreak) {}
   static constexpr std::uint8_t kLineEnd = 1;
 
   struct Limits {
@@ -141,14 +147,9 @@ class Planner {
   int n_emitted_ = 0, in_line_ = 0;
   Token last_ = kBreak;
   float hit_rate_ = 0.5f;
-  std::array<float, AcceptanceModel::kNumSources> source_hit_rates_ = half();
-  std::array<Token, AcceptanceModel::kNumSources> said_{};  // first tokens of the last proposals
-
-  static constexpr std::array<float, AcceptanceModel::kNumSources> half() {
-    std::array<float, AcceptanceModel::kNumSources> rates{};
-    rates.fill(0.5f);
-    return rates;
-  }
+  // By source: recent share of right first tokens, and first tokens of the last proposals.
+  std::vector<float> source_hit_rates_;
+  std::vector<Token> said_;
 };
 
 }  // namespace codespec

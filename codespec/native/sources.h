@@ -1,6 +1,7 @@
 // All texts that one request is drafted from, asked together.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,8 +19,8 @@ namespace codespec {
 std::vector<Step> steps_of(const Proposal& proposal);
 
 inline int checked_source(int source) {
-  if (source < 0 || source >= AcceptanceModel::kNumSources) {
-    throw nb::value_error("a source must be 0 to 7");
+  if (source < 0 || source >= AcceptanceModel::kMaxSources) {
+    throw nb::value_error("a source must be 0 to 31");
   }
   return source;
 }
@@ -72,7 +73,12 @@ class Sources {
 
   explicit Sources(TokenArray base);
 
-  void add(int source, Kind kind) { members_.push_back({source, std::move(kind)}); }
+  void add(int source, Kind kind) {
+    members_.push_back({source, std::move(kind)});
+    n_sources_ = std::max(n_sources_, source + 1);
+  }
+  // Above the largest source: a planner's tables have to be made for so many.
+  int n_sources() const { return n_sources_; }
   std::size_t size() const { return members_.size(); }
 
   // What one says after the base and `tail`, and what each says that has anything to say.
@@ -99,11 +105,19 @@ class Sources {
   Proposal draft(Member& member, Tokens tail, int n_max, const Allowed& allowed);
 
   std::vector<Member> members_;
+  int n_sources_ = 0;
   TokenArray base_;
   // The end of the base, as much as matches can be long, and the last tail.
   std::vector<Token> recent_;
   std::size_t n_recent_base_;
   std::vector<Offer> offers_;
 };
+
+// Raises ValueError where a planner has no tables for one of the sources.
+inline void check_fits(const Sources& sources, const Planner& planner) {
+  if (sources.n_sources() > planner.model.n_sources()) {
+    throw nb::value_error("the planner was made for fewer sources");
+  }
+}
 
 }  // namespace codespec

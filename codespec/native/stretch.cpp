@@ -39,6 +39,9 @@ Draft draft(const Drafting& drafting, Tokens emitted, std::size_t n_max, std::si
 Stretch decode_stretch(const LlamaContext& target, Drafting drafting, const StretchLimits& limits,
                        std::vector<Token> emitted, Token last, std::int32_t n_cached) {
   Stretch done;
+  if (drafting.planner != nullptr) {
+    done.by_source.resize(static_cast<std::size_t>(drafting.planner->model.n_sources()));
+  }
   const auto guarded = [&](const auto& work) {
     if (drafting.sources == nullptr) return;
     try {

@@ -70,7 +70,7 @@ struct Stretch {
   struct Count {
     std::int32_t n_drafted = 0, n_accepted = 0;
   };
-  std::array<Count, AcceptanceModel::kNumSources> by_source;
+  std::vector<Count> by_source;
   bool is_damaged = false;  // whether drafting failed: the rest was done without
   std::int32_t code = 0;    // llama.cpp's; that of a pass that was not done ends the stretch
 };

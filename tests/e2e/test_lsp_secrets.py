@@ -7,7 +7,7 @@ import json
 from itertools import count
 from typing import Any
 
-from codespec.types import Source
+from codespec.drafters.lookup import BUFFERS, EDITS
 from tests.e2e.conftest import PATIENT, Home, Spawn
 from tests.rpc import LspClient
 
@@ -57,7 +57,7 @@ class Desk:
         lines = begun.split("\n")
         figures = self._figures(uri, len(lines) - 1, len(lines[-1]))
         self._client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
-        elsewhere = {Source.BUFFERS.label, Source.EDITS.label}
+        elsewhere = {BUFFERS.label, EDITS.label}
         gained = {source for source in figures["by_source"] if source in elsewhere}
         return gained | ({"snippets"} if figures["n_snippets"] else set())
 

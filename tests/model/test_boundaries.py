@@ -20,7 +20,7 @@ from codespec.config import Settings
 from codespec.context.healing import HealingMask, hold_back, vocabulary_of
 from codespec.drafters.calibrate import Planners
 from codespec.drafters.kinds import token_kinds
-from codespec.drafters.lookup import LookupDrafter
+from codespec.drafters.lookup import BUFFERS, REPOSITORY, LookupDrafter
 from codespec.index.live import LiveDocument
 from codespec.index.text import safe_cuts
 from codespec.models.registry import target_path
@@ -32,7 +32,7 @@ from codespec.native import (
     Vocabulary,
     build_segment,
 )
-from codespec.types import NO_TOKENS, Context, Source, Tokens
+from codespec.types import NO_TOKENS, Context, Tokens
 
 TEXTS = [inspect.getsource(module) for module in (bisect, keyword, sched)]
 BEYOND_ASCII = 'def grüße(namen):\n    """Schöne Grüße, „alle“."""\n    return "👋 " + namen\n'
@@ -59,9 +59,9 @@ class Files:
     def after(self, left: Tokens, boundary: Boundary, said: Tokens, n_max: int) -> Tokens:
         sources = Sources(left[: boundary.n_base])
         if isinstance(self.index, Segment):
-            sources.add_segments(Source.REPOSITORY, [(self.index, None)])
+            sources.add_segments(REPOSITORY, [(self.index, None)])
         else:
-            sources.add_automata(Source.BUFFERS, [self.index])
+            sources.add_automata(BUFFERS, [self.index])
         boundary.ask(said, NO_TOKENS, n_max, sources)
         return sources.offers[0][1] if sources.offers else NO_TOKENS
 
@@ -142,7 +142,7 @@ def test_the_drafter_heals(tokenizer: LlamaTokenizer, vocabulary: Vocabulary) ->
     drafter = LookupDrafter(
         lambda path: document,
         planners.of,
-        neighbours=lambda context: [(Source.BUFFERS, file)],
+        neighbours=lambda context: [(BUFFERS, file)],
         boundary=lambda c: Boundary(c.left, c.healed, vocabulary, tokenizer.encode),
     )
     for at in range(len("value = c"), len("value = compute_checksum(path, se")):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codespec.drafters.lookup import BUFFERS, PREFIX
 from codespec.native import (
     Boundary,
     Drafting,
@@ -66,10 +67,10 @@ HEALED = st.lists(st.sampled_from(PIECES), max_size=2).map(b"".join)
 def asked(left, healed, emitted, elsewhere, n_max) -> tuple[Boundary, Sources]:
     boundary = Boundary(ids(left), healed, VOCABULARY, encode)
     sources = Sources(ids(left)[: boundary.n_base])
-    sources.add_before(Source.PREFIX, SuffixAutomaton())
+    sources.add_before(PREFIX, SuffixAutomaton())
     other = SuffixAutomaton()
     other.extend(ids(elsewhere))
-    sources.add_automata(Source.BUFFERS, [other])
+    sources.add_automata(BUFFERS, [other])
     n_offers = boundary.ask(ids(emitted), NO_TOKENS, n_max, sources)
     assert n_offers == len(sources.offers)
     return boundary, sources
@@ -118,7 +119,7 @@ def test_a_tokenizer_that_fails_is_heard_of_and_harms_no_stretch():
     sources = Sources(ids([]))
     with pytest.raises(OSError, match="no tokenizer"):
         boundary.ask(ids([3]), NO_TOKENS, 4, sources)
-    planner = Planner(np.zeros(N_VOCAB, np.uint8))
+    planner = Planner(np.zeros(N_VOCAB, np.uint8), Source.MOST)
     who = Drafting(sources, boundary, planner, np.ones((2, 5)))
     done = Model([1]).stretch(who, [3], 2, n_tokens=6, n_draft=4)
     assert done.is_damaged
@@ -132,6 +133,6 @@ def test_what_is_refused():
         VOCABULARY.compatible(b"")
     with pytest.raises(TypeError):
         Boundary(ids([1]), b"", None, encode)  # pyright: ignore[reportArgumentType]
-    args = Planner(np.zeros(2, np.uint8)), np.ones((2, 2))
+    args = Planner(np.zeros(2, np.uint8), 1), np.ones((2, 2))
     with pytest.raises(TypeError, match="no boundary"):
         Drafting(Sources(ids([])), 3, *args)  # pyright: ignore[reportArgumentType]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codespec.native import Planner, Segment, Sources, SuffixAutomaton, build_segment
+from codespec.types import Source
 
 TOKEN = st.integers(0, 3)
 TOKENS = st.lists(TOKEN, max_size=12)
@@ -131,7 +132,7 @@ def test_asking_all_at_once_is_asking_each(
         return sources
 
     def plan(sources: Sources):
-        planner = Planner(np.zeros(4, np.uint8))
+        planner = Planner(np.zeros(4, np.uint8), 8)
         planner.begin(ids(base), ids(texts[0]))
         none = ids([]), np.zeros(0, np.float32), 3
         found = planner.plan(sources, 8, max_leaves, np.ones(9), *none)
@@ -182,7 +183,7 @@ def test_what_sources_refuse(tmp_path: Path):
     sources = Sources(ids([]))
     segment = segment_of(tmp_path / "s", [1, 2])
     with pytest.raises(ValueError, match="source"):
-        sources.add_automata(8, [])
+        sources.add_automata(Source.MOST, [])
     with pytest.raises(ValueError, match="one element per document"):
         sources.add_segments(2, [(segment, np.zeros(3, np.bool_))])
     with pytest.raises(TypeError):

@@ -128,7 +128,7 @@ def drafting(
     other.extend(np.array(elsewhere, np.int32))
     sources.add_before(PREFIX, before)
     sources.add_automata(REPOSITORY, [other])
-    planner = Planner(np.zeros(N_VOCAB, np.uint8))
+    planner = Planner(np.zeros(N_VOCAB, np.uint8), 8)
     planner.begin(np.array(prompt, np.int32), np.zeros(0, np.int32))
     costs = np.stack([np.linspace(1.0, ms, n_draft + 1) for ms in (1.1, wide_ms)])
     made = Drafting(sources, None, planner, costs)
@@ -297,7 +297,7 @@ def test_wrong_arguments_are_refused() -> None:
             model.context.stretch(*args, lambda: False)
     with pytest.raises(ValueError, match="address"):
         LlamaContext(0, 1, 1, 1, 1, 1, N_VOCAB, 64)
-    sources, planner = Sources(np.zeros(0, np.int32)), Planner(np.zeros(2, np.uint8))
+    sources, planner = Sources(np.zeros(0, np.int32)), Planner(np.zeros(2, np.uint8), 1)
     gaps = np.ones((2, 4))[:, ::2]
     bad = np.zeros((2, 0)), np.zeros((2, 1)), np.full((2, 1), np.inf), np.ones((1, 2)), gaps
     for costs in bad:

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from codespec.types import NO_TOKENS, Context, Source
+from codespec.drafters.lookup import REPOSITORY
+from codespec.types import NO_TOKENS, Context
 from codespec_bench.peer import load_peer
 from codespec_bench.reference import (
     MAX_TOKENS,
@@ -71,7 +72,7 @@ def test_trees_score_as_theirs_do(peer):
             automaton = automaton_of([text])
             suffixes = [context[-k:] for k in range(1, automaton.match(context) + 1)]
             trees = [
-                likeliest(automaton, np.ascontiguousarray(s), MAX_TOKENS, Source.REPOSITORY)
+                likeliest(automaton, np.ascontiguousarray(s), MAX_TOKENS, REPOSITORY)
                 for s in suffixes
             ]
             best = max((float(draft.probs.sum()) for draft in trees), default=0.0)

@@ -16,9 +16,10 @@ from codespec.drafters.calibrate import (
     SAVE_EVERY,
     Planners,
     prior,
-    read_state,
-    write_state,
 )
+from codespec.drafters.learned import Learned, read_learned, source_names, write_learned
+from codespec.drafters.lookup import BUFFERS, PREFIX, REPOSITORY, SUFFIX
+from codespec.drafters.small import DRAFT_MODEL
 from codespec.native import Planner, Sources, SuffixAutomaton
 from codespec.types import NO_TOKENS, Source
 
@@ -45,7 +46,7 @@ def offered(*offers) -> Sources:
 
 def plan(planner, *offers, n_max=16, max_leaves=1, costs=FLAT):
     sources = offered(*((source, -1, found.columns, NO_TOKENS) for source, found in offers))
-    found = planner.plan(sources, n_max, max_leaves, costs, NO_TOKENS, NO_PROBS, Source.DRAFT_MODEL)
+    found = planner.plan(sources, n_max, max_leaves, costs, NO_TOKENS, NO_PROBS, DRAFT_MODEL)
     return NOTHING if found is None else found
 
 
@@ -55,7 +56,7 @@ def fresh() -> Planner:
     return planner
 
 
-def probability(planner, found, source=Source.PREFIX) -> float:
+def probability(planner, found, source=PREFIX) -> float:
     return float(plan(planner, (source, found))[2][0])
 
 
@@ -77,25 +78,25 @@ def test_probabilities_follow_outcomes_and_other_sources_stay():
     planner = fresh()
     found = proposal(b"alpha beta alpha gamma", b"alpha beta alph")
     before = probability(planner, found)
-    other = probability(planner, found, Source.BUFFERS)
+    other = probability(planner, found, BUFFERS)
     for _ in range(200):
-        plan(planner, (Source.PREFIX, found))
+        plan(planner, (PREFIX, found))
         planner.learn(np.array([7], np.int32), 0)
     low = probability(planner, found)
     for _ in range(400):
-        plan(planner, (Source.PREFIX, found))
+        plan(planner, (PREFIX, found))
         planner.learn(tokens(b"a"), 0)
     assert low < 0.5 * before
     assert probability(planner, found) > 0.9
-    assert abs(probability(planner, found, Source.BUFFERS) - other) < 0.5
+    assert abs(probability(planner, found, BUFFERS) - other) < 0.5
 
 
 def test_sources_that_agree_are_believed_more_than_rivals():
     planner = fresh()
     says_a = proposal(b"name = alpha", b"name = ")
     says_b = proposal(b"name = beta", b"name = ")
-    agree = plan(planner, (Source.PREFIX, says_a), (Source.REPOSITORY, says_a))
-    rivals = plan(planner, (Source.PREFIX, says_a), (Source.REPOSITORY, says_b), max_leaves=2)
+    agree = plan(planner, (PREFIX, says_a), (REPOSITORY, says_a))
+    rivals = plan(planner, (PREFIX, says_a), (REPOSITORY, says_b), max_leaves=2)
     roots = rivals[1] == -1
     assert sorted(rivals[0][roots].tolist()) == sorted(b"ab")
     assert rivals[2][roots].max() < agree[2][0]
@@ -106,8 +107,8 @@ def test_nothing_is_drafted_where_nothing_pays():
     planner = fresh()
     weak = proposal(b"xa xb xc xd xe xf xg", b"x")
     steep = np.arange(1.0, 18.0)
-    assert len(plan(planner, (Source.PREFIX, weak), costs=steep)[0]) == 0
-    assert len(plan(planner, (Source.PREFIX, weak))[0]) > 0
+    assert len(plan(planner, (PREFIX, weak), costs=steep)[0]) == 0
+    assert len(plan(planner, (PREFIX, weak))[0]) > 0
     assert len(plan(planner)[0]) == 0
 
 
@@ -131,7 +132,7 @@ def test_the_tree_is_the_best_there_is(seed):
     rng = np.random.default_rng(seed)
     planner = fresh()
     offers = []
-    for source in (Source.PREFIX, Source.SUFFIX, Source.REPOSITORY):
+    for source in (PREFIX, SUFFIX, REPOSITORY):
         text = bytes(rng.choice(list(b"ab"), 40).tolist())
         offers.append((source, proposal(text, text[:3], 3)))
     costs = np.cumsum(rng.random(11) + 0.05)
@@ -151,7 +152,7 @@ def test_the_tree_is_the_best_there_is(seed):
 @pytest.mark.parametrize(("again", "n_tail"), [(0.2, 1), (0.2, 6), (1.0, 1)])
 def test_a_chain_is_the_best_of_its_width_where_tokens_are_read_again(again, n_tail):
     planner = fresh()
-    offer = (Source.PREFIX, proposal(b"for key in keys: for key in keys:", b"for k"))
+    offer = (PREFIX, proposal(b"for key in keys: for key in keys:", b"for k"))
     probs = plan(planner, offer, costs=np.full(40, 1.0))[2]
     costs = np.cumsum(np.full(len(probs) + 1, 0.3)) + 1.0
     path = np.concatenate([[1.0], np.cumprod(probs)])
@@ -160,7 +161,7 @@ def test_a_chain_is_the_best_of_its_width_where_tokens_are_read_again(again, n_t
         / (costs[k] + again * ((path[:k] - path[1 : k + 1]) * (n_tail + np.arange(k))).sum())
         for k in range(len(probs) + 1)
     ]
-    args = 16, 1, costs, NO_TOKENS, NO_PROBS, Source.DRAFT_MODEL, again, n_tail
+    args = 16, 1, costs, NO_TOKENS, NO_PROBS, DRAFT_MODEL, again, n_tail
     found = planner.plan(offered((offer[0], -1, offer[1].columns, NO_TOKENS)), *args)
     n_drafted = 0 if found is None else len(found[0])
     assert rates[n_drafted] == pytest.approx(max(rates))
@@ -175,9 +176,7 @@ def test_offers_go_on_where_their_path_leads():
     then = proposal(b"abcd abcd", b"ab", 2)
     rows = [(0, -1, first.columns, NO_TOKENS), (0, -1, then.columns, ab)]
     nowhere = (1, -1, then.columns, cd)  # no offer before it holds that path
-    found = planner.plan(
-        offered(*rows, nowhere), 8, 4, FLAT, NO_TOKENS, NO_PROBS, Source.DRAFT_MODEL
-    )
+    found = planner.plan(offered(*rows, nowhere), 8, 4, FLAT, NO_TOKENS, NO_PROBS, DRAFT_MODEL)
     assert found[0].tolist() == list(b"abcd")
     assert found[1].tolist() == [-1, 0, 1, 2]
     assert found[4].tolist() == [0, 0, 0, 1]
@@ -186,10 +185,15 @@ def test_offers_go_on_where_their_path_leads():
 def test_leaves_are_bounded():
     planner = fresh()
     text = b"".join(b"key%c " % c for c in b"abcdefgh") * 2
-    offers = [(s, proposal(text, text[i : i + 3])) for i, s in enumerate(list(Source)[:3])]
+    offers = [(s, proposal(text, text[i : i + 3])) for i, s in enumerate(Source.all()[:3])]
     for max_leaves in (1, 2, 3):
         found = plan(planner, *offers, max_leaves=max_leaves)
         assert len(set(range(len(found[0]))) - set(found[1].tolist())) <= max_leaves
+
+
+def assert_starts_with(state, start: Learned) -> None:
+    """A planner's state is what it began with, nothing learned yet."""
+    np.testing.assert_array_equal(state, start.state(source_names()))
 
 
 def test_learning_survives_in_the_cache_folder(tmp_path):
@@ -198,7 +202,7 @@ def test_learning_survives_in_the_cache_folder(tmp_path):
     found = proposal(b"alpha alpha", b"alph")
     learned.begin(NO_TOKENS, NO_TOKENS)
     for _ in range(50):
-        plan(learned, (Source.PREFIX, found))
+        plan(learned, (PREFIX, found))
         learned.learn(np.array([7], np.int32), 1)
     planners.save()
     again = Planners(KINDS, "model", tmp_path).of("/w")
@@ -208,8 +212,7 @@ def test_learning_survives_in_the_cache_folder(tmp_path):
     np.testing.assert_array_equal(new.state(), learned.state())
     for start in (None, prior(1_000_000)):
         state = Planners(KINDS, "other", tmp_path, start).of("/w").state()
-        shipped = prior() if start is None else start
-        np.testing.assert_array_equal(state[: len(shipped)], shipped)
+        assert_starts_with(state, prior() if start is None else start)
     assert not any(b"/w" in f.read_bytes() for f in tmp_path.iterdir())
 
 
@@ -220,7 +223,7 @@ def test_a_workspace_keeps_its_own(tmp_path):
     second = planners.of("/w")
     for planner in (first, second):
         planner.begin(NO_TOKENS, NO_TOKENS)
-    plan(second, (Source.PREFIX, found))
+    plan(second, (PREFIX, found))
     second.learn([7], 1)
     planners.save()
     again = Planners(KINDS, "model", tmp_path)
@@ -230,9 +233,11 @@ def test_a_workspace_keeps_its_own(tmp_path):
 
 
 def test_small_models_have_a_prior_of_their_own():
-    assert prior(10_000_000).shape == prior(7_000_000_000).shape == prior().shape
-    assert (prior(10_000_000) != prior()).any()
-    np.testing.assert_array_equal(prior(7_000_000_000), prior())
+    small, large = prior(10_000_000), prior(7_000_000_000)
+    assert small.weights.keys() == large.weights.keys()
+    assert (small.shared != large.shared).any()
+    assert large is prior(7_000_000_000)
+    np.testing.assert_array_equal(large.shared, prior().shared)
 
 
 def test_it_is_saved_now_and_then_and_on_the_way_out(tmp_path):
@@ -253,7 +258,7 @@ def test_damage_gives_the_prior(tmp_path, damage):
     file, last = tmp_path.iterdir()
     last.unlink()
     stored = file.read_bytes()
-    sound = read_state(file)
+    sound = read_learned(file)
     assert sound is not None
     if damage == "cut":
         file.write_bytes(stored[:-9])
@@ -264,12 +269,11 @@ def test_damage_gives_the_prior(tmp_path, damage):
     elif damage == "text":
         file.write_text("not weights")
     elif damage == "short":
-        write_state(file, sound[:7])
+        write_learned(file, Learned(sound.shared[:7], sound.weights, sound.corrections))
     else:
-        sound[5] = math.nan if damage == "nan" else 1e30
-        write_state(file, sound)
-    state = Planners(KINDS, "", tmp_path).of("/w").state()
-    np.testing.assert_array_equal(state[: len(prior())], prior())
+        sound.shared[5] = math.nan if damage == "nan" else 1e30
+        write_learned(file, sound)
+    assert_starts_with(Planners(KINDS, "", tmp_path).of("/w").state(), prior())
 
 
 def test_a_folder_that_cannot_be_written_to_costs_nothing_else(tmp_path):
@@ -280,10 +284,10 @@ def test_a_folder_that_cannot_be_written_to_costs_nothing_else(tmp_path):
 
 
 def test_a_planner_that_was_never_told_of_a_text_may_learn():
-    planner = Planner(np.ones(1_000_000, np.uint8))
+    planner = Planner(np.ones(1_000_000, np.uint8), Source.count())
     planner.learn([999_999], 1)
     sources = offered((0, -1, proposal(b"xab xab", b"x", 2).columns, NO_TOKENS))
-    assert planner.plan(sources, 8, 1, FLAT, NO_TOKENS, NO_PROBS, Source.DRAFT_MODEL) is not None
+    assert planner.plan(sources, 8, 1, FLAT, NO_TOKENS, NO_PROBS, DRAFT_MODEL) is not None
 
 
 def test_what_a_planner_refuses():
@@ -291,7 +295,12 @@ def test_what_a_planner_refuses():
     found = proposal(b"abab", b"ab")
     none = (NO_TOKENS, NO_PROBS, 0)
     with pytest.raises(ValueError, match="source"):
-        offered((8, -1, found.columns, NO_TOKENS))
+        offered((Source.MOST, -1, found.columns, NO_TOKENS))
+    with pytest.raises(ValueError, match="fewer sources"):
+        planner.plan(offered((planner.n_sources, -1, found.columns, NO_TOKENS)), 4, 1, FLAT, *none)
+    for n_sources in (0, Source.MOST + 1):
+        with pytest.raises(ValueError, match="n_sources"):
+            Planner(KINDS, n_sources)
     with pytest.raises(ValueError, match="6 columns"):
         offered((0, -1, found.columns[:4], NO_TOKENS))
     for costs in (np.zeros(0), np.array([1.0, math.nan]), np.array([0.0]), np.array([math.inf])):
@@ -302,8 +311,8 @@ def test_what_a_planner_refuses():
     with pytest.raises(ValueError, match="n_emitted"):
         planner.learn(tokens(b"a"), 2)
     with pytest.raises(ValueError, match="class"):
-        Planner(np.array([16], np.uint8))
-    for state in (np.zeros(3, np.float32), np.full(Planner.n_weights, np.nan, np.float32)):
+        Planner(np.array([16], np.uint8), 1)
+    for state in (np.zeros(3, np.float32), np.full(planner.n_weights, np.nan, np.float32)):
         with pytest.raises(ValueError, match="state"):
             planner.load(state)
     # And what it bears: ids of no vocabulary, offers after what nobody said, widths of any size.

@@ -10,7 +10,8 @@ from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.filler import Filler
 from codespec.drafters.kinds import token_kinds
-from codespec.drafters.lookup import LookupDrafter
+from codespec.drafters.lookup import PREFIX, REPOSITORY, SUFFIX, LookupDrafter
+from codespec.drafters.small import DRAFT_MODEL
 from codespec.index.live import LiveDocument
 from codespec.native import Planner
 from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Verdict
@@ -66,37 +67,37 @@ def drafter_for(
 
 def propose(drafter, emitted="", n=8):
     draft = drafter.propose(TOKENIZER.encode(emitted), n)
-    source = Source(int(draft.sources[0])) if len(draft) else None
+    source = Source.of(int(draft.sources[0])) if len(draft) else None
     return TOKENIZER.decode(draft.tokens).decode(), source
 
 
 def test_the_text_before_the_cursor():
     drafter = drafter_for("alpha(beta, gamma)\nalpha(be")
-    assert propose(drafter) == ("ta, gamm", Source.PREFIX)
+    assert propose(drafter) == ("ta, gamm", PREFIX)
 
 
 def test_the_text_after_the_cursor():
     drafter = drafter_for("first = ", "second\nfirst = third\n")
-    assert propose(drafter, n=5) == ("third", Source.SUFFIX)
+    assert propose(drafter, n=5) == ("third", SUFFIX)
 
 
 def test_other_files():
     repository = OneFile("def function(argument):")
     drafter = drafter_for("def func", repository=repository)
-    assert propose(drafter, n=4) == ("tion", Source.REPOSITORY)
+    assert propose(drafter, n=4) == ("tion", REPOSITORY)
     assert repository.skipped == ["/w/a.py"]
 
 
 def test_the_longer_match_wins():
     drafter = drafter_for("xab1 def compute_ab", repository=OneFile("def compute_ab2"))
-    assert propose(drafter, n=1) == ("2", Source.REPOSITORY)
+    assert propose(drafter, n=1) == ("2", REPOSITORY)
 
 
 def test_output_counts_as_context():
     drafter = drafter_for("key: value; other: thing; ")
-    assert propose(drafter, "key", n=7) == (": value", Source.PREFIX)
+    assert propose(drafter, "key", n=7) == (": value", PREFIX)
     # And output itself can be repeated.
-    assert propose(drafter, "zq1zq", n=1) == ("1", Source.PREFIX)
+    assert propose(drafter, "zq1zq", n=1) == ("1", PREFIX)
 
 
 def test_nothing_matches():
@@ -152,10 +153,10 @@ def test_sources_that_lose_are_weighed_again():
 def test_what_another_drafter_says_is_continued():
     drafter = drafter_for("one two three four\n")
     assert not len(drafter.propose(TOKENIZER.encode("Z"), 12))
-    given = Draft.chain(TOKENIZER.encode("two"), Source.DRAFT_MODEL, np.full(3, 0.9, np.float32))
+    given = Draft.chain(TOKENIZER.encode("two"), DRAFT_MODEL, np.full(3, 0.9, np.float32))
     draft = drafter.extend(TOKENIZER.encode("Z"), given, 12)
     assert TOKENIZER.decode(draft.tokens) == b"two three fo"
-    assert draft.sources.tolist() == [Source.DRAFT_MODEL] * 3 + [Source.PREFIX] * 9
+    assert draft.sources.tolist() == [DRAFT_MODEL] * 3 + [PREFIX] * 9
     np.testing.assert_allclose(draft.probs[:3], 0.9)
 
 
@@ -198,7 +199,7 @@ def test_the_model_drafts_what_it_would_say():
         assert token == int(logits(tuple(context[-3:])).argmax())
         context.append(token)
     assert len(draft) >= 1
-    assert draft.sources.tolist() == [Source.DRAFT_MODEL] * len(draft)
+    assert draft.sources.tolist() == [DRAFT_MODEL] * len(draft)
 
 
 def test_the_model_stops_drafting_where_it_does_not_pay():
@@ -249,7 +250,7 @@ def test_a_plan_is_made_again_only_where_something_is_new(monkeypatch):
     assert drafter.plan(8)[1] > rate
     drafter.plan(8)
     assert n_made == 2
-    draft = Draft.chain([1, 2], Source.DRAFT_MODEL)
+    draft = Draft.chain([1, 2], DRAFT_MODEL)
     drafter.observe(NO_TOKENS, draft, Verdict((1, 2, 3), (0, 1)))
     curve.is_back = True
     assert drafter.plan(8)[1] > rate  # it was right
@@ -374,7 +375,7 @@ class Costly(ScriptedDrafter):
 
 def test_a_costly_member_is_asked_where_it_promises_more():
     free = Draft.chain([1, 2], probs=np.array([0.5, 0.5], np.float32))
-    dear = Draft.chain([3, 4], Source.DRAFT_MODEL, np.array([0.9, 0.9], np.float32))
+    dear = Draft.chain([3, 4], DRAFT_MODEL, np.array([0.9, 0.9], np.float32))
     for promised, expected in ((0.1, [1, 2]), (9.0, [3, 4])):
         members = [ScriptedDrafter(lambda e, n: free), Costly(lambda e, n: dear, promised)]
         chain = DraftChain(members, 10, 2, CHEAP)
@@ -390,7 +391,7 @@ def test_a_costly_member_is_asked_where_it_promises_more():
 def test_a_sampled_draft_once_drawn_is_verified():
     free = Draft.chain([1, 2], probs=np.array([0.9, 0.9], np.float32))
     q = np.full((1, 10), 0.1, np.float32)
-    drawn = Draft.chain([5], Source.DRAFT_MODEL, np.array([0.01], np.float32), q)
+    drawn = Draft.chain([5], DRAFT_MODEL, np.array([0.01], np.float32), q)
     chain = DraftChain(
         [ScriptedDrafter(lambda e, n: free), Costly(lambda e, n: drawn, 9.0)], 10, 2, DEAR
     )
@@ -404,7 +405,7 @@ def test_lookup_continues_what_the_model_drafts():
     lookup = LookupDrafter(
         lambda path: document, lambda workspace: new_planner(), curve=CHEAP, max_leaves=4
     )
-    said = Draft.chain(TOKENIZER.encode("def al"), Source.DRAFT_MODEL, np.full(6, 0.95, np.float32))
+    said = Draft.chain(TOKENIZER.encode("def al"), DRAFT_MODEL, np.full(6, 0.95, np.float32))
     model = Costly(lambda e, n: said, 9.0)
     chain = DraftChain([lookup, model], 256, 4, CHEAP)
     chain.begin(Context(NO_TOKENS, document.left))

@@ -7,11 +7,12 @@ import pytest
 
 from codespec.backends.fake import ByteTokenizer, FakeTarget
 from codespec.drafters.chain import DraftChain
+from codespec.drafters.lookup import PREFIX
 from codespec.engine.completer import Completer, Limits
 from codespec.engine.explain import explain
 from codespec.requests import Completion, CompletionRequest
 from codespec.sampling import Sampler
-from codespec.types import Context, Draft, SamplingParams, Source, Trace
+from codespec.types import Context, Draft, SamplingParams, Trace
 from tests.drafters import ScriptedDrafter
 
 BODY = "    total = price * amount\n"
@@ -57,7 +58,7 @@ class FakeEngine:
         return law
 
     def _draft(self, text: bytes) -> Draft:
-        return Draft.chain(list(text), source=Source.PREFIX)
+        return Draft.chain(list(text), source=PREFIX)
 
 
 def explained(engine: FakeEngine, prefix: str):

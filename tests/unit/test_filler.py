@@ -216,7 +216,7 @@ def test_the_output_is_the_plain_output(seed, prompt, sampling, n_ctx, width, n_
 
 
 def test_a_planner_says_what_each_way_would_have_brought():
-    planner = Planner(np.zeros(9, np.uint8))
+    planner = Planner(np.zeros(9, np.uint8), 4)
     text = np.array([1, 2, 3, 4, 5, 6, 7, 8], np.int32)
     automaton = SuffixAutomaton()
     automaton.extend(np.tile(text, 6))

@@ -11,10 +11,11 @@ from codespec.backends.fake import FakeTarget, hashed_logits
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.judge import Confidence, Pool, worth_of_asking
-from codespec.drafters.lookup import LookupDrafter
+from codespec.drafters.lookup import REPOSITORY, LookupDrafter
 from codespec.drafters.model import ModelDrafter
+from codespec.drafters.small import DRAFT_MODEL
 from codespec.native import margin
-from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, SamplingParams, Source, Verdict
+from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, SamplingParams, Verdict
 from tests.drafters import ScriptedDrafter, drafter_over
 
 CURVE = CostCurve({1: 1.0, 2: 1.2, 9: 2.6})
@@ -124,7 +125,7 @@ def judge(own_curve: CostCurve | None = CHEAP, **sampling) -> ModelDrafter:
 
 
 def seen(tokens: list[int], prob: float = 0.6) -> Draft:
-    return Draft.chain(tokens, Source.REPOSITORY, np.full(len(tokens), prob, np.float32))
+    return Draft.chain(tokens, REPOSITORY, np.full(len(tokens), prob, np.float32))
 
 
 def test_a_chain_is_cut_where_the_model_would_say_something_else():
@@ -137,7 +138,7 @@ def test_a_chain_is_cut_where_the_model_would_say_something_else():
     assert len(kept) > 3
     assert cut.tokens.tolist() == right[:3]
     assert (kept.probs[:3] == cut.probs).all()
-    assert set(cut.sources.tolist()) == {Source.REPOSITORY}
+    assert set(cut.sources.tolist()) == {REPOSITORY}
 
 
 def test_where_the_first_token_is_another_one_the_model_drafts_its_own():
@@ -152,7 +153,7 @@ def test_where_the_first_token_is_another_one_the_model_drafts_its_own():
         drafter.observe(np.array(said, np.int32), draft, Verdict(said, tuple(range(len(draft)))))
     draft = drafter.judge(NO_TOKENS, doubtful, 1.0, 8)
     assert draft is not None
-    assert draft.sources.tolist() == [Source.DRAFT_MODEL] * len(draft)
+    assert draft.sources.tolist() == [DRAFT_MODEL] * len(draft)
     assert draft.tokens.tolist() == right[: len(draft)] != []
 
 

@@ -13,13 +13,14 @@ from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.filler import Filler
 from codespec.drafters.kinds import token_kinds
-from codespec.drafters.lookup import LookupDrafter
+from codespec.drafters.lookup import ANSWERS, BUFFERS, EDITS, LookupDrafter
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
+from codespec.drafters.small import DRAFT_MODEL
 from codespec.engine.completer import Completer, Limits
 from codespec.index.live import LiveDocument
 from codespec.native import Planner, SuffixAutomaton
 from codespec.sampling import Sampler
-from codespec.types import NO_TOKENS, Context, Draft, SamplingParams, Source, Verdict
+from codespec.types import NO_TOKENS, Context, Draft, SamplingParams, Verdict
 from tests.drafters import ScriptedDrafter, drafter_over
 
 TOKENIZER = ByteTokenizer()
@@ -70,7 +71,7 @@ def test_output_depends_on_none_of_them(name):
 
 @pytest.mark.parametrize(
     ("name", "source"),
-    [("edits", Source.EDITS), ("buffers", Source.BUFFERS), ("answers", Source.ANSWERS)],
+    [("edits", EDITS), ("buffers", BUFFERS), ("answers", ANSWERS)],
 )
 def test_a_source_less(name, source):
     text = SuffixAutomaton()
@@ -191,7 +192,7 @@ class Sure(ScriptedDrafter):
 
 def test_lookups_do_not_go_on_behind_a_draft_model():
     document = document_of("def alpha(beta):\n")
-    said = Draft.chain(TOKENIZER.encode("def al"), Source.DRAFT_MODEL, np.full(6, 0.95, np.float32))
+    said = Draft.chain(TOKENIZER.encode("def al"), DRAFT_MODEL, np.full(6, 0.95, np.float32))
     drafted = {}
     for name in ("extending", "worth"):
         lookup, _ = lookup_in(document, without(name), curve=CostCurve(CHEAP))

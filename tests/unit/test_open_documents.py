@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from codespec.backends.fake import ByteTokenizer
+from codespec.drafters.lookup import ANSWERS, BUFFERS, EDITS
 from codespec.engine.documents import MAX_DOCUMENTS, MAX_PRIVATE, OpenDocuments
 from codespec.index import answers as answers_module
 from codespec.index.edits import MAX_TOKENS
@@ -99,9 +100,9 @@ def test_what_was_said_serves_its_own_document_while_it_is_open(home: Path) -> N
 
     def said(path: str, context: str, name: str = "") -> str:
         automata = dict(documents.neighbours(at(path, name=name)))
-        if Source.ANSWERS not in automata:
+        if ANSWERS not in automata:
             return ""
-        found = automata[Source.ANSWERS].draft(TOKENIZER.encode(context), 64, 2)
+        found = automata[ANSWERS].draft(TOKENIZER.encode(context), 64, 2)
         return TOKENIZER.decode(found.tokens).decode()
 
     def see(path: str, lends: bool = True) -> str:
@@ -131,12 +132,12 @@ def test_what_was_said_serves_its_own_document_while_it_is_open(home: Path) -> N
     # The newest stay.
     for n in range(1000):
         documents.answered(at(a, f"n{n:04} = "), list(f"answer{n:04}\n".encode()))
-        answers = dict(documents.neighbours(at(a)))[Source.ANSWERS]
+        answers = dict(documents.neighbours(at(a)))[ANSWERS]
         assert len(answers) < answers_module.MAX_TOKENS + 32
         assert said(a, f"n{n:04} = ") == f"answer{n:04}\n"
     assert answers.match(TOKENIZER.encode("answer0000")) < len("answer0000")
     documents.answered(at(a, "long = "), list(b"x" * 10_000))
-    assert len(dict(documents.neighbours(at(a)))[Source.ANSWERS]) < 1.5 * answers_module.MAX_TOKENS
+    assert len(dict(documents.neighbours(at(a)))[ANSWERS]) < 1.5 * answers_module.MAX_TOKENS
 
 
 def test_what_is_not_lent_serves_no_other(home: Path) -> None:
@@ -153,7 +154,7 @@ def test_what_is_not_lent_serves_no_other(home: Path) -> None:
         assert engine.documents.overridden(other, str(home)) == (other,)
     # It borrows as any other does.
     engine.see("b.py", "buffer_name = unsaved(value)\n")
-    assert engine.drafts("a.py", "buffer_name =") == {Source.BUFFERS: " unsaved(val"}
+    assert engine.drafts("a.py", "buffer_name =") == {BUFFERS: " unsaved(val"}
 
 
 def test_what_is_not_lent_is_no_document_of_the_editors(home: Path) -> None:
@@ -179,7 +180,7 @@ def test_what_is_not_lent_is_no_document_of_the_editors(home: Path) -> None:
     assert engine.documents.why_excluded(replace(sent, language_id="sql"))
     assert engine.documents.get(path) is mine
     assert engine.documents.texts(other, str(home)) == [(path, mine.text)]
-    assert engine.drafts("b.py", "lost_name =")[Source.EDITS] == " edited(valu"
+    assert engine.drafts("b.py", "lost_name =")[EDITS] == " edited(valu"
 
 
 @pytest.mark.parametrize("end", ["stay", "close"])
@@ -189,7 +190,7 @@ def test_a_document_that_came_to_hold_a_key_lends_none_of_its_edits(home: Path, 
     rest = "\n\n\nlast\n"
     for text in ("lost_name = edited(value)\n" + rest, rest):
         engine.see("a.py", text)
-    assert engine.drafts("b.py", "lost_name =") == {Source.EDITS: " edited(valu"}
+    assert engine.drafts("b.py", "lost_name =") == {EDITS: " edited(valu"}
     engine.see("a.py", rest + KEY)
     assert engine.documents.lost(str(home))
     if end == "close":
@@ -217,10 +218,10 @@ def test_open_documents_draft_for_one_another(home: Path) -> None:
     (home / "a.py").write_text("old text on disk\n")
     engine.see("a.py", "buffer_name = unsaved(value)\n")
     engine.see("b.py", "")
-    assert engine.drafts("b.py", "buffer_name =") == {Source.BUFFERS: " unsaved(val"}
+    assert engine.drafts("b.py", "buffer_name =") == {BUFFERS: " unsaved(val"}
     assert engine.drafts("a.py", "buffer_name =") == {}
     engine.see("a.py", "other\n")
-    assert engine.drafts("b.py", "buffer_name =") == {Source.EDITS: " unsaved(val"}
+    assert engine.drafts("b.py", "buffer_name =") == {EDITS: " unsaved(val"}
 
 
 def test_buffers_override_their_files_for_every_document(home: Path) -> None:
@@ -261,7 +262,7 @@ def test_a_closed_buffer_counts_only_as_far_as_it_was_saved(home: Path, saved: b
         (home / "a.py").write_text("last = 1\n")
     engine.see("b.py", "")
     path, workspace = str(home / "a.py"), str(home)
-    assert engine.drafts("b.py", "stored_name =") == {Source.EDITS: " stored(valu"}
+    assert engine.drafts("b.py", "stored_name =") == {EDITS: " stored(valu"}
     assert bool(engine.drafts("b.py", "last =")) != saved  # a file that changed is no buffer
     assert engine.documents.close(path) is not saved
     assert path not in engine.documents.overridden(str(home / "b.py"), workspace)
@@ -269,11 +270,11 @@ def test_a_closed_buffer_counts_only_as_far_as_it_was_saved(home: Path, saved: b
     assert engine.drafts("b.py", "last = ") == {}
     assert engine.drafts("b.py", "wholly_new =") == {}
     lost = engine.drafts("b.py", "stored_name =")
-    assert lost == ({Source.EDITS: " stored(valu"} if saved else {})
+    assert lost == ({EDITS: " stored(valu"} if saved else {})
     engine.documents.close(path)
     engine.documents.close("never seen")
     engine.see("a.py", "again = 1\n")
-    assert engine.drafts("b.py", "again") == {Source.BUFFERS: " = 1\n"}
+    assert engine.drafts("b.py", "again") == {BUFFERS: " = 1\n"}
 
 
 @pytest.mark.parametrize("closed", ["before", "after"])
@@ -290,7 +291,7 @@ def test_a_file_that_is_gone_leaves_no_edits(home: Path, closed: str) -> None:
         engine.documents.close(path)
     file.unlink()
     if closed == "after":
-        assert engine.drafts("b.py", "lost_name =") == {Source.EDITS: " edited(valu"}
+        assert engine.drafts("b.py", "lost_name =") == {EDITS: " edited(valu"}
         assert engine.documents.close(path)
         file.write_text("last = 1\n")
     assert engine.drafts("b.py", "lost_name =") == {}
@@ -330,7 +331,7 @@ def test_only_so_many_documents_are_kept(home: Path) -> None:
     for i in range(MAX_DOCUMENTS + 1):
         engine.see(f"{i}.py", f"buffer_{i} = unsaved_{i}(value)\n")
     assert engine.drafts("b.py", "buffer_0 = unsaved_0") == {}
-    assert Source.BUFFERS in engine.drafts("b.py", "buffer_1 = unsaved_1")
+    assert BUFFERS in engine.drafts("b.py", "buffer_1 = unsaved_1")
 
 
 def test_what_made_room_for_others_is_forgotten_when_it_is_closed(home: Path) -> None:
@@ -343,7 +344,7 @@ def test_what_made_room_for_others_is_forgotten_when_it_is_closed(home: Path) ->
         engine.see(f"other{n}.py", f"x = {n}\n")
     assert engine.drafts("other0.py", "return old")
     assert engine.documents.close(str(home / "a.py"))
-    assert Source.EDITS not in engine.drafts("other0.py", "return old")
+    assert EDITS not in engine.drafts("other0.py", "return old")
 
 
 def test_a_document_of_two_workspaces_is_kept_and_forgotten_in_both(home: Path) -> None:

@@ -20,7 +20,7 @@ from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.filler import Filler
 from codespec.drafters.measure import measure
 from codespec.drafters.model import ModelDrafter
-from codespec.drafters.small import OnPass, SmallModel, unheard
+from codespec.drafters.small import DRAFT_MODEL, OnPass, SmallModel, unheard
 from codespec.engine.completer import Completer, Limits
 from codespec.engine.drafts import as_draft
 from codespec.index import text
@@ -34,7 +34,6 @@ from codespec.types import (
     Draft,
     Drafter,
     SamplingParams,
-    Source,
     Tokenizer,
     Tokens,
     Trace,
@@ -64,7 +63,7 @@ class FixedDrafter:
             return NO_DRAFT
         self._small.catch_up(emitted, lambda: False)
         words = [self._small.next() for _ in range(min(N_DRAFT, n_max))]
-        return Draft.chain([word[0] for word in words if word is not None], Source.DRAFT_MODEL)
+        return Draft.chain([word[0] for word in words if word is not None], DRAFT_MODEL)
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         pass

@@ -1,0 +1,111 @@
+"""What was learned of drafts is kept by the names of sources, and read from older files as well."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from codespec.drafters.calibrate import Planners, prior
+from codespec.drafters.learned import (
+    Learned,
+    learned_of,
+    parse_learned,
+    read_learned,
+    source_names,
+    write_learned,
+)
+from codespec.native import Planner
+from codespec.types import NO_TOKENS, Source
+from tests.unit.test_calibrate import KINDS, fresh, plan, proposal
+
+KEPT = Path(__file__).parents[1] / "golden" / "learned"
+"""acceptance-1.bin: what version 0.1.0 wrote, with eight sources told by number.
+acceptance-1.json: what it then expected of a first token, by source, at each of `PLACES`."""
+
+PLACES = (
+    (b"alpha beta alpha gamma alpha", b" alpha"),
+    (b"f(a, b)\nf(a, c)\n", b"f(a, "),
+    (b"one two three one two four", b"one two "),
+)
+
+
+def expected(learned: Learned, source: Source) -> list[float]:
+    """Probabilities of the first token that a source proposes, at each place."""
+    found: list[float] = []
+    for text, context in PLACES:
+        planner = fresh()
+        planner.load(learned.state(source_names()))
+        plan(planner, (source, proposal(text, context)))
+        planner.learn([0, 0], 0)
+        found.append(float(planner.outcomes()[2][0]))
+    return found
+
+
+def test_a_file_of_the_version_before_says_the_same():
+    known = read_learned(KEPT / "acceptance-1.bin")
+    assert known is not None
+    said = json.loads((KEPT / "acceptance-1.json").read_text())
+    assert set(said) == {source.label for source in Source.all()} == set(known.weights)
+    for source in Source.all():
+        rows = [row[0] for row in said[source.label]]
+        assert expected(known, source) == pytest.approx(rows, abs=1e-5)
+        assert len(set(rows)) == len(PLACES)
+
+
+def test_it_is_used_and_written_anew_by_name(tmp_path):
+    planners = Planners(KINDS, "model", tmp_path)
+    planners.of("/w")
+    planners.save()
+    for file in tmp_path.iterdir():
+        file.write_bytes((KEPT / "acceptance-1.bin").read_bytes())
+    known = read_learned(KEPT / "acceptance-1.bin")
+    assert known is not None
+    again = Planners(KINDS, "model", tmp_path)
+    np.testing.assert_array_equal(again.of("/w").state(), known.state(source_names()))
+    again.save()
+    for file in tmp_path.iterdir():
+        assert file.read_bytes().startswith(b"CSACC002")
+        kept = read_learned(file)
+        assert kept is not None
+        np.testing.assert_array_equal(kept.state(source_names()), known.state(source_names()))
+
+
+def test_numbers_of_sources_do_not_matter(tmp_path):
+    known = read_learned(KEPT / "acceptance-1.bin")
+    assert known is not None
+    names = source_names()
+    turned = learned_of(known.state(names[::-1]), names[::-1])
+    assert turned is not None
+    write_learned(tmp_path / "state", turned)
+    kept = read_learned(tmp_path / "state")
+    assert kept is not None
+    np.testing.assert_array_equal(kept.state(names), known.state(names))
+
+
+def test_a_source_that_nobody_knows_is_neutral_and_learns():
+    names = [*source_names(), "new"]
+    planner = Planner(KINDS, len(names))
+    planner.load(prior().state(names))
+    new = len(names) - 1
+    text, context = PLACES[0]
+    before: list[float] = []
+    for _ in range(60):
+        planner.begin(NO_TOKENS, NO_TOKENS)
+        plan(planner, (new, proposal(text, context)))
+        planner.learn(list(b" "), 1)
+        before.append(float(planner.outcomes()[2][0]))
+    # What sources share speaks for it at first, and neither for sure.
+    assert 0.05 < before[0] < 0.95
+    assert before[-1] > before[0] + 0.1 or before[-1] > 0.95
+    known = learned_of(planner.state(), names)
+    assert known is not None
+    assert known.weights["new"].any()
+    assert known.corrections["new"].any()
+
+
+@pytest.mark.parametrize("damage", [b"", b"CSACC002", b"CSACC001" + bytes(99), b"x" * 40])
+def test_anything_else_is_nothing(damage):
+    assert parse_learned(damage) is None
