@@ -13,12 +13,13 @@ from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.filler import Filler
 from codespec.drafters.kinds import token_kinds
+from codespec.drafters.learned import source_names
 from codespec.drafters.lookup import ANSWERS, BUFFERS, EDITS, LookupDrafter
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.small import DRAFT_MODEL
 from codespec.engine.completer import Completer, Limits
 from codespec.index.live import LiveDocument
-from codespec.native import Planner, SuffixAutomaton
+from codespec.native import SuffixAutomaton
 from codespec.sampling import Sampler
 from codespec.types import NO_TOKENS, Context, Draft, SamplingParams, Verdict
 from tests.drafters import ScriptedDrafter, drafter_over
@@ -107,12 +108,14 @@ def test_chains_in_place_of_trees():
 
 def test_what_outcomes_do_not_teach():
     changed = {}
+    names = source_names()
     for name in ("learning", "recalibration", "worth"):
         drafter, planner = lookup_in(document_of("abcabcab"), without(name), curve=CostCurve(CHEAP))
         draft = drafter.propose(NO_TOKENS, 4)
         drafter.observe(draft.tokens[:1], draft, Verdict((5,), ()))
         drafter.propose(draft.tokens[:1], 4)
-        changed[name] = not np.array_equal(planner.state()[: Planner.n_weights], prior())
+        start = prior().state(names)[: planner.n_weights]
+        changed[name] = not np.array_equal(planner.state()[: planner.n_weights], start)
     assert changed == {"learning": False, "recalibration": True, "worth": True}
 
 
@@ -121,7 +124,8 @@ def test_probabilities_without_recalibration_follow_the_weights_alone():
     for chosen in (PRODUCT, without("recalibration")):
         drafter, planner = lookup_in(document_of("abcabcab"), chosen, curve=CostCurve(CHEAP))
         state = planner.state()
-        state[Planner.n_weights :] = np.tile([1000, 0, 900], (len(state) - Planner.n_weights) // 3)
+        n = planner.n_weights
+        state[n:] = np.tile([1000, 0, 900], (len(state) - n) // 3)
         planner.load(state)
         drafted.append(len(drafter.propose(NO_TOKENS, 4)))
     assert drafted[0] < drafted[1]
