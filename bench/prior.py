@@ -31,7 +31,6 @@ import numpy.typing as npt
 
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import load_settings
-from codespec.context.healing import vocabulary_of
 from codespec.drafters.calibrate import prior
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.learned import Learned, learned_of, source_names, write_learned
@@ -41,11 +40,12 @@ from codespec.index.live import LiveDocument
 from codespec.index.text import encode, safe_cuts
 from codespec.models.registry import target_path
 from codespec.native import Boundary, Planner
-from codespec.requests import CompletionRequest
-from codespec.types import NO_TOKENS, Context, Source, Tokenizer, Tokens
+from codespec.types import Context, Source, Tokens
 
-from .history import History, Hunk
-from .replay import MAX_LEAVES, MAX_TOKENS, MIN_TOKENS, Session, Tree, Trees
+from .history import History
+from .replay import MAX_LEAVES, Session, usable
+from .replay_trees import Tree, Trees
+from .writers import Model, People
 
 Features = npt.NDArray[np.uint16]
 Accepted = npt.NDArray[np.uint8]
@@ -53,36 +53,6 @@ Accepted = npt.NDArray[np.uint8]
 WIDTH = 16
 N_COMMITS = 60
 EPOCHS, BATCH, RATE, DROPOUT = 2, 2048, 0.01, 0.1
-
-
-class People:
-    """What stands in the history."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
-        self.boundary: Callable[[Context], Boundary] | None = None  # a hunk begins a line
-
-    def write(self, hunk: Hunk, document: LiveDocument) -> tuple[Context, Tokens]:
-        context = Context(NO_TOKENS, document.left, document.right, path=hunk.path, workspace=".")
-        return context, self.tokenizer.encode(hunk.text)
-
-
-class Model:
-    """What a model writes in its place."""
-
-    def __init__(self, engine: LocalEngine) -> None:
-        self.tokenizer = engine.tokenizer
-        self._engine = engine
-        vocabulary = vocabulary_of(engine.tokenizer)
-        self.boundary: Callable[[Context], Boundary] | None = lambda c: Boundary(
-            c.left, c.healed, vocabulary, engine.tokenizer.encode
-        )
-
-    def write(self, hunk: Hunk, document: LiveDocument) -> tuple[Context, Tokens]:
-        made = self._engine.generate(
-            CompletionRequest(hunk.prefix, hunk.suffix, path=hunk.path, drafters=())
-        )
-        return made.context, np.array(made.tokens, np.int32)
 
 
 def examples(root: Path, glob: str, writer: People | Model) -> Iterator[tuple[Features, Accepted]]:
@@ -94,10 +64,7 @@ def examples(root: Path, glob: str, writer: People | Model) -> Iterator[tuple[Fe
     document = LiveDocument(tokenizer, cuts)
     for commit in history.commits(N_COMMITS):
         session = Session()
-        for hunk in commit.hunks:
-            written = tokenizer.encode(hunk.text)
-            if not MIN_TOKENS <= len(written) <= MAX_TOKENS:
-                continue
+        for hunk in usable(commit, tokenizer):
             document.update(hunk.prefix, hunk.suffix)
             session.replace(document.left, encode(hunk.removed, tokenizer, cuts))
             context, truth = writer.write(hunk, document)
@@ -105,7 +72,7 @@ def examples(root: Path, glob: str, writer: People | Model) -> Iterator[tuple[Fe
             for neighbours in ([], list(session.neighbours)):
                 drafter = _drafter(writer.boundary, document, tree, neighbours, planner)
                 yield from _replay(context, truth, drafter, planner)
-            session.write(written)
+            session.write(tokenizer.encode(hunk.text))
 
 
 def _drafter(

@@ -7,10 +7,8 @@ product's own: only the model is replaced.
 
 from __future__ import annotations
 
-import functools
-import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,13 +20,13 @@ from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.filler import Filler
 from codespec.drafters.kinds import token_kinds
+from codespec.drafters.learned import Learned
 from codespec.drafters.lookup import BUFFERS, EDITS, Neighbour
 from codespec.engine.completer import Completer, Limits
 from codespec.index.edits import Lost, remember
 from codespec.index.live import LiveDocument
-from codespec.index.reader import Dead
 from codespec.index.text import encode, safe_cuts
-from codespec.native import Segment, SuffixAutomaton, build_segment
+from codespec.native import SuffixAutomaton
 from codespec.sampling import Sampler
 from codespec.types import (
     NO_TOKENS,
@@ -52,9 +50,10 @@ from .reference import (
     Sources,
     SuffixTrie,
     SuffixTrieTree,
-    automaton_of,
 )
 from .replay_draft import DraftModel
+from .replay_trees import Tree, Trees
+from .writers import People, Writer
 
 MIN_TOKENS, MAX_TOKENS = 16, 400
 
@@ -104,8 +103,9 @@ class TextRows:
         self._positions = depths + n_said
 
     def argmax(self, i: int) -> int:
-        # The token after the last is never looked at: the limit ends the output before.
-        return int(self._truth[min(self._positions[i], len(self._truth) - 1)])
+        # Behind the end nothing is right, and nothing is kept.
+        at = self._positions[i]
+        return int(self._truth[at]) if at < len(self._truth) else -1
 
     def row(self, i: int) -> Logits:
         raise NotImplementedError("the true text has no logits")
@@ -157,83 +157,6 @@ class Result:
         self.traces.append(trace)
 
 
-class Tree:
-    """A parent's tree without the old version of the edited file: as the product indexes it, a
-    frozen segment, and as an exact trie for the references."""
-
-    def __init__(self, documents: Sequence[Tokens], segment: Segment, edited: int | None) -> None:
-        self._documents = documents
-        self._segment = segment
-        self._dead = np.zeros(len(documents), np.bool_)
-        if edited is not None:
-            self._dead[edited] = True
-
-    @property
-    def living(self) -> list[Tokens]:
-        """Tokens of its files, one array a file."""
-        found = zip(self._documents, self._dead, strict=True)
-        return [tokens for tokens, dead in found if not dead]
-
-    @functools.cached_property
-    def trie(self) -> SuffixAutomaton:
-        return automaton_of(self.living)
-
-    def segments(self, skip: Collection[str] = ()) -> list[tuple[Segment, Dead | None]]:
-        return [(self._segment, self._dead)]
-
-
-class Trees:
-    """Makes trees. Tokens are kept by blob, a commit's segment serves all its files."""
-
-    def __init__(self, history: History, tokenizer: Tokenizer) -> None:
-        self._history = history
-        self._tokenizer = tokenizer
-        self._cuts = safe_cuts(tokenizer)
-        self.n_bytes = self.n_tokens = 0
-        """Of all segments that were made."""
-        self._tokens: dict[str, Tokens] = {}
-        self._paths: list[str] = []
-        self._documents: list[Tokens] = []
-        self._segment: Segment | None = None
-        self._commit = self._edited = ""
-        self._tree: Tree | None = None
-
-    def of(self, commit: Commit, edited: str) -> Tree:
-        if self._commit != commit.sha or self._segment is None:
-            self._commit, self._tree = commit.sha, None
-            self._paths = sorted(commit.tree)
-            self._documents = [self._of(commit.tree[path]) for path in self._paths]
-            self._segment = segment_of(self._documents)
-            self.n_bytes += self._segment.n_bytes
-            self.n_tokens += self._segment.n_tokens
-        if self._tree is None or self._edited != edited:
-            self._edited = edited
-            at = self._paths.index(edited) if edited in commit.tree else None
-            self._tree = Tree(self._documents, self._segment, at)
-        return self._tree
-
-    def _of(self, sha: str) -> Tokens:
-        if sha not in self._tokens:
-            text = self._history.blob(sha)
-            binary = "\0" in text  # which is not indexed
-            self._tokens[sha] = encode("" if binary else text, self._tokenizer, self._cuts)
-        return self._tokens[sha]
-
-
-def segment_of(documents: Sequence[Tokens]) -> Segment:
-    """A segment that exists only as long as it is mapped. All of it is compared with its checksums,
-    as the engine does while nobody waits."""
-    starts = np.cumsum([0] + [len(tokens) for tokens in documents], dtype=np.int64)[:-1]
-    tokens = np.concatenate([NO_TOKENS, *documents])
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        file = Path(folder) / "segment"
-        build_segment(file, tokens, starts)
-        segment = Segment.open(file)
-    while segment.check_some(256):
-        pass
-    return segment
-
-
 CONFIGS = (
     "plain",
     "prompt-lookup",
@@ -249,6 +172,13 @@ WITH_DRAFT = "codespec-draft"
 MAX_LEAVES = 8
 """What llama.cpp's contexts take; trees of the reference have as many as they like."""
 MAX_TREE = 64
+
+
+def usable(commit: Commit, tokenizer: Tokenizer) -> Iterator[Hunk]:
+    """The hunks that are neither too short nor too long to be replayed."""
+    for hunk in commit.hunks:
+        if MIN_TOKENS <= len(tokenizer.encode(hunk.text)) <= MAX_TOKENS:
+            yield hunk
 
 
 class Session:
@@ -287,8 +217,11 @@ class Replay:
         width: int = 16,
         draft: DraftModel | None = None,
         max_leaves: int = MAX_LEAVES,
+        writer: Writer | None = None,
+        start: Learned | None = None,
     ) -> None:
         self._history = History(root, glob)
+        self._writer = writer or People(tokenizer)
         self._tokenizer = tokenizer
         self._cuts = safe_cuts(tokenizer)
         self._curve = curve
@@ -301,7 +234,7 @@ class Replay:
         configs = CONFIGS if draft is None else (*CONFIGS, WITH_DRAFT)
         # Each configuration learns from its own drafts, from the shipped prior on.
         ours = "codespec", "codespec-edits", WITH_DRAFT
-        self._planners = {name: Planners(kinds) for name in configs if name in ours}
+        self._planners = {name: Planners(kinds, start=start) for name in configs if name in ours}
         self._fillers = {name: Filler(curve) for name in self._planners}
         self.calibrations = {name: Calibration() for name in self._planners}
         self._session = Session()
@@ -319,39 +252,30 @@ class Replay:
         for i, commit in enumerate(commits):
             progress(i, len(commits))
             self._session = Session()
-            for hunk, truth in self._usable(commit):
-                context = self._context_of(hunk)
+            for hunk in usable(commit, self._tokenizer):
+                self._document.update(hunk.prefix, hunk.suffix)
                 removed = encode(hunk.removed, self._tokenizer, self._cuts)
-                self._session.replace(context.left, removed)
-                self._replay(context, truth, self._trees.of(commit, hunk.path))
-                self._session.write(truth)
-                self.n_hunks += 1
-
-    def _usable(self, commit: Commit) -> Iterator[tuple[Hunk, Tokens]]:
-        for hunk in commit.hunks:
-            truth = self._tokenizer.encode(hunk.text)
-            if MIN_TOKENS <= len(truth) <= MAX_TOKENS:
-                yield hunk, truth
-
-    def _context_of(self, hunk: Hunk) -> Context:
-        left = encode(hunk.prefix, self._tokenizer, self._cuts)
-        right = encode(hunk.suffix, self._tokenizer, self._cuts)
-        self._document.update(hunk.prefix, hunk.suffix)
-        prompt = left if len(left) else np.zeros(1, np.int32)
-        return Context(prompt, left, right, path=hunk.path, workspace="replay")
+                self._session.replace(self._document.left, removed)
+                context, truth = self._writer.write(hunk, self._document)
+                if len(truth):
+                    self._replay(context, truth, self._trees.of(commit, hunk.path))
+                    self.n_hunks += 1
+                self._session.write(self._tokenizer.encode(hunk.text))
 
     def _replay(self, context: Context, truth: Tokens, tree: Tree) -> None:
         self._target.truth = truth
         for name, result in self.results.items():
             chain = self._chain(name, truth, tree)
-            limits = Limits(len(truth), max_width=24 if name == "ideal" else self._width)
+            is_ideal = name == "ideal"
+            n_most = len(truth) if is_ideal or self._writer.tells_end else MAX_TOKENS
+            limits = Limits(n_most, max_width=24 if is_ideal else self._width)
             trace = Trace()
             sampler = Sampler(SamplingParams())
             draft = self._draft_of(name)
             if draft is not None:
                 draft.begin(context)
             emitted, _ = Completer(self._target, chain, time.perf_counter).run(
-                context, sampler, limits, trace=trace
+                context, sampler, limits, lambda emitted: len(emitted) == len(truth), trace=trace
             )
             assert emitted == truth.tolist(), "verification emitted something else"
             result.add(trace, cost_of(chain.widths, self._curve))
@@ -378,6 +302,7 @@ class Replay:
             self._planners[name].of,
             lambda workspace: tree,
             lambda context: session.neighbours if session else (),
+            boundary=self._writer.boundary,
             curve=self._curve,
             max_leaves=self._max_leaves,
             filler=self._fillers[name],

@@ -36,7 +36,8 @@ from .history import Commit, History, Hunk
 from .keystrokes import type_along
 from .predicted import PAUSE_S, PassTimer, Run
 from .reference import Ideal, Sources
-from .replay import MAX_TOKENS, MIN_TOKENS, Tally, TextTarget, Tree, Trees, cost_of
+from .replay import MAX_TOKENS, MIN_TOKENS, Tally, TextTarget, cost_of
+from .replay_trees import Tree, Trees
 from .results import Row
 
 IDEAL_WIDTH = 24

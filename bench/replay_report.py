@@ -13,13 +13,17 @@ from rich.table import Table
 
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import Settings
+from codespec.drafters.calibrate import prior
 from codespec.drafters.cost import CostCurve
+from codespec.engine.local import LocalEngine
 from codespec.errors import InputError
 
+from . import writers
 from .history import History
-from .replay import Replay
+from .replay import Replay, usable
 from .replay_draft import opened
 from .replay_model import ModelReplay
+from .writers import People, Recorded
 
 SHIPPED = Path(__file__).with_name("curves.json")
 
@@ -77,20 +81,44 @@ def run(
     width: int,
     until: str = "HEAD",
     drafts: Sequence[Path] = (),
+    recorded: Path | None = None,
 ) -> list[dict[str, Any]]:
     """One row per configuration, in the tokens of the file `vocabulary`; one more with a draft
-    model, see `DraftModel`. Raises: InputError, ModelError.
+    model, see `DraftModel`. recorded: a file of `record`, whose texts stand in for people's.
+    Raises: InputError, ModelError.
     """
     tokenizer = LlamaTokenizer(load_model(vocabulary, vocab_only=True))
     cost = load_curve(curve)
+    writer = Recorded(recorded, tokenizer) if recorded is not None else People(tokenizer)
+    start = prior(writer.record.n_params) if isinstance(writer, Recorded) else None
     with opened(drafts, tokenizer, cost) as model:
-        replay = Replay(repo, tokenizer, cost, glob, width, draft=model)
+        replay = Replay(repo, tokenizer, cost, glob, width, draft=model, writer=writer, start=start)
         with Progress(console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("replaying", total=None)
             replay.run(n_commits, lambda i, n: bar.update(task, completed=i, total=n), until)
     if not replay.n_hunks:
         raise History(repo, glob).nothing()
     return [{**row, "curve": curve, "n_hunks": replay.n_hunks} for row in replay.rows()]
+
+
+def record(
+    repo: Path, settings: Settings, n_commits: int, glob: str, until: str, output: Path
+) -> int:
+    """Write what a model says in place of the edits, decoded plainly, to a file for `run`; how many
+    places there were. Raises: InputError, ModelError, OSError."""
+    engine = LocalEngine(settings)
+    try:
+        commits = History(repo, glob).commits(n_commits, until)
+        hunks = [hunk for commit in commits for hunk in usable(commit, engine.tokenizer)]
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("recording", total=len(hunks))
+            written = writers.record(engine, hunks, lambda i: bar.update(task, completed=i))
+    finally:
+        engine.close()
+    if not hunks:
+        raise History(repo, glob).nothing()
+    written.save(output)
+    return len(written.texts)
 
 
 def run_model(

@@ -26,8 +26,9 @@ from codespec.types import (
     Trace,
 )
 
-from ..replay import WITH_DRAFT, Replay, Tally, TextRows, Tree, cost_of
+from ..replay import WITH_DRAFT, Replay, Tally, TextRows, cost_of
 from ..replay_draft import DraftModel
+from ..replay_trees import Tree
 from ..results import Row
 
 CONFIGS = "plain", "codespec", "codespec-edits", WITH_DRAFT

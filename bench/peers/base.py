@@ -9,7 +9,7 @@ from typing import Protocol
 from codespec.errors import CodespecError
 from codespec.types import Context, Trace
 
-from ..replay import Tree
+from ..replay_trees import Tree
 
 ANSWER_S = 600.0
 """A program that says nothing for so long hangs."""

@@ -22,7 +22,7 @@ from ..peer import PACKAGE, PeerTree, load_peer
 from ..peer import Peer as TriePeer
 from ..predicted import PAUSE_S
 from ..reference import PromptLookup, Sources
-from ..replay import Tree
+from ..replay_trees import Tree
 from .arctic import MAX_SPEC_FACTOR, MIN_TOKEN_PROB, ArcticDrafter
 from .base import Decoded, Job, MissingPeerError
 

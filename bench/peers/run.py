@@ -23,7 +23,7 @@ from codespec.requests import CompletionRequest
 
 from ..history import History
 from ..predicted import PassCosts, PassTimer, Run
-from ..replay import Tree
+from ..replay_trees import Tree
 from ..results import Row
 from . import huggingface, server
 from .base import Decoded, Job, MissingPeerError, Peer

@@ -14,7 +14,8 @@ from pathlib import Path
 from codespec.types import Tokenizer
 
 from ..history import History
-from ..replay import MAX_TOKENS, MIN_TOKENS, Tree, Trees
+from ..replay import MAX_TOKENS, MIN_TOKENS
+from ..replay_trees import Tree, Trees
 
 FRESH_LINES = 20
 MOST_TOKENS = 64

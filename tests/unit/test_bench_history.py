@@ -14,7 +14,7 @@ from codespec.errors import InputError
 from codespec_bench import history as module
 from codespec_bench.history import History
 from codespec_bench.places import Place, places_in
-from codespec_bench.replay import Trees
+from codespec_bench.replay_trees import Trees
 from codespec_bench.surroundings import before
 
 FIRST = "one = 1\n"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import ByteTokenizer
+from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import load_settings
 from codespec.drafters.cost import CostCurve
 from codespec.errors import InputError
@@ -25,15 +26,17 @@ from codespec_bench.reference import (
     SuffixTrie,
     automaton_of,
 )
-from codespec_bench.replay import CONFIGS, Replay
+from codespec_bench.replay import CONFIGS, Replay, usable
 from codespec_bench.replay_draft import DraftModel
 from codespec_bench.replay_report import (
     load_curve,
     print_model_rows,
     print_rows,
+    record,
     run,
     run_model,
 )
+from codespec_bench.writers import key_of
 
 TOKENIZER = ByteTokenizer()
 SHARED = """def shared(first, second):
@@ -214,6 +217,34 @@ def test_the_command_prints_a_line_per_configuration(repository):
     for row in rows:
         keys = {"curve", "n_tokens", "mat", "drafted_per_pass", "speedup", "share_of_ideal"}
         assert keys <= set(row)
+
+
+def test_what_a_model_wrote_is_replayed_in_its_place(repository, tmp_path):
+    file, target = tmp_path / "texts.json", bundled(BUNDLED_TARGET)
+    settings = load_settings({"model": {"n_threads": 1}}, env={})
+    n_written = record(repository, settings, 9, "*.py", "HEAD", file)
+    texts = json.loads(file.read_text())["texts"].values()
+    assert len(texts) == n_written > 0
+    # A model that begins as people did, and ends early.
+    tokenizer = LlamaTokenizer(load_model(target, vocab_only=True))
+    written = json.loads(file.read_text())
+    for commit in History(repository).commits(9):
+        for hunk in usable(commit, tokenizer):
+            ids = tokenizer.encode(hunk.text).tolist()
+            written["texts"][key_of(hunk)] = ids[: len(ids) // 2]
+    file.write_text(json.dumps(written))
+    told = run(repository, target, 9, "*.py", "cpu-500m-q8", 16, recorded=file)
+    rows = {row["config"]: row for row in told}
+    assert all(row["n_hunks"] == len(written["texts"]) for row in told)
+    assert all(row["n_tokens"] == sum(map(len, written["texts"].values())) for row in told)
+    # Nobody but the ideal knows where a text ends.
+    assert rows["fixed"]["n_drafted"] > rows["fixed"]["accepted"] > 0
+    assert rows["ideal"]["n_drafted"] == rows["ideal"]["accepted"] > 0
+    other = json.dumps(json.loads(file.read_text()) | {"tokenizer": "another"})
+    for content, why in (("{}", "required field"), (other, "tokens of another model")):
+        file.write_text(content)
+        with pytest.raises(InputError, match=why):
+            run(repository, target, 9, "*.py", "cpu-500m-q8", 16, recorded=file)
 
 
 def test_passes_of_a_draft_model_are_part_of_the_cost(repository):

@@ -15,7 +15,7 @@ from codespec.drafters.small import DRAFT_MODEL
 from codespec.index.live import LiveDocument
 from codespec.native import Planner
 from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Verdict
-from codespec_bench.replay import segment_of
+from codespec_bench.replay_trees import segment_of
 from tests.drafters import ScriptedDrafter, drafter_over
 
 TOKENIZER = ByteTokenizer()

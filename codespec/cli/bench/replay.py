@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from codespec.cli import draft_model_option, model_settings
-from codespec.cli.bench.results import deliver, result_options
+from codespec.cli.bench.results import can_be_written, deliver, result_options
 from codespec.config import load_settings
 from codespec.models.registry import draft_paths, target_path
 
@@ -50,6 +50,20 @@ from codespec.models.registry import draft_paths, target_path
     help="With --model: type so many characters of each edit, and complete it anew whenever the "
     "suggestion in view does not go on so (default: once, before the first).",
 )  # fmt: skip
+@click.option(
+    "--record", "record_to",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    callback=can_be_written,
+    help="With --model: only keep what it writes, for --recorded.",
+)  # fmt: skip
+@click.option(
+    "--recorded",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Replay what a model wrote, a file of --record, in place of the true text; its "
+    "--vocabulary has to be named.",
+)
 @draft_model_option
 @result_options
 def command(
@@ -62,6 +76,8 @@ def command(
     vocabulary: Path | None,
     model: str | None,
     keys: int,
+    record_to: Path | None,
+    recorded: Path | None,
     draft_model: str | None,
     as_json: bool,
     output: Path | None,
@@ -79,14 +95,24 @@ def command(
 
     With --model FILE that model completes each edit itself, with and without
     drafting, on the wall clock; --curve, --width and --vocabulary do not count then. With --keys N
-    too, each edit is typed, and what was said a key before is drafted from.
+    too, each edit is typed, and what was said a key before is drafted from. With --record, what
+    it writes is kept instead, as ids; --recorded replays that without a clock, and where a text
+    ends is not known before.
     """
     if keys and model is None:
         raise click.UsageError("--keys goes with --model, which completes what is typed")
+    if record_to is not None and model is None:
+        raise click.UsageError("--record goes with --model, which writes")
+    if recorded is not None and model is not None:
+        raise click.UsageError("--recorded is in place of --model; name its --vocabulary")
     from codespec_bench import replay_report  # pyright: ignore[reportMissingImports]
 
     if model is not None:
         settings = load_settings(model_settings(model, draft_model))
+        if record_to is not None:
+            n = replay_report.record(repo, settings, commits, paths, until, record_to)
+            click.echo(f"{n} texts: {record_to}")
+            return
         rows = replay_report.run_model(repo, settings, commits, paths, until, keys)
         deliver("replay-model", rows, as_json, output, replay_report.print_model_rows, [repo])
         return
@@ -94,5 +120,5 @@ def command(
     # Which is asked depends on the curve, whose model has no size.
     drafts = draft_paths(chosen, math.inf) if draft_model is not None else ()
     told = vocabulary or target_path(chosen)
-    rows = replay_report.run(repo, told, commits, paths, curve, width, until, drafts)
+    rows = replay_report.run(repo, told, commits, paths, curve, width, until, drafts, recorded)
     deliver("replay", rows, as_json, output, replay_report.print_rows, [repo])
