@@ -13,6 +13,6 @@ def command(stdio: bool) -> None:
     Answers textDocument/inlineCompletion. Starts the daemon where none runs, or joins it: one
     model in memory serves all editor windows.
     """
-    from codespec_lsp import run  # pyright: ignore[reportMissingImports]  (installed from lsp/)
+    from codespec_lsp import run
 
     run()

@@ -45,8 +45,8 @@ def command(
     """All benchmarks on the Git history of REPO (default: the current folder), small enough for a
     quarter of an hour on two cores. Called by its own name, each measures more and takes longer.
     """
-    from codespec_bench import everything  # pyright: ignore[reportMissingImports]
-    from codespec_bench.history import History  # pyright: ignore[reportMissingImports]
+    from codespec_bench import everything
+    from codespec_bench.history import History
 
     History(repo, paths)
     # In words: some steps measure a model only where one is named.

@@ -23,7 +23,7 @@ def command(a: Path, b: Path, as_json: bool) -> None:
     Both are files that benchmarks wrote with --output. Run a benchmark several times with the same
     file to get 95 % intervals; a ratio in bold is one whose interval excludes equality.
     """
-    from codespec_bench import compare, origins, results  # pyright: ignore[reportMissingImports]
+    from codespec_bench import compare, origins, results
 
     ours, theirs = results.read(a), results.read(b)
     differences = compare.compare(ours, theirs)

@@ -49,7 +49,7 @@ def command(
     machine does slows both. Takes seconds for a small model, a minute or two for one of some
     gigabytes.
     """
-    from codespec_bench import curve  # pyright: ignore[reportMissingImports]
+    from codespec_bench import curve
 
     settings = load_settings(model_settings(model, draft_model))
     with Console(stderr=True).status("measuring") as status:

@@ -56,7 +56,7 @@ def command(
     """
     if find_spec("tokenizers") is None:
         raise ConfigError("this needs what distilling needs", "pip install 'codespec[train]'")
-    from codespec_bench import drafts as bench  # pyright: ignore[reportMissingImports]
+    from codespec_bench import drafts as bench
 
     settings = load_settings(model_settings(target, None))
     rows = bench.run(workspace, settings, extra, curves or bench.CURVES, places)

@@ -38,8 +38,8 @@ def command(results: Path, baseline: Path, update: bool, tolerance: float, as_js
     pass, accepted tokens, tokens drafted without more being accepted, and bytes a token, of bench
     replay without a model and of bench index; not at times. Exit code 1 where one has become worse.
     """
-    from codespec_bench import gate  # pyright: ignore[reportMissingImports]
-    from codespec_bench import results as files  # pyright: ignore[reportMissingImports]
+    from codespec_bench import gate
+    from codespec_bench import results as files
 
     rows = files.read(results)
     if update:

@@ -64,7 +64,7 @@ def command(
     Without FILE and --workspace: in an indexed workspace of a million tokens, made of the standard
     library.
     """
-    from codespec_bench import hop  # pyright: ignore[reportMissingImports]
+    from codespec_bench import hop
 
     # Without --model it is the bundled one, whatever the settings say.
     chosen = {"target": "", **model_settings(model, draft_model).get("model", {})}

@@ -45,7 +45,7 @@ def command(
 
     Takes about two minutes on the default corpus, and a few more with --scale 100e6.
     """
-    from codespec_bench import index, index_report  # pyright: ignore[reportMissingImports]
+    from codespec_bench import index, index_report
 
     settings = load_settings(model_settings(model, draft_model))
     rows = [index.run(corpus, settings, peer, int(scale))]

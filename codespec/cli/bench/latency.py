@@ -53,7 +53,7 @@ def command(
     what of it is not the engine, work that was cancelled, acceptance by source, memory. The start
     of the processes stands apart. bench/README.md says how keys are made of a history.
     """
-    from codespec_bench import latency  # pyright: ignore[reportMissingImports]
+    from codespec_bench import latency
 
     chosen = model_settings(model, draft_model).get("model", {})
     if n_threads:

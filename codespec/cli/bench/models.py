@@ -11,6 +11,14 @@ from codespec.cli.bench.results import deliver, result_options
 from codespec.config import load_settings
 from codespec.models import library
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+from codespec.types import FimOrder
+
+_ORDERS: dict[str, tuple[FimOrder, ...]] = {
+    "served": (),
+    "psm": ("psm",),
+    "spm": ("spm",),
+    "both": ("psm", "spm"),
+}
 
 
 @click.command()
@@ -32,7 +40,7 @@ from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 )
 @click.option(
     "--order",
-    type=click.Choice(["served", "psm", "spm", "both"]),
+    type=click.Choice(list(_ORDERS)),
     default="served",
     show_default=True,
     help="Of prefix, suffix and middle in the prompt.",
@@ -52,7 +60,7 @@ def command(
     second of plain decoding. Of several models, what each gains over the first at the same places,
     and the standard error of that.
     """
-    from codespec_bench import models as bench  # pyright: ignore[reportMissingImports]
+    from codespec_bench import models as bench
 
     files = [library.find(m) for m in models] or [bundled(BUNDLED_TARGET), bundled(BUNDLED_DRAFT)]
     with Console(stderr=True).status("measuring") as status:
@@ -60,6 +68,5 @@ def command(
         def progress(what: str, done: int, total: int) -> None:
             status.update(f"measuring {what}, {done} of {total}")
 
-        orders = {"served": (), "both": ("psm", "spm")}.get(order, (order,))
-        rows = bench.run(files, packages, load_settings(), places, orders, progress)
+        rows = bench.run(files, packages, load_settings(), places, _ORDERS[order], progress)
     deliver("models", rows, as_json, output, bench.print_rows)

@@ -71,8 +71,8 @@ def command(
     settings that suit short drafts. "pred." is what follows from the cost of passes, timed between
     the requests, and our own work. Interrupted (Ctrl-C), it tells of the requests that it finished.
     """
-    from codespec_bench.peers import report  # pyright: ignore[reportMissingImports]
-    from codespec_bench.peers.run import Comparison  # pyright: ignore[reportMissingImports]
+    from codespec_bench.peers import report
+    from codespec_bench.peers.run import Comparison
 
     chosen = model_settings(model, draft_model).get("model", {})
     if n_threads:

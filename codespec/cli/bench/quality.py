@@ -62,7 +62,7 @@ def command(
     wrote just that before anything was trimmed. Gains are differences to the first configuration,
     with 95 % intervals.
     """
-    from codespec_bench import quality_report, results  # pyright: ignore[reportMissingImports]
+    from codespec_bench import quality_report, results
 
     settings = load_settings(model_settings(model, draft_model))
     rows, found = quality_report.run(repos, settings, places, only)

@@ -105,7 +105,7 @@ def command(
         raise click.UsageError("--record goes with --model, which writes")
     if recorded is not None and model is not None:
         raise click.UsageError("--recorded is in place of --model; name its --vocabulary")
-    from codespec_bench import replay_report  # pyright: ignore[reportMissingImports]
+    from codespec_bench import replay_report
 
     if model is not None:
         settings = load_settings(model_settings(model, draft_model))

@@ -30,12 +30,12 @@ def command(results: tuple[Path, ...], output: Path) -> None:
     be printed.
     """
     try:
-        from codespec_bench import report  # pyright: ignore[reportMissingImports]
+        from codespec_bench import report
     except ModuleNotFoundError as e:
         if e.name is None or not e.name.startswith("matplotlib"):
             raise
         raise InputError("matplotlib is not installed", "pip install 'codespec[report]'") from None
-    from codespec_bench.results import read  # pyright: ignore[reportMissingImports]
+    from codespec_bench.results import read
 
     rows = [row for path in results for row in read(path)]
     if not rows:

@@ -45,7 +45,7 @@ def deliver(
 
     Raises: InputError.
     """
-    from codespec_bench import origins, results  # pyright: ignore[reportMissingImports]
+    from codespec_bench import origins, results
 
     if measured:
         repository = " ".join(folder.resolve().name for folder in measured)
