@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from codespec.config import Settings, load_settings
+from codespec.train.distill.job import Job
 from codespec.train.distill.plan import Plan
 
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])
@@ -23,6 +24,12 @@ def workspace(tmp_path: Path) -> Path:
     (root / ".env").write_text("TOKEN = 'not to be learned'\n" * 100)
     (root / "README.md").write_text("Not code.\n" * 100)
     return root
+
+
+def stage_of(job: Job) -> str:
+    status = job.status()
+    assert status is not None
+    return status.stage
 
 
 def settings(**model: object) -> Settings:

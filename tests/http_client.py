@@ -6,7 +6,7 @@ import http.client
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +65,7 @@ def events(raw: bytes) -> list[Any]:
 
 
 @contextmanager
-def front_of(folder: Path, *options: str) -> Iterator[Front]:
+def front_of(folder: Path, *options: str) -> Generator[Front]:
     log = folder / "front.log"
     command = [sys.executable, "-m", "codespec", "daemon", "http", "--port", "0", *options]
     with (

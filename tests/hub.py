@@ -52,27 +52,30 @@ class Hub(ThreadingHTTPServer):
     def address(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
 
-    def handle_error(self, request, client_address) -> None:
+    def handle_error(self, request: object, client_address: object) -> None:
         pass  # a connection that was cut
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Hub
+    @property
+    def hub(self) -> Hub:
+        assert isinstance(self.server, Hub)
+        return self.server
 
-    def log_message(self, format, *args) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         pass
 
     def do_HEAD(self) -> None:
-        self.server.methods.append("HEAD")
-        if self.server.has_head:
+        self.hub.methods.append("HEAD")
+        if self.hub.has_head:
             self._redirect()
         else:
             self.send_error(405)
 
     def do_GET(self) -> None:
-        self.server.methods.append("GET")
-        if self.server.refuses is not None:
-            self.send_response(*self.server.refuses)
+        self.hub.methods.append("GET")
+        if self.hub.refuses is not None:
+            self.send_response(*self.hub.refuses)
             self.end_headers()
         elif "/resolve/" in self.path:
             self._redirect()
@@ -84,14 +87,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _redirect(self) -> None:
         self.send_response(302)
         here = self.path.replace("/resolve/", "/data/")
-        self.send_header("Location", self.server.leads_to or here)
-        if self.server.stated:
-            self.send_header("X-Linked-Etag", f'"{self.server.stated}"')
+        self.send_header("Location", self.hub.leads_to or here)
+        if self.hub.stated:
+            self.send_header("X-Linked-Etag", f'"{self.hub.stated}"')
         self.send_header("Content-Length", "0")
         self.end_headers()
 
     def _send_file(self) -> None:
-        hub = self.server
+        hub = self.hub
         wanted = self.headers.get("Range")
         hub.ranges.append(wanted)
         content = hub.files.get(self.path.rpartition("/")[2].partition("?")[0], hub.content)

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -97,7 +97,7 @@ class SplitTokenizer:
     def piece(self, token: int) -> bytes:
         return self._pieces.get(token, b"")
 
-    def decode(self, tokens: Tokens) -> bytes:
+    def decode(self, tokens: Tokens | Sequence[int]) -> bytes:
         return b"".join(self.piece(int(t)) for t in tokens)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import queue
 import subprocess
@@ -65,8 +66,9 @@ class LspClient:
             self._incoming.put(json.loads(out.read(n_bytes)))
 
     def _read_stderr(self) -> None:
-        assert self.process.stderr is not None
-        while chunk := self.process.stderr.read1(1 << 16):
+        stderr = self.process.stderr
+        assert isinstance(stderr, io.BufferedReader)
+        while chunk := stderr.read1(1 << 16):
             self.stderr += chunk
 
     def _send(self, message: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -118,7 +118,7 @@ async def completion(reply: asyncio.Future[wire.Completed | wire.Failed]) -> Com
 @asynccontextmanager
 async def supervised(
     *how: str, policy: Policy = POLICY, command: Sequence[str] = ()
-) -> AsyncIterator[Harness]:
+) -> AsyncGenerator[Harness]:
     """how: arguments of the scripted worker; it and all that it started is gone in the end."""
     command = command or [sys.executable, scripted_worker.SCRIPT, *(how or ("ok",))]
     harness = Harness(command, policy)

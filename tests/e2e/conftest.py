@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from codespec.config import Settings, load_settings
+from codespec.daemon import control, wire
 from codespec.daemon.address import address_of
 from codespec.daemon.client import try_connect
 from codespec.daemon.lock import holder
@@ -100,7 +101,7 @@ def spawn(home: Home) -> Iterator[Spawn]:
 
 
 @contextlib.contextmanager
-def daemon_of(home: Home, *how: str) -> Iterator[None]:
+def daemon_of(home: Home, *how: str) -> Generator[None]:
     """A daemon with a scripted engine, see `scripted_worker`."""
     daemon = subprocess.Popen([sys.executable, scripted_daemon.SCRIPT, *how], cwd=home.path)
     address = address_of(home.settings)
@@ -141,7 +142,15 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def wait_until_gone(pid: int) -> None:
+def report_of(settings: Settings) -> wire.StatusReport:
+    """The status of the daemon that runs."""
+    report = control.status(settings)
+    assert report is not None
+    return report
+
+
+def wait_until_gone(pid: int | None) -> None:
+    assert pid is not None
     give_up_at = time.monotonic() + TIMEOUT_S
     while is_alive(pid):
         assert time.monotonic() < give_up_at, f"process {pid} does not end"

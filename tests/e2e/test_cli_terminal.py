@@ -76,12 +76,14 @@ def test_ctrl_c_ends_the_language_server_on_a_terminal():
         asked = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": message}
         body = json.dumps(asked).encode()
         os.write(master, b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        assert server.stdout is not None
         assert server.stdout.readline().startswith(b"Content-Length")
         server.send_signal(signal.SIGINT)
         assert server.wait(20) == -signal.SIGINT
     finally:
         server.kill()
-        server.stdout.close()
+        if server.stdout is not None:
+            server.stdout.close()
         os.close(master)
         os.close(slave)
 

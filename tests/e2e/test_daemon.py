@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,7 +29,7 @@ from codespec.engine.local import LocalEngine
 from codespec.errors import DaemonError, ModelError
 from codespec.models.registry import target_path
 from codespec.requests import CompletionRequest
-from tests.e2e.conftest import TIMEOUT_S, Home, is_alive, wait_until_gone
+from tests.e2e.conftest import TIMEOUT_S, Home, is_alive, report_of, wait_until_gone
 
 REQUEST = CompletionRequest(
     "import os\n\n\ndef read_file(path):\n    with open(",
@@ -40,7 +40,7 @@ REQUEST = CompletionRequest(
 
 
 @contextmanager
-def stopped(pid: int) -> Iterator[None]:
+def stopped(pid: int) -> Generator[None]:
     """The process is frozen, as if it hung."""
     assert pid > 0, "no such process: 0 and below name whole groups, this one's among them"
     os.kill(pid, signal.SIGSTOP)
@@ -250,7 +250,7 @@ def test_a_daemon_that_hangs_is_not_taken_for_none(
     with stopped(report.pid), pytest.raises(DaemonError, match=f"process {report.pid}") as refused:
         control.status(home.settings)
     assert "restart" in refused.value.hint
-    assert control.status(home.settings).pid == report.pid
+    assert report_of(home.settings).pid == report.pid
 
 
 def test_the_model_can_be_switched(home: Home, tmp_path: Path) -> None:
@@ -270,11 +270,12 @@ def test_the_model_can_be_switched(home: Home, tmp_path: Path) -> None:
         for wrong in ("target", "draft"):
             files = {"target": str(copy), "draft": "", wrong: str(tmp_path / "missing.gguf")}
             with pytest.raises(ModelError, match=r"missing\.gguf"):
-                control.switch_model(settings, **files)
+                control.switch_model(settings, files["target"], files["draft"])
             text = tmp_path / "text.gguf"
             text.write_text("not a model")
+            files[wrong] = str(text)
             with pytest.raises(ModelError, match=r"text\.gguf: not a GGUF file"):
-                control.switch_model(settings, **{**files, wrong: str(text)})
+                control.switch_model(settings, files["target"], files["draft"])
         assert engine.complete(REQUEST).text == expected
         damaged = tmp_path / "damaged.gguf"
         damaged.write_bytes(b"GGUF")

@@ -151,6 +151,7 @@ def test_a_model_whose_weights_are_no_numbers(project, tmp_path):
     shutil.copy(bundled(BUNDLED_DRAFT), file)
     reader = gguf.GGUFReader(file, "r+")
     (norm,) = [t for t in reader.tensors if t.name == "output_norm.weight"]
+    assert isinstance(norm.data, np.memmap)
     norm.data[:] = np.nan
     norm.data.flush()
     (said,) = of(

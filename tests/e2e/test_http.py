@@ -22,7 +22,7 @@ from codespec.daemon.client import DaemonEngine
 from codespec.engine.local import LocalEngine
 from codespec.engine.until import Until
 from codespec.requests import Completion, CompletionRequest
-from tests.e2e.conftest import Home, daemon_of, until
+from tests.e2e.conftest import Home, daemon_of, report_of, until
 from tests.http_client import Front, events, front_of, refusal
 
 PREFIX = "import os\n\n\ndef read_file(path):\n    with open("
@@ -54,7 +54,7 @@ def test_openai_completions_say_what_plain_decoding_says(front, plain, home, req
     status, answer = front.ask("/v1/completions", body)
     assert status == 200
     assert answer["object"] == "text_completion"
-    assert answer["model"] == control.status(home.settings).model
+    assert answer["model"] == report_of(home.settings).model
     [choice] = answer["choices"]
     assert choice["text"] == expected.text != ""
     assert choice["finish_reason"] == expected.finish
@@ -297,7 +297,7 @@ def test_a_grammar_is_not_too_much_for_its_reader(front, home) -> None:
     steps = "".join(f"a{i} ::= a{i + 1} | a{i + 1}\n" for i in range(60))
     body = {"prompt": "is it?", "grammar": f'root ::= a0\n{steps}a60 ::= "yes"'}
     refusal(front.ask("/v1/completions", body), 400, "GBNF grammar", "ways")
-    assert control.status(home.settings).n_respawns == 0
+    assert report_of(home.settings).n_respawns == 0
 
 
 def test_an_editors_suggestion_on_request(front, plain) -> None:
@@ -342,7 +342,7 @@ def test_models_and_health(front, home) -> None:
     status, models = front.ask("/v1/models")
     assert (status, models["object"]) == (200, "list")
     [model] = models["data"]
-    assert model["id"] == control.status(home.settings).model
+    assert model["id"] == report_of(home.settings).model
     assert front.ask(f"/v1/models/{quote(model['id'], safe='')}") == (200, model)
     refusal(front.ask("/v1/models/another"), 404, "no such model", "/v1/models")
 

@@ -18,7 +18,7 @@ import pytest
 
 from codespec.config import config_path
 from codespec.daemon import control
-from tests.e2e.conftest import Home, daemon_of, until
+from tests.e2e.conftest import Home, daemon_of, report_of, until
 from tests.e2e.test_daemon import stopped
 from tests.http_client import TIMEOUT_S, Front, events, front_of, refusal
 
@@ -312,7 +312,7 @@ def test_long_answers_hold_up_no_short_one(scripted, home) -> None:
             assert connection.getresponse().readline()  # it has had a turn
         assert scripted.text(prompt="on") == "[on|]"
     assert scripted.text(prompt="on") == "[on|]"
-    assert control.status(home.settings).n_respawns == 0
+    assert report_of(home.settings).n_respawns == 0
 
 
 def test_what_may_become_a_stop_text_is_held_back(scripted) -> None:
@@ -328,7 +328,7 @@ def test_a_worker_that_dies(scripted, home) -> None:
     with closing(scripted.begin("/infill", {"prompt": "tell", "stream": True})) as connection:
         response = connection.getresponse()
         first = response.readline()
-        os.kill(control.status(home.settings).worker_pid, signal.SIGKILL)
+        os.kill(report_of(home.settings).worker_pid, signal.SIGKILL)
         error = events(first + response.read())[-1]["error"]
     assert "SIGKILL" in error["message"]
     assert scripted.text(prompt="on") == "[on|]"
@@ -337,7 +337,7 @@ def test_a_worker_that_dies(scripted, home) -> None:
 def test_a_daemon_that_dies(front, home) -> None:
     body = {"prompt": PREFIX, "max_tokens": 8}
     expected = front.text(**body)
-    report = control.status(home.settings)
+    report = report_of(home.settings)
     with ThreadPoolExecutor() as pool, stopped(report.worker_pid):
         answer = pool.submit(front.ask, "/v1/completions", body)
         until(lambda: n_asked(home) == 2)

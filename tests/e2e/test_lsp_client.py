@@ -8,7 +8,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import psutil
 import pytest
@@ -23,16 +24,22 @@ from tests.e2e.conftest import PATIENT, TIMEOUT_S, Home, daemon_of
 URI = "file:///project/a.py"
 
 
+@pytest.fixture
+def statuses() -> list[str]:
+    """Messages of the client's status, in order."""
+    return []
+
+
 @pytest_asyncio.fixture
-async def client(home: Home) -> AsyncIterator[LanguageClient]:
+async def client(home: Home, statuses: list[str]) -> AsyncIterator[LanguageClient]:
     """A client on a server whose engine quotes the text around the cursor."""
     with daemon_of(home, "ok"):
         client = make_test_lsp_client()
-        client.statuses = []
 
-        @client.feature("didChangeStatus")
-        def status_changed(params) -> None:
-            client.statuses.append(params.message)
+        def status_changed(params: Any) -> None:
+            statuses.append(params.message)
+
+        client.feature("didChangeStatus")(status_changed)
 
         await client.start_io(sys.executable, "-m", "codespec", "lsp", cwd=str(home.workspace))
         yield client
@@ -189,7 +196,9 @@ async def test_a_document_is_seen_as_it_was_when_it_was_asked_about(
 
 
 @pytest.mark.asyncio
-async def test_untitled_documents_and_several_folders(client: LanguageClient, home: Home) -> None:
+async def test_untitled_documents_and_several_folders(
+    client: LanguageClient, home: Home, statuses: list[str]
+) -> None:
     folders = [home.workspace / name for name in ("one", "two")]
     for folder in folders:
         folder.mkdir()
@@ -203,8 +212,8 @@ async def test_untitled_documents_and_several_folders(client: LanguageClient, ho
         uri = (folder / "secret.py").as_uri()
         open_document(client, uri, "y")
         assert len(await complete(client, uri, 0, 1)) == n_items
-    assert client.statuses[-1] == "paused: file ignored by .gitignore: secret.py"
-    assert any(message.startswith("ready") for message in client.statuses)
+    assert statuses[-1] == "paused: file ignored by .gitignore: secret.py"
+    assert any(message.startswith("ready") for message in statuses)
 
 
 @pytest.mark.asyncio
@@ -264,8 +273,8 @@ async def test_indexing_that_takes_long_is_shown_as_progress(
     for pid in seen:
         os.kill(pid, signal.SIGCONT)
 
-    def told() -> list[object]:
-        return next(iter(client.progress_reports.values()), [])
+    def told() -> Sequence[object]:
+        return next(iter(client.progress_reports.values()), ())
 
     while not (told() and isinstance(told()[-1], types.WorkDoneProgressEnd)):
         assert time.monotonic() < give_up_at
@@ -275,6 +284,9 @@ async def test_indexing_that_takes_long_is_shown_as_progress(
     assert begun.title == "codespec: indexing project"
     assert begun.message is not None
     assert begun.message.endswith(" of 20 files")
-    shares = [begun.percentage, *(report.percentage for report in reports)]
+    shares = [begun.percentage or 0]
+    for report in reports:
+        assert isinstance(report, types.WorkDoneProgressReport)
+        shares.append(report.percentage or 0)
     assert shares == sorted(shares)
     assert len(client.progress_reports) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from tests.e2e.conftest import PATIENT, Home, Spawn, daemon_of, texts, until
@@ -13,7 +13,7 @@ URI = "file:///project/a.py"
 
 
 @contextmanager
-def limited(home: Home, spawn: Spawn, limits: dict[str, object]) -> Iterator[LspClient]:
+def limited(home: Home, spawn: Spawn, limits: Mapping[str, object]) -> Generator[LspClient]:
     with daemon_of(home, "ok"):
         client = spawn()
         client.initialize(home.workspace, options={**PATIENT, "completion": limits})

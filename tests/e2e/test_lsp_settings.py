@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -35,7 +36,9 @@ def test_settings_change_while_the_editor_runs(home: Home, scripted: LspClient) 
     assert 'Did you mean "completion.disabled_languages"?' in error["message"]
     # The editor's own settings win.
     config.unlink()
-    pushed = {"codespec": {"server": {"completion": {"disabled_languages": ["python"]}}}}
+    pushed: dict[str, dict[str, Any]] = {
+        "codespec": {"server": {"completion": {"disabled_languages": ["python"]}}}
+    }
     scripted.notify("workspace/didChangeConfiguration", {"settings": pushed})
     assert n_items() == (0, 1)
     pushed["codespec"]["server"] = {"completion": {"enabled": False}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -11,7 +12,7 @@ from codespec.backends.fake import FIM_MIDDLE, FIM_PREFIX, FIM_SUFFIX, ByteToken
 from codespec.context.build import Window, build_context
 from codespec.context.snippets import render
 from codespec.requests import CompletionRequest
-from codespec.types import FileMarkers, FimTokens, Snippet
+from codespec.types import FileMarkers, FimOrder, FimTokens, Snippet
 from tests.golden.golden import Case, check, read
 
 TOKENIZER = ByteTokenizer()
@@ -22,6 +23,7 @@ NAMES = {
 }  # fmt: skip
 
 
+ORDERS: dict[str, FimOrder] = {o: o for o in get_args(FimOrder)}
 MARKERS = {
     "marked": FileMarkers(REPOSITORY, FILE),
     "marked-inside": FileMarkers(REPOSITORY, FILE, is_inside=True),
@@ -34,7 +36,7 @@ def prompt(case: Case) -> dict[str, str]:
     order, path = case.options["order"], case.options.get("path", "/code/main.py")
     fim = None
     if order != "none":
-        fim = FimTokens(FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, order)
+        fim = FimTokens(FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, ORDERS[order])
         if "files" in case.options:
             fim = replace(fim, files=MARKERS[case.options["files"]])
     info = replace(FakeTarget().info, fim=fim, n_ctx=4096)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from codespec.backends.fake import ByteTokenizer
 from codespec.engine.postprocess import UnitStop, finish, place_in, shape_at
 from codespec.index.trees import Trees
+from codespec.types import Finish
 from tests.golden.golden import Case, check, read
 
 EXTENSIONS = {
@@ -20,6 +22,7 @@ EXTENSIONS = {
 FILES = sorted(Path(__file__).with_name("suggestions").glob("*.txt"))
 CASES = [case for file in FILES for case in read(file)]
 TOKENIZER = ByteTokenizer()
+ENDS: dict[str, Finish] = {end: end for end in get_args(Finish)}
 
 
 def suggestion(case: Case) -> dict[str, str]:
@@ -33,7 +36,7 @@ def suggestion(case: Case) -> dict[str, str]:
         if stop(emitted):
             break
     text = TOKENIZER.decode(emitted).decode()
-    ended = case.options.get("ended", "stop")
+    ended = ENDS[case.options.get("ended", "stop")]
     finished = finish(text, stop.end(text), ended, shape, place)
     return {
         "shape": f"{shape.kind}: {shape.why}",

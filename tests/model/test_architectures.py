@@ -7,6 +7,7 @@ import contextlib
 import sysconfig
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,11 +30,11 @@ NAMES = ("argparse.py", "tarfile.py", "statistics.py")
 TEXTS = [(Path(sysconfig.get_paths()["stdlib"]) / name).read_text() for name in NAMES]
 
 
-def never():
+def never() -> bool:
     return False
 
 
-ANIMALS = {
+ANIMALS: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in zoo.ANIMALS},
     "gemma2-cap-unsaid": ("gemma2", {"attn_logit_softcapping": None}),
     "lfm2-sliding": ("lfm2", {"attention__sliding_window": WINDOW}),

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not kernels.attend(), reason=f"no kernels: {kern
 HEADS = {"alone": (3, 3), "in pairs": (4, 2), "in sevens": (14, 2)}
 
 
-@pytest.fixture(params=HEADS.values(), ids=HEADS)
+@pytest.fixture(params=HEADS.values(), ids=list(HEADS))
 def heads(instructions: str, request: pytest.FixtureRequest) -> tuple[int, int]:
     """Of queries and of keys, with each instruction set."""
     return request.param
@@ -125,6 +125,7 @@ def test_capped_scores_are_left_to_llama_cpp(heads: tuple[int, int]) -> None:
 def test_models_have_theirs_made(instructions: str, name: str) -> None:
     model = load_model(bundled(name), n_gpu_layers=0)
     target = LlamaTarget(model, n_ctx=512, n_threads=2)
+    assert model.handle is not None
     n_layers = int(kernels.llama_cpp.llama_model_n_layer(model.handle))
     before = kernels.n_attentions()
     target.decode(np.arange(20, 30, dtype=np.int32), NO_DRAFT)

@@ -10,8 +10,10 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 import torch
@@ -34,7 +36,7 @@ from codespec.train.distill.plan import Plan, StoppedError
 from codespec.train.distill.workspace import Workspace
 from codespec.train.model import Llama, ModelConfig
 from tests import training
-from tests.distilling import LIBRARY, QUICK, settings, workspace
+from tests.distilling import LIBRARY, QUICK, settings, stage_of, workspace
 
 __all__ = ["workspace"]
 
@@ -83,7 +85,7 @@ def test_killed_stopped_and_resumed(workspace: Path) -> None:
     assert job.status() is None
     child = Child(workspace)
     child.kill_when(lambda: len(list(lessons.glob("*.npz"))) >= 2)
-    assert job.status().stage == "stopped"
+    assert stage_of(job) == "stopped"
     first = {path.name: path.read_bytes() for path in lessons.glob("*.npz")}
 
     child = Child(workspace)
@@ -92,7 +94,7 @@ def test_killed_stopped_and_resumed(workspace: Path) -> None:
         job.run(QUICK)
     with pytest.raises(InputError, match="being distilled"):
         job.forget()
-    assert job.status().stage == "training"
+    assert stage_of(job) == "training"
     child.kill_when(lambda: torch.load(checkpoint)["progress"]["step"] >= 1)
     assert all((lessons / name).read_bytes() == content for name, content in first.items())
     n_killed = torch.load(checkpoint)["progress"]["step"]
@@ -103,7 +105,7 @@ def test_killed_stopped_and_resumed(workspace: Path) -> None:
     assert not [r for r in reports if r.stage == "asking the target"]
     steps = [r.detail.partition(",")[0] for r in reports if r.stage == "training"]
     assert steps == [f"step {n_killed + 1}"]
-    assert job.status().stage == "done"
+    assert stage_of(job) == "done"
     assert not job.ask_to_stop()
     assert (job.folder / record.file).exists()
     assert not lessons.exists()
@@ -154,10 +156,8 @@ def test_the_draft_of_a_workspace_is_used_there_and_only_there(
 
     def register(acceptance: float) -> None:
         after = drafts.Measured(acceptance=acceptance, speed=1.0, n_drafted=9)
-        made = drafts.DraftRecord(
-            **{f: getattr(record, f) for f in record.__struct_fields__} | {"after": after}
-        )
-        (at / drafts.RECORD).write_bytes(drafts.msgspec.json.encode(made))
+        made = msgspec.structs.replace(record, after=after)
+        (at / drafts.RECORD).write_bytes(msgspec.json.encode(made))
 
     register(0.0)
     assert complete(engine, workspace, ("model",))[0] == plain
@@ -328,7 +328,8 @@ def test_too_little_memory(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_workspace_may_change_but_nothing_may_be_left_of_what_is_gone(workspace: Path) -> None:
     job = Job(settings(), workspace)
 
-    def stop_in_training(report: Report) -> None:
+    def stop_in_training(report: Report, reports: list[Report]) -> None:
+        reports.append(report)
         if report.stage == "training":
             args = ["distill", "--workspace", str(workspace), "--stop", "--json"]
             assert json.loads(CliRunner().invoke(main, args).stdout) == {"stopping": True}
@@ -337,7 +338,7 @@ def test_the_workspace_may_change_but_nothing_may_be_left_of_what_is_gone(worksp
         """Whether the target was asked; the first step of training."""
         reports: list[Report] = []
         with pytest.raises(StoppedError):
-            job.run(QUICK, lambda r: (reports.append(r), stop_in_training(r)))
+            job.run(QUICK, partial(stop_in_training, reports=reports))
         steps = [r.detail.split(",")[0] for r in reports if r.stage == "training"]
         return any(r.stage == "asking the target" for r in reports), steps[0]
 
@@ -362,7 +363,7 @@ def test_stopped_while_it_measures(workspace: Path) -> None:
     for _ in range(2):
         with pytest.raises(StoppedError):
             job.run(QUICK, stop)
-        assert job.status().stage == "stopped"
+        assert stage_of(job) == "stopped"
         assert len(list(job.folder.glob("draft-*.gguf"))) == 1
     reports: list[Report] = []
     record = job.run(QUICK, reports.append)

@@ -27,7 +27,7 @@ from codespec.train.distill.job import Job, Report
 from codespec.train.distill.lessons import SHAPES
 from codespec.train.distill.plan import Plan, StoppedError, write_json
 from codespec.train.distill.stages import MOST_READINGS
-from tests.distilling import QUICK, settings, workspace
+from tests.distilling import QUICK, settings, stage_of, workspace
 
 __all__ = ["workspace"]
 
@@ -37,7 +37,10 @@ def test_what_is_damaged_is_done_again(workspace: Path) -> None:
     job = Job(settings(), workspace)
     checkpoint = job.work / "checkpoint.pt"
 
+    reports: list[Report] = []
+
     def stop_in_training(report: Report) -> None:
+        reports.append(report)
         if report.stage == "training":
             job.ask_to_stop()
 
@@ -49,15 +52,15 @@ def test_what_is_damaged_is_done_again(workspace: Path) -> None:
     torch.save(content, checkpoint)
     for damaged in (checkpoint.read_bytes(), whole[:100_000], b""):
         checkpoint.write_bytes(damaged)
-        reports: list[Report] = []
+        reports.clear()
         with pytest.raises(StoppedError):
-            job.run(QUICK, lambda r, seen=reports: (seen.append(r), stop_in_training(r)))
+            job.run(QUICK, stop_in_training)
         assert not [r for r in reports if r.stage == "asking the target"]
         assert next(r.detail for r in reports if r.stage == "training").startswith("step 1,")
     next(iter((job.work / "lessons").glob("*.npz"))).write_bytes(b"")
-    reports = []
+    reports.clear()
     with pytest.raises(StoppedError):
-        job.run(QUICK, lambda r: (reports.append(r), stop_in_training(r)))
+        job.run(QUICK, stop_in_training)
     assert [r for r in reports if r.stage == "asking the target"]
 
 
@@ -212,10 +215,10 @@ def test_one_that_is_starting_is_not_the_one_before(workspace: Path) -> None:
 
     with pytest.raises(StoppedError):
         job.run(QUICK, stop)
-    assert job.status().stage == "stopped"
+    assert stage_of(job) == "stopped"
     other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     job.begun_by(other.pid)
-    assert job.status().stage == "reading"
+    assert stage_of(job) == "reading"
     for refused in (job.check_idle, job.forget):
         with pytest.raises(InputError, match="being distilled"):
             refused()
@@ -229,7 +232,7 @@ def test_one_that_is_starting_is_not_the_one_before(workspace: Path) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     job.begun_by(ended.pid)
-    assert job.status().stage == "stopped"
+    assert stage_of(job) == "stopped"
 
 
 def test_one_that_ends_while_it_is_asked_for_is_not_stopped(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,7 +135,7 @@ def test_the_cause_is_that_of_the_grammar():
 
 def test_stop_texts_end_the_output_the_same_with_drafts(engine):
     prefix = "def area(width, height):\n    return width * height\n\n\ndef volume(width"
-    asked = {"max_tokens": 40, "multiline": True}
+    asked: dict[str, Any] = {"max_tokens": 40, "multiline": True}
     whole = engine.complete(CompletionRequest(prefix, "\n", drafters=(), **asked)).text
     assert len(whole) > 4
     for stop in (whole[2:4], whole[-1], whole[1:]):

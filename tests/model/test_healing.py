@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from codespec.backends.fake import ByteTokenizer
 from codespec.context.healing import n_repeating
 from codespec.requests import CompletionRequest
 
@@ -34,11 +37,11 @@ def test_what_repeats_nothing_else(healed, pieces, expected):
     assert n_repeating(range(len(pieces)), healed, Pieces(pieces)) == expected
 
 
-class Pieces:
+class Pieces(ByteTokenizer):
     """A tokenizer of some tokens, by id."""
 
-    def __init__(self, pieces):
+    def __init__(self, pieces: Sequence[str]) -> None:
         self._pieces = pieces
 
-    def piece(self, token):
+    def piece(self, token: int) -> bytes:
         return self._pieces[token].encode()

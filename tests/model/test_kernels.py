@@ -108,7 +108,8 @@ def random_model(shape: Shape, file_type: gguf.LlamaFileType, folder: Path) -> P
     ids=lambda param: f"{param[0].name}-{param[1].name}",
 )
 def random_file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return random_model(*request.param, tmp_path_factory.mktemp("models"))
+    shape, file_type = request.param
+    return random_model(shape, file_type, tmp_path_factory.mktemp("models"))
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

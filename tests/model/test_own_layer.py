@@ -4,6 +4,8 @@ ones, whose answers must not depend on what came before."""
 from __future__ import annotations
 
 from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +31,7 @@ def never():
 class Pair:
     """A target and its own layer."""
 
-    def __init__(self, file, kind=OwnLayer, **options):
+    def __init__(self, file: Path, kind: type[OwnLayer] = OwnLayer, **options: Any) -> None:
         self.model = load_model(file, n_gpu_layers=0, own_layer=True)
         assert self.model.has_own_layer
         self.target = OpenTarget(self.model, n_ctx=N_CTX, n_threads=1, **options)
@@ -67,6 +69,7 @@ class Late(OwnLayer):
     def _give(self, start, tokens):
         n_sure = super()._give(start, tokens)
         if start >= 2:
+            assert self._hidden is not None
             first = self._hidden.rows[start - 2 : start - 1]
             given = self._given[: len(tokens)]
             given[:] = np.concatenate([first, given[:-1]])
@@ -111,7 +114,7 @@ def test_a_token_is_read_with_the_state_of_the_one_before(mtp_family, tmp_path):
 def test_what_was_read_before_does_not_matter(mtp_file):
     """Typing, edits, rejected and accepted drafts, other texts, and its own drafts."""
     rng = np.random.default_rng(5)
-    options = {"max_saved_bytes": 0}  # what is put back was not read
+    options: dict[str, Any] = {"max_saved_bytes": 0}  # what is put back was not read
     with closing(Pair(mtp_file, **options)) as pair, closing(Pair(mtp_file, **options)) as fresh:
         tokens = pair.documents[0][:100]
         for _ in range(40):

@@ -24,7 +24,7 @@ Q8_1 = np.dtype([("scale", np.float16), ("sum", np.float16), ("numbers", np.int8
 Q8_K = np.dtype([("scale", np.float32), ("numbers", np.int8, 256), ("sums", np.int16, 16)])
 TYPES = gguf.GGMLQuantizationType
 # Of a block: its scales, by their places in bytes, half precision but for MXFP4; what states are.
-FORMATS = {
+FORMATS: dict[Any, tuple[tuple[int, ...], np.dtype[Any]]] = {
     TYPES.Q8_0: ((0,), Q8_0),
     TYPES.Q4_0: ((0,), Q8_0),
     TYPES.Q4_1: ((0, 2), Q8_1),
@@ -43,8 +43,11 @@ FORMATS = {
     TYPES.F32: ((0,), np.dtype(np.float32)),
 }
 FLOATS = TYPES.F16, TYPES.BF16, TYPES.F32
-STATES = {FORMATS[kind][1]: kind for kind in FLOATS}
-STATES |= {Q8_0: TYPES.Q8_0, Q8_1: TYPES.Q8_1, Q8_K: TYPES.Q8_K}
+STATES = {FORMATS[kind][1]: kind for kind in FLOATS} | {
+    Q8_0: TYPES.Q8_0,
+    Q8_1: TYPES.Q8_1,
+    Q8_K: TYPES.Q8_K,
+}
 if kernels.NAME:
     LIBRARY = ctypes.CDLL(str(KERNELS))
     LIBRARY.llamafile_sgemm.restype = ctypes.c_bool
@@ -74,7 +77,7 @@ def weights_of(kind: Any, rng: np.random.Generator, n: int, n_blocks: int) -> An
 def states_of(kind: Any, rng: np.random.Generator, n: int, n_blocks: int) -> Any:
     if kind in FLOATS:
         return floats(kind, rng.normal(size=(n, 7 * n_blocks)))
-    out = np.zeros((n, n_blocks), FORMATS[kind][1])
+    out: Any = np.zeros((n, n_blocks), FORMATS[kind][1])
     out["scale"] = rng.uniform(-0.02, 0.02, out.shape)
     out["numbers"] = rng.integers(-127, 128, out["numbers"].shape)
     if out.dtype == Q8_1:  # so that half precision has all sums
@@ -179,7 +182,7 @@ def test_the_ends_of_the_range_do_not_overflow(kind: Any) -> None:
             else:
                 blocks[..., place : place + 2] = np.ones(1, np.float16).view(np.uint8)
         for n_columns in (3, 16):
-            states = np.zeros((n_columns, 2), FORMATS[kind][1])
+            states: Any = np.zeros((n_columns, 2), FORMATS[kind][1])
             states["scale"], states["numbers"] = 1, number
             expected = plain_states(states) @ plain_weights(kind, weights).T
             assert np.allclose(product(kind, weights, with_sums(states)), expected, rtol=1e-6)
@@ -190,7 +193,7 @@ def as_states(kind: Any, numbers: Any) -> Any:
     if kind in FLOATS:
         return floats(kind, numbers)
     n_blocks = numbers.shape[1] // gguf.GGML_QUANT_SIZES[kind][0]
-    out = np.zeros((len(numbers), n_blocks), FORMATS[kind][1])
+    out: Any = np.zeros((len(numbers), n_blocks), FORMATS[kind][1])
     name = {Q8_0: "q8_0", Q8_1: "q8_1", Q8_K: "q8_K"}[out.dtype]
     for i, row in enumerate(numbers):
         at = (ctypes.c_void_p(array.ctypes.data) for array in (row, out[i]))

@@ -140,7 +140,9 @@ def test_vocabularies_are_told_apart(tmp_path):
 
 def test_a_family_padded_to_other_lengths_is_one_by_ids(tmp_path, model_options):
     model = msgspec.structs.replace(model_options.model, target=str(padded(tmp_path)))
-    assert check_draft(target_path(model), draft_path(model))
+    draft = draft_path(model)
+    assert draft is not None
+    assert check_draft(target_path(model), draft)
     drafting = msgspec.structs.replace(model_options.drafting, adaptive=False)
     engine = LocalEngine(msgspec.structs.replace(model_options, model=model, drafting=drafting))
     (drafter,) = (d for d in engine.chain("").drafters if isinstance(d, ModelDrafter))
@@ -178,4 +180,5 @@ def test_the_bundled_target_drafts_for_large_ones_unless_their_passes_are_quick(
 
 def drafting_for(engine):
     (drafter,) = (d for d in engine.chain("").drafters if isinstance(d, ModelDrafter))
+    assert isinstance(drafter._small, SharedVocabulary)
     return Path(drafter._small._passes.model.info.path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -233,10 +235,12 @@ def test_ten_thousand_random_trees():
 class NoLaw:
     """A mask that fails once the output is this long."""
 
-    def allowed(self, emitted):
+    def allowed(self, emitted: Sequence[int]) -> None:
         if len(emitted) > 3:
             raise ValueError("no law here")
-        return
+
+    def is_done(self, emitted: Sequence[int]) -> bool:
+        return False
 
 
 def test_a_draft_that_could_not_be_judged_leaves_the_cache():

@@ -19,6 +19,7 @@ from codespec.index import compact
 from codespec.index.ignore import IgnoreRules
 from codespec.index.languages import language_of
 from codespec.index.parsers import Parsers
+from codespec.index.reader import WorkspaceIndex
 from codespec.index.update import with_ruled, withdraw
 from codespec.index.watch import Keeper
 from tests.index_support import SETTINGS, Workspace, isolate
@@ -42,7 +43,7 @@ class WorkspaceHistory(RuleBasedStateMachine):
         self.patch.setattr(compact, "SEGMENT_TOKENS", 150)
         self.patch.setattr(compact, "MAX_SEGMENTS", 3)
         self.workspace = Workspace(self.folder / "w")
-        self.reader = None
+        self.reader: WorkspaceIndex | None = None
         self.built = False
         self.scanned = False
         self.events: set[str] = set()
@@ -116,6 +117,7 @@ class WorkspaceHistory(RuleBasedStateMachine):
         """Events, and nothing else, tell what changed."""
         if in_steps:
             withdraw(self.workspace.store, with_ruled(self.events), SETTINGS)
+            assert self.reader is not None
             self.reader.refresh()
             expected = self.expected()
             assert set(self.reader.paths) <= set(expected)
@@ -148,6 +150,7 @@ class WorkspaceHistory(RuleBasedStateMachine):
     def the_index_is_what_the_files_say(self) -> None:
         if not getattr(self, "built", False):
             return
+        assert self.reader is not None
         expected = self.expected()
         fresh = self.workspace.index()
         for index in (self.reader, fresh):

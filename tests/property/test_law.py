@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,7 +104,7 @@ def model_drafter(seed, sampling):
     return drafter_over(FakeTarget(logits, N_VOCAB, eog=frozenset()), CostCurve({1: 1, 9: 1.01}))
 
 
-SAMPLING = {"temperature": 0.9}
+SAMPLING: dict[str, Any] = {"temperature": 0.9}
 ANY_SEED = {"any_seed": True}
 TRUNCATED = {"temperature": 1.1, "top_k": 3, "top_p": 0.95, "repetition_penalty": 1.2}
 PENALISED = {"temperature": 0.8, "frequency_penalty": 0.6, "presence_penalty": 0.4, "min_p": 0.05}

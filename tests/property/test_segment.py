@@ -257,10 +257,10 @@ def test_every_single_byte_of_damage_is_found(tmp_path: Path, scale: int) -> Non
                     use(Segment.open(bad))
             assert not segment.check_some(99)
             assert not segment.is_checked
-            drill(damaged_later(bad, good, damaged), docs, np.array([1, 0, 0, 0], np.bool_))
+            drill(damaged_later(bad, good, bytes(damaged)), docs, np.array([1, 0, 0, 0], np.bool_))
 
 
-def damaged_later(path: Path, good: bytes, bad: bytes | npt.NDArray[np.uint8]) -> Segment:
+def damaged_later(path: Path, good: bytes, bad: bytes) -> Segment:
     """A segment that was sound when all of it was checked."""
     path.write_bytes(good)
     segment = Segment.open(path)
@@ -362,7 +362,7 @@ def test_heavy_damage_never_crashes(code_like: Docs, data: st.DataObject) -> Non
         contexts = [docs[int(i)][: int(rng.integers(1, 100))] for i in rng.integers(0, 40, 12)]
         contexts += [[0], [scale]]
         dead = rng.random(len(docs)) < 0.5
-        segment = damaged_later(path, good, raw)
+        segment = damaged_later(path, good, raw.tobytes())
         segment.verify()
         drill(segment, contexts, dead)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,10 @@ def ids(tokens: list[int]) -> np.ndarray:
 )
 @settings(deadline=None)
 def test_several_automata_draft_what_the_automaton_with_the_longest_match_drafts(
-    texts: list[list[int]], max_depth: int, steps: list[tuple[str, list[int]]], allowed: set[int]
+    texts: list[list[int]],
+    max_depth: int,
+    steps: list[tuple[str, list[int]]],
+    allowed: set[int] | None,
 ):
     automata = [SuffixAutomaton(max_depth) for _ in texts]
     for automaton, text in zip(automata, texts, strict=True):
@@ -186,8 +190,9 @@ def test_what_sources_refuse(tmp_path: Path):
         sources.add_automata(Source.MOST, [])
     with pytest.raises(ValueError, match="one element per document"):
         sources.add_segments(2, [(segment, np.zeros(3, np.bool_))])
+    wrong: Any = np.zeros(1, np.int64)
     with pytest.raises(TypeError):
-        sources.add_segments(2, [(segment, np.zeros(1, np.int64))])
+        sources.add_segments(2, [(segment, wrong)])
     for call in (
         lambda: sources.draft(0, ids([1]), 4),
         lambda: sources.offer(0, 0, np.zeros((6, 1), np.int32), ids([])),

@@ -71,8 +71,10 @@ class Model:
                 ctypes.c_bool, POINTER, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32
             )(self._remove),
         )
-        addresses = [ctypes.cast(f, POINTER).value or 0 for f in self._functions]
-        self.context = LlamaContext(*addresses, 1, 2, ctypes.addressof(self._batch), N_VOCAB, n_ctx)
+        decode, logits, remove = (ctypes.cast(f, POINTER).value or 0 for f in self._functions)
+        self.context = LlamaContext(
+            decode, logits, remove, 1, 2, ctypes.addressof(self._batch), N_VOCAB, n_ctx
+        )
 
     def stretch(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -149,7 +150,7 @@ def test_the_ideal_stops_where_the_text_does():
 def test_replay_accounts_for_every_token(repository):
     replay = Replay(repository, TOKENIZER, CURVE)
     replay.run(9)
-    rows = {row["config"]: row for row in replay.rows()}
+    rows: dict[str, Any] = {str(row["config"]): row for row in replay.rows()}
     assert replay.n_hunks == 3
     n_tokens = sum(
         len(hunk.text) for commit in History(repository).commits(9) for hunk in commit.hunks
@@ -185,7 +186,7 @@ def test_what_is_read_again_is_paid_for(repository, monkeypatch):
         ours, theirs = again.results[name], cut.results[name]
         assert ours.n_passes == theirs.n_passes
         assert (ours.cost > 1.1 * theirs.cost) == costs_more
-    rows = {row["config"]: row for row in again.rows()}
+    rows: dict[str, Any] = {str(row["config"]): row for row in again.rows()}
     assert rows["codespec"]["speedup"] > max(1, rows["fixed"]["speedup"])
     assert max(tails) > 1, "the planner has to know"
 
@@ -252,7 +253,8 @@ def test_passes_of_a_draft_model_are_part_of_the_cost(repository):
     model = DraftModel([bundled(BUNDLED_DRAFT)], TOKENIZER, curve)
     replay = Replay(repository, TOKENIZER, curve, draft=model)
     replay.run(9)
-    drafted, result = replay.rows()[-1], replay.results["codespec-draft"]
+    drafted: Any = replay.rows()[-1]
+    result = replay.results["codespec-draft"]
     assert drafted["by_source"]["draft-model"][1] > 0
     assert model.spent_ms > 0
     passes = sum(50.0 + 0.625 * d for t in result.traces for d in t.pass_depth)

@@ -170,7 +170,7 @@ def test_what_is_pinned_can_be_installed_with_the_oldest_python() -> None:
             continue
         if pin.specifier.contains(installed["Version"]):
             tried += 1
-            assert oldest in SpecifierSet(installed.get("Requires-Python", "")), line
+            assert oldest in SpecifierSet(installed["Requires-Python"] or ""), line
     assert tried > 20
 
 

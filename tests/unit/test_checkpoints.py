@@ -23,6 +23,7 @@ def test_the_longest_common_prefix_wins():
     saved.add(tokens(1, 2, 3, 4), state(fill=1))
     saved.add(tokens(1, 9, 9, 9, 9, 9), state(fill=2))
     n, found = saved.find(tokens(1, 2, 3, 7, 7))
+    assert found is not None
     assert (n, found.state[0]) == (3, 1)
     assert saved.find(tokens(5))[1] is None
     # It moves into the cache: no memory is held twice.
@@ -36,6 +37,7 @@ def test_a_state_that_cannot_be_cut_must_be_wanted_whole():
     saved.add(tokens(1, 2), state())
     n, found = saved.find(tokens(1, 2, 3, 9))
     assert n == 2
+    assert found is not None
     saved.take(found)
     assert len(saved) == 2  # kept: the next edit may need it again
     assert saved.find(tokens(1, 2, 3, 4, 5))[0] == 4

@@ -190,7 +190,9 @@ def test_the_mask_lets_go_once_the_bytes_are_spelled():
     words = WordTokenizer()
     mask = HealingMask(b"ret", vocabulary_of(words), words)
     assert mask.allowed([]) is not None
-    after_r = {words.piece(int(t)) for t in mask.allowed([7])}
+    allowed = mask.allowed([7])
+    assert allowed is not None
+    after_r = {words.piece(int(t)) for t in allowed}
     assert after_r == {b"e"}
     assert mask.allowed([7, 6, 5]) is None
     assert mask.allowed([2]) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -216,7 +217,7 @@ def test_each_source_can_be_switched_off(workspace, source):
 
     assert sources(ON) == {"symbols", "buffers", "edits"}
     switches = dict.fromkeys(("symbols", "buffers", "edits"), "on") | {source: "off"}
-    off = ContextSettings(**switches)
+    off = msgspec.convert(switches, ContextSettings)
     assert sources(off) == {"symbols", "buffers", "edits"} - {source}
 
 

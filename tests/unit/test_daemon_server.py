@@ -9,7 +9,7 @@ import os
 import stat
 import struct
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ def transport(request: pytest.FixtureRequest) -> Transport:
 
 
 @asynccontextmanager
-async def serving(transport: Transport) -> AsyncIterator[tuple[Server, Address]]:
+async def serving(transport: Transport) -> AsyncGenerator[tuple[Server, Address]]:
     settings = Settings()
     address = address_of(settings, transport)
     server = Server(settings, address, command=WORKER, policy=Policy(backoff_s=0.01))
@@ -71,7 +71,7 @@ def key_of(address: Address) -> str:
     return port_file.key if port_file else ""
 
 
-async def converse(address: Address, *frames: bytes) -> list[wire.FromDaemon]:
+async def converse(address: Address, *frames: bytes | bytearray) -> list[wire.FromDaemon]:
     """Send bytes, read replies until the daemon closes."""
     reader, writer = await streams(address)
     found: list[wire.FromDaemon] = []
@@ -85,10 +85,11 @@ async def converse(address: Address, *frames: bytes) -> list[wire.FromDaemon]:
     return found
 
 
-def hello(address: Address, **fields: Any) -> bytes:
+def hello(address: Address, **fields: Any) -> bytearray:
     from codespec import __version__
 
-    return wire.frame(wire.Hello(**{"version": __version__, "key": key_of(address), **fields}))
+    said: dict[str, Any] = {"version": __version__, "key": key_of(address), **fields}
+    return wire.frame(wire.Hello(**said))
 
 
 async def works(address: Address) -> None:

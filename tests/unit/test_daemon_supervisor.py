@@ -141,7 +141,11 @@ async def test_the_worker_is_asked_to_finish_before_the_deadline() -> None:
         async with supervised() as harness:
             await harness.until("ready")
             sent: list[wire.Message] = []
-            harness.supervisor._keeper.send = sent.append
+
+            def send(message: wire.Message, sent: list[wire.Message] = sent) -> None:
+                sent.append(message)
+
+            harness.supervisor._keeper.send = send
             harness.post("x", deadline_ms=deadline_ms)
             (message,) = sent
             assert isinstance(message, wire.Complete)

@@ -88,6 +88,7 @@ async def test_what_was_left_off_can_be_given_up(how: str) -> None:
         patient = harness.post("until paused 9", document="a.py", client=2)
         urgent = harness.post("until cancelled", deadline_ms=9000)
         await harness.until_jobs((1, True), (2, False))
+        newer = None
         if how == "cancel":
             harness.supervisor.cancel(2, 1)
         elif how == "leave":
@@ -98,7 +99,7 @@ async def test_what_was_left_off_can_be_given_up(how: str) -> None:
             assert (await completion(patient)).finish == "cancelled"
         harness.supervisor.cancel(1, 2)
         assert (await completion(urgent)).finish == "cancelled"
-        if how == "newer":
+        if newer is not None:
             assert (await completion(newer)).text == "[newer|after]"
         assert (await harness.ask("next")).text == "[next|after]"
         assert patient.done() == (how != "leave")

@@ -134,6 +134,7 @@ def test_batches_are_padded_and_mapped() -> None:
     assert made.weights[1, :8].max() < made.weights[1, 8:].min()
     assert made.tokens[1, 1] == known.n_draft - 1, "token 1 is not known"
     assert made.tokens[1, 2] == 1
+    assert known.ids is not None
     kept = np.isin(long.ids[4], known.ids)
     true = np.exp(long.log_prob[4].astype(np.float32))
     assert made.probs[1, 4].numpy() == pytest.approx(np.where(kept, true, 0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -53,9 +55,13 @@ class Planned:
         return self._found
 
 
+def planned(n_plans: int, tokens: list[float], ms: list[float]) -> Planner:
+    return cast("Planner", Planned(n_plans, tokens, ms))
+
+
 def watching(curve: CostCurve) -> Filler:
     filler = Filler(curve)
-    filler.watch(Planned(0, [], []))
+    filler.watch(planned(0, [], []))
     return filler
 
 
@@ -73,10 +79,10 @@ def test_the_way_that_brings_more_is_gone():
     costs = curve()
     filler = watching(costs)
     filler.begin(True)
-    filler.learn(Planned(900, [920.0, 950.0], [900.0, 1350.0]))
+    filler.learn(planned(900, [920.0, 950.0], [900.0, 1350.0]))
     filler.begin(True)
     assert costs.width == 1
-    filler.learn(Planned(900, [920.0, 1500.0], [900.0, 1350.0]))
+    filler.learn(planned(900, [920.0, 1500.0], [900.0, 1350.0]))
     filler.begin(True)
     assert costs.width == 5
 
@@ -86,15 +92,15 @@ def test_a_request_goes_on_as_it_began_unless_much_is_to_be_gained():
     filler = watching(costs)
     filler.begin(True)
     assert costs.width == 5
-    filler.learn(Planned(900, [900.0, 1300.0], [900.0, 1350.0]))  # 4 % more without
+    filler.learn(planned(900, [900.0, 1300.0], [900.0, 1350.0]))  # 4 % more without
     filler.step(True)
     assert costs.width == 5
     filler.begin(True)
     assert costs.width == 1
-    filler.learn(Planned(20, [20.0, 9000.0], [20.0, 30.0]))
+    filler.learn(planned(20, [20.0, 9000.0], [20.0, 30.0]))
     filler.step(True)  # a choice holds for some passes
     assert costs.width == 1
-    filler.learn(Planned(20, [20.0, 9000.0], [20.0, 30.0]))
+    filler.learn(planned(20, [20.0, 9000.0], [20.0, 30.0]))
     filler.step(True)
     assert costs.width == 5
 
@@ -203,7 +209,7 @@ def test_the_output_is_the_plain_output(seed, prompt, sampling, n_ctx, width, n_
     plain, _ = run([], CostCurve({1: 1.0}), None)
     costs = curve({width: 1.01})
     filler = watching(costs)
-    guesses = Planning(lambda e, n: Draft.chain(rng.integers(0, N_VOCAB, rng.integers(9))))
+    guesses = Planning(lambda e, n: Draft.chain(rng.integers(0, N_VOCAB, rng.integers(9)).tolist()))
     oracle = Oracle(plain[0])
     for drafter in (guesses, oracle):
         filled, trace = run([drafter], costs, filler)

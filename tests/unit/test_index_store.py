@@ -78,7 +78,7 @@ def test_a_file_that_is_read_in_that_moment_is_replaced_later(
     """As Windows has it."""
     replace, n_refused = os.replace, 2
 
-    def refuse(source: object, target: object) -> None:
+    def refuse(source: Path, target: Path) -> None:
         nonlocal n_refused
         n_refused -= 1
         if n_refused >= 0:

@@ -134,7 +134,9 @@ def test_damage_is_not_merged_into_new_segments(
         workspace.write(f"{name}.py", f"def func_{name}(x):\n    return {name}_value\n" * 9)
         workspace.build()
     assert check.find_damage(workspace.store) == []
-    assert len(workspace.store.read_manifest().segments) <= 2
+    manifest = workspace.store.read_manifest()
+    assert manifest is not None
+    assert len(manifest.segments) <= 2
     for name in "abc":
         assert workspace.draft(f"def func_{name}(x):\n    return ").startswith(f"{name}_value")
         assert len(workspace.index().definitions([f"func_{name}"])) == 9

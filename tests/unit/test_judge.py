@@ -287,7 +287,7 @@ def test_a_member_that_rests_is_not_asked_and_does_not_begin():
 def test_the_model_rests_where_it_is_dear_and_would_draft_nothing():
     dear, cheap = judge(own_curve=CostCurve({1: 0.9, 9: 1.8})), judge()
     for drafter, n_asked in ((dear, 2), (cheap, 20)):
-        asked = [drafter.is_due() and drafter.plan(4) is not None for _ in range(20)]
+        asked = [drafter.is_due() and bool(drafter.plan(4)) for _ in range(20)]
         assert sum(asked) == n_asked
 
 

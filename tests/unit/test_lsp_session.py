@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -183,7 +183,8 @@ async def test_nothing_is_begun_ahead_that_will_not_be_asked_for(
     typing.document = other
     assert len(typing.asked) == n + 1
     await typing.session.close()
-    for limits in ({"enabled": False}, {"disabled_languages": ["python"]}):
+    several: list[dict[str, Any]] = [{"enabled": False}, {"disabled_languages": ["python"]}]
+    for limits in several:
         typing = Typing(monkeypatch, **limits)
         for key in "abc":
             await typing.typed(key)

@@ -36,6 +36,7 @@ def test_weights_that_are_no_numbers_are_noticed_on_loading(tmp_path: Path) -> N
     file = tmp_path / "model.gguf"
     shutil.copy(bundled(BUNDLED_DRAFT), file)
     (norm,) = [t for t in gguf.GGUFReader(file, "r+").tensors if t.name == "output_norm.weight"]
+    assert isinstance(norm.data, np.memmap)
     norm.data[:] = np.nan
     norm.data.flush()
     with pytest.raises(ModelError, match="no numbers"):

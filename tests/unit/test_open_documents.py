@@ -130,6 +130,7 @@ def test_what_was_said_serves_its_own_document_while_it_is_open(home: Path) -> N
     see(a)
     assert said(a, "a = th") == ""
     # The newest stay.
+    answers = dict(documents.neighbours(at(a)))[ANSWERS]
     for n in range(1000):
         documents.answered(at(a, f"n{n:04} = "), list(f"answer{n:04}\n".encode()))
         answers = dict(documents.neighbours(at(a)))[ANSWERS]

@@ -14,12 +14,15 @@ from codespec.engine.postprocess.markup import section
 from codespec.engine.postprocess.scan import scan
 from codespec.index.languages import LANGUAGES, NOTATIONS
 from codespec.index.trees import ParsedDocument, Trees
+from codespec.types import Finish
 from codespec_bench.places import FINISHED, places_in
 
 TOKENIZER = ByteTokenizer()
 
 
-def complete(prefix, generated, suffix="", path="", multiline=True, healed=b"", ended="stop"):
+def complete(
+    prefix, generated, suffix="", path="", multiline=True, healed=b"", ended: Finish = "stop"
+):
     """What is inserted when the model generates this text, byte by byte."""
     place = place_in(Trees(), prefix, suffix, path)
     shape = shape_at(place, multiline=multiline)
@@ -325,6 +328,7 @@ def test_a_long_parse_is_left_off_on_its_way(monkeypatch):
     trying = Trying(("def f():\n    x = {", "'a': (1, [2", long_line, "a.py"), monkeypatch)
     whole, n_parses = trying.finished(), trying.n_parses
     fit._judge.cache_clear()
+    assert trying._place.parsed is not None
     trying._place.parsed._known.clear()
     n_asked = 0
 

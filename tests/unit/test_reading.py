@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from types import SimpleNamespace
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -47,8 +46,16 @@ def curve(token_ms: float) -> CostCurve:
     return CostCurve({1: 10.0, 16: 40.0, 32: 40.0 + 16 * token_ms})
 
 
+@dataclass
+class Measured:
+    """What is known of passes, set by hand."""
+
+    is_measured: bool
+    curve: CostCurve
+
+
 def test_everything_is_shown_until_passes_are_measured_and_then_what_was_decided():
-    passes = SimpleNamespace(is_measured=False, curve=curve(2.0))
+    passes = Measured(is_measured=False, curve=curve(2.0))
     reading = Reading(settings(1000.0), passes, lambda: 0.0)
     assert reading.shown == whole(settings(1000.0)) == WHOLE
     passes.is_measured = True
@@ -60,7 +67,7 @@ def test_everything_is_shown_until_passes_are_measured_and_then_what_was_decided
 
 def test_until_then_what_was_read_tells_how_much_is_shown():
     read_ms = [0.0]
-    passes = SimpleNamespace(is_measured=False, curve=curve(1.0))
+    passes = Measured(is_measured=False, curve=curve(1.0))
     reading = Reading(settings(1000.0), passes, lambda: read_ms[0])
     assert reading.shown == WHOLE
     read_ms[0] = 2.0
@@ -72,9 +79,7 @@ def test_until_then_what_was_read_tells_how_much_is_shown():
 
 
 def test_all_that_there_is_is_read_where_that_was_asked_for():
-    reading = Reading(
-        settings(1.0), SimpleNamespace(is_measured=True, curve=curve(2.0)), lambda: 0.0
-    )
+    reading = Reading(settings(1.0), Measured(is_measured=True, curve=curve(2.0)), lambda: 0.0)
     request = CompletionRequest("")
     assert reading.of(request, 3000, 2000) == reading.shown == Shown(Window(128, 32), 64)
     shown = reading.of(replace(request, whole=True), 3000, 2000)

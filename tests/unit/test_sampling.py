@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from codespec.sampling import Sampler, draw, uniform
-from codespec.types import SamplingParams
+from codespec.types import Probs, SamplingParams, Tokens
 
 LOGITS = np.log(np.array([0.5, 0.25, 0.15, 0.07, 0.03], np.float32))
 
 
-def law(emitted=(), **params):
-    return Sampler(SamplingParams(**{"temperature": 1.0, **params})).distribution(LOGITS, emitted)
+def law(emitted: Sequence[int] = (), **params: Any) -> Probs:
+    options: dict[str, Any] = {"temperature": 1.0, **params}
+    return Sampler(SamplingParams(**options)).distribution(LOGITS, emitted)
 
 
 def test_plain_softmax():
@@ -28,7 +32,10 @@ def test_temperature_sharpens():
 
 @pytest.mark.parametrize("temperature", [1e-5, 1e-308, 5e-324])
 def test_the_limit_of_small_temperatures_is_greedy(temperature):
-    for options in ({}, {"top_k": 3}, {"top_p": 0.9}, {"min_p": 0.1}, {"frequency_penalty": 9.0}):
+    several: list[dict[str, Any]] = [
+        *({}, {"top_k": 3}, {"top_p": 0.9}, {"min_p": 0.1}, {"frequency_penalty": 9.0})
+    ]
+    for options in several:
         sampler = Sampler(SamplingParams(temperature=temperature, **options), OnlyOdd())
         greedy = Sampler(SamplingParams(**options), OnlyOdd())
         for emitted in ([], [1]):
@@ -72,8 +79,11 @@ def test_repetition_penalty_sees_emitted_tokens_only_and_once():
 
 
 class OnlyOdd:
-    def allowed(self, emitted):
+    def allowed(self, emitted: Sequence[int]) -> Tokens:
         return np.array([1, 3], np.int32)
+
+    def is_done(self, emitted: Sequence[int]) -> bool:
+        return False
 
 
 def test_a_mask_restricts_and_keeps_the_ratios():

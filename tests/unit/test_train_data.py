@@ -11,7 +11,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from codespec.backends.fake import FakeTarget, hashed_logits
+from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
 from codespec.context.snippets import render
 from codespec.train import corpus, sources, tokenizer
 from codespec.train.data import CONTEXT_SHARE, Rows, Windows
@@ -32,13 +32,14 @@ def words(data: corpus.Corpus) -> Tokenizer:
     return training.small_tokenizer(data)
 
 
-class Words:
+class Words(ByteTokenizer):
     """The training tokenizer with the manners of a served one."""
 
     def __init__(self, words: Tokenizer) -> None:
         self._fim = Fim(words)
 
-    def encode(self, text: str) -> Tokens:
+    def encode(self, text: str | bytes) -> Tokens:
+        assert isinstance(text, str)
         return np.array(self._fim.encode(text), np.int32)
 
 
@@ -87,6 +88,9 @@ def test_rows_of_a_repository_are_what_the_prompt_builder_shows(
         words.token_to_id(t)
         for t in (tokenizer.REPO_NAME, tokenizer.FILE_SEPARATOR, tokenizer.FIM_PREFIX)
     )
+    assert repository is not None
+    assert file is not None
+    assert prefix is not None
     trained = {data.path(int(d)): data.text(int(d)) for d in data.documents("train")}
     info = dataclasses.replace(
         FakeTarget(hashed_logits(training.N_VOCAB), training.N_VOCAB).info,

@@ -53,7 +53,7 @@ class Pieces(ByteTokenizer):
 WORDS = Pieces("def", "ret", "return", " self", ".width", " width", "):\n")
 
 
-def writer(tokenizer, text: str = CODE, doubt: str = "") -> FakeTarget:
+def writer(tokenizer: ByteTokenizer, text: str = CODE, doubt: str = "") -> FakeTarget:
     """Writes `text` on from wherever it is in it, then ends. Half sure where `doubt` comes."""
     tokens = tokenizer.encode(text).tolist()
     doubts = set(tokenizer.encode(doubt).tolist()) if doubt else set()
@@ -81,12 +81,21 @@ def writer(tokenizer, text: str = CODE, doubt: str = "") -> FakeTarget:
     return model
 
 
-def at_cursor(before: str, after: str = "", healed: bytes = b"", target=WORDS) -> Context:
+def at_cursor(
+    before: str, after: str = "", healed: bytes = b"", target: ByteTokenizer = WORDS
+) -> Context:
     left, right = target.encode(before), target.encode(after)
     return Context(left, left, right, healed=healed)
 
 
-def translated(before: str, *, tokenizer=BYTES, target=WORDS, healed=b"", **options) -> Translated:
+def translated(
+    before: str,
+    *,
+    tokenizer: ByteTokenizer = BYTES,
+    target: ByteTokenizer = WORDS,
+    healed: bytes = b"",
+    **options: str,
+) -> Translated:
     small = Translated(writer(tokenizer, **options), tokenizer, target)
     small.begin(at_cursor(before, healed=healed, target=target))
     return small

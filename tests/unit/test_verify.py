@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from codespec.backends.fake import FakeRows, FakeTarget
@@ -15,11 +18,16 @@ from tests.drafters import tree
 Q = np.full((2, 5), 0.2, np.float32)
 
 
-def with_source(source, dtype):
+def with_arrays(tokens: npt.NDArray[Any], n: int) -> Draft:
+    """The other arrays are of this length."""
+    return Draft(tokens, np.zeros(n, np.int32), np.zeros(n, np.float32), np.zeros(n, np.int8))
+
+
+def with_source(source: int, dtype: npt.DTypeLike) -> Draft:
     return msgspec.structs.replace(Draft.chain([1]), sources=np.array([source], dtype))
 
 
-def with_prob(prob, dtype=np.float32):
+def with_prob(prob: object, dtype: npt.DTypeLike = np.float32) -> Draft:
     return Draft.chain([1], probs=np.array([prob], dtype))
 
 
@@ -46,8 +54,8 @@ def test_wellformed(draft):
         tree([1, 2], [-1, 1]),
         tree([1, 2], [-2, 0]),
         tree([1, 1], [-1, -1]),
-        Draft(np.array([1]), *(np.zeros(1, t) for t in (np.int32, np.float32, np.int8))),
-        Draft(np.array([1], np.int32), *(np.zeros(0, t) for t in (np.int32, np.float32, np.int8))),
+        with_arrays(np.array([1]), 1),
+        with_arrays(np.array([1], np.int32), 0),
         with_source(99, np.int8),
         with_source(-1, np.int8),
         with_source(0, np.float32),

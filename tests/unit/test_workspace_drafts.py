@@ -70,7 +70,7 @@ def test_a_draft_that_is_replaced_is_unloaded(shelf: Shelf) -> None:
         path = shelf.put(f"draft-{i}.gguf")
         assert shelf.drafts.get(shelf.workspace) is shelf.drafts.get(shelf.workspace + "/")
         assert shelf.loaded == [other, path]
-    path.unlink()
+    Path(shelf.loaded[-1]).unlink()
     assert shelf.drafts.get(shelf.workspace) is None
     assert shelf.loaded == [other]
 

@@ -9,7 +9,7 @@ import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import gguf
 import numpy as np
@@ -96,7 +96,7 @@ def _values(name: str, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
     return values.astype(np.float32)
 
 
-def _kinds(value: object) -> tuple[gguf.GGUFValueType, gguf.GGUFValueType | None]:
+def _kinds(value: Any) -> tuple[gguf.GGUFValueType, gguf.GGUFValueType | None]:
     if isinstance(value, list):
         return gguf.GGUFValueType.ARRAY, _kinds(value[0])[0]
     kinds = {
@@ -109,7 +109,7 @@ def _kinds(value: object) -> tuple[gguf.GGUFValueType, gguf.GGUFValueType | None
 
 
 @functools.cache
-def _tokenizer() -> dict[str, tuple[object, tuple[gguf.GGUFValueType, ...]]]:
+def _tokenizer() -> dict[str, tuple[Any, tuple[gguf.GGUFValueType, ...]]]:
     """The bundled model's, as it stands in the file."""
     fields = gguf.GGUFReader(bundled(BUNDLED_TARGET)).fields
     return {

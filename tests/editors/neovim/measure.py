@@ -104,7 +104,7 @@ def answer_ms(editor: Editor, key: str) -> float | None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--keys", type=int, default=len(TEXT))
     parser.add_argument("--jumps", type=int, default=40)
     arguments = parser.parse_args()

@@ -64,7 +64,9 @@ class Screen:
     def _grid_cursor_goto(self, _grid: int, row: int, column: int) -> None:
         self._cursor = (row, column)
 
-    def _grid_line(self, _grid: int, row: int, column: int, cells: list[Any], *_: object) -> None:
+    def _grid_line(
+        self, _grid: int, row: int, column: int, cells: list[Any], *_rest: object
+    ) -> None:
         highlight = 0
         for text, *more in cells:
             highlight = more[0] if more else highlight

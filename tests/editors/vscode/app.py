@@ -60,7 +60,7 @@ def until(condition: Callable[[], object], what: str | Callable[[], str]) -> Non
 
 
 def launch(playwright: Playwright, chromium: Chromium) -> Browser:
-    env = {**os.environ, **chromium.env}
+    env: dict[str, str | float | bool] = {**os.environ, **chromium.env}
     flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
     return playwright.chromium.launch(executable_path=chromium.program, args=flags, env=env)
 

@@ -46,8 +46,10 @@ def file(window: Window, workspace: Path, request: pytest.FixtureRequest) -> Pat
 def test_tab_accepts_into_the_buffer(window: Window, file: Path, artifacts: Path) -> None:
     window.type(START)
     ghost = window.wait_for_ghost()
-    clip = {"x": 328, "y": 36, "width": 520, "height": 400}
-    window.page.screenshot(path=artifacts / "vscode-suggestion.png", clip=clip)
+    window.page.screenshot(
+        path=artifacts / "vscode-suggestion.png",
+        clip={"x": 328, "y": 36, "width": 520, "height": 400},
+    )
     window.press("Tab")
     window.wait_for_text(CODE + START + ghost)
     window.wait_for_status("codespec: ready")
