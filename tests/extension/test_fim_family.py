@@ -122,7 +122,10 @@ def test_a_client_writes_in_it_over_http(
         requests.append(request)
         return engine.complete(request)
 
-    monkeypatch.setattr(AsyncClient, "connect", lambda _: None)
+    def connect(_client: AsyncClient) -> None:
+        pass
+
+    monkeypatch.setattr(AsyncClient, "connect", connect)
     monkeypatch.setattr(AsyncClient, "ask", ask)
     answer = post({"prompt": prompt, "max_tokens": 4})
     [request] = requests
