@@ -13,7 +13,7 @@ import pytest
 from codespec.errors import InputError
 from codespec.train import bundle, export, there
 from codespec.train.corpus import Corpus
-from tests.unit.test_train_cli import QUICK, miniature, run
+from tests.model.test_train_cli import QUICK, miniature, run
 
 __all__ = ["miniature"]
 
