@@ -130,12 +130,12 @@ def test_what_was_said_serves_its_own_document_while_it_is_open(home: Path) -> N
     see(a)
     assert said(a, "a = th") == ""
     # The newest stay.
-    answers = dict(documents.neighbours(at(a)))[ANSWERS]
     for n in range(1000):
         documents.answered(at(a, f"n{n:04} = "), list(f"answer{n:04}\n".encode()))
         answers = dict(documents.neighbours(at(a)))[ANSWERS]
         assert len(answers) < answers_module.MAX_TOKENS + 32
         assert said(a, f"n{n:04} = ") == f"answer{n:04}\n"
+    answers = dict(documents.neighbours(at(a)))[ANSWERS]
     assert answers.match(TOKENIZER.encode("answer0000")) < len("answer0000")
     documents.answered(at(a, "long = "), list(b"x" * 10_000))
     assert len(dict(documents.neighbours(at(a)))[ANSWERS]) < 1.5 * answers_module.MAX_TOKENS
