@@ -10,11 +10,11 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from codespec.backends.llama import LlamaTarget, kernels, load_model
+from codespec.backends.llama import kernels
+from codespec.backends.registry import open_model, target_of
 from codespec.config import Settings
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import measure
-from codespec.models.registry import target_path
 
 from .results import Row
 
@@ -34,8 +34,8 @@ def run(
     for name in whose:
         with (
             nullcontext() if name == kernels.NAME else kernels.left_out(),
-            closing(load_model(target_path(settings.model))) as model,
-            closing(LlamaTarget(model, n_ctx=n_ctx, n_threads=n_threads)) as target,
+            closing(open_model(target_of(settings.model))) as model,
+            closing(model.context(n_ctx=n_ctx, n_threads=n_threads)) as target,
         ):
             for n_context in n_contexts:
                 progress(n_context)

@@ -18,14 +18,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from codespec.backends.llama import LlamaTokenizer, load_model
+from codespec.backends.registry import open_vocabulary, target_of
 from codespec.config import Settings, load_settings
 from codespec.engine.local import LocalEngine
 from codespec.errors import CodespecError
 from codespec.folders import cache_dir
 from codespec.index.build import build_index
 from codespec.index.words import WordEncoder
-from codespec.models.registry import target_path
 from codespec.requests import Completion, CompletionRequest
 
 # The bundled models have never seen this package.
@@ -96,9 +95,9 @@ def fetch(package: str) -> Path:
 
 
 def index(root: Path, settings: Settings) -> None:
-    model = load_model(target_path(settings.model), vocab_only=True)
+    model = open_vocabulary(target_of(settings.model))
     with console.status("indexing"):
-        report = build_index(root, WordEncoder(LlamaTokenizer(model)), settings.index)
+        report = build_index(root, WordEncoder(model.tokenizer), settings.index)
     console.print(
         f"[bold]index[/]  {root.name}: {report.n_files} files, {report.n_tokens:,} tokens, "
         f"{report.n_index_bytes / max(report.n_tokens, 1):.1f} bytes a token, "

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from codespec.backends.llama import LlamaTokenizer, load_model
+from codespec.backends.registry import open_vocabulary
 from codespec.config import Settings
 from codespec.context.build import Window
 from codespec.drafters.calibrate import Planners
@@ -36,7 +36,7 @@ from codespec.models.registry import BUNDLED_DRAFT, bundled, draft_path, target_
 from codespec.native import Boundary
 from codespec.train.distill.acceptance import Contest, Contestant, contestants, opened
 from codespec.train.distill.workspace import Workspace
-from codespec.types import Drafter, Trace
+from codespec.types import Drafter, Tokenizer, Trace
 
 from .replay import cost_of
 from .replay_report import load_curve
@@ -107,7 +107,7 @@ def run(
     files = _files(target, workspace, settings, extra)
     n_threads = settings.model.n_threads or 1
     with opened(target, settings, n_threads) as (loaded, context):
-        tokenizer = LlamaTokenizer(loaded)
+        tokenizer = loaded.tokenizer
         places = Workspace(workspace, tokenizer, settings.index).places(n_places)
         window = Window(settings.completion.n_prefix_tokens, settings.completion.n_suffix_tokens)
         here = measure(context)
@@ -131,7 +131,7 @@ def run(
         info = loaded.info
     rows: list[Row] = []
     for i, (name, path) in enumerate(files.items()):
-        about = load_model(path, vocab_only=True)
+        about = open_vocabulary(path)
         shared: Row = {
             "target": info.name,
             "draft": name,
@@ -140,7 +140,7 @@ def run(
             "acceptance": fixed[i].acceptance,
             "n_drafted": fixed[i].n_drafted,
             "draft_ms": drafting[i].curve.points[1],
-            "n_vocab": about.n_vocab,
+            "n_vocab": about.info.n_vocab,
         }
         about.close()
         for curve, cost in given.items():
@@ -187,7 +187,7 @@ def _files(
 def _ways(
     contest: Contest,
     document: LiveDocument,
-    tokenizer: LlamaTokenizer,
+    tokenizer: Tokenizer,
     curves: dict[str, CostCurve],
     drafting: Sequence[Contestant],
 ) -> dict[tuple[str, str, int], _Way]:

@@ -21,12 +21,12 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from codespec.backends.llama import LlamaTokenizer, default_threads, load_model
+from codespec.backends.registry import open_vocabulary, target_of
 from codespec.config import Settings
 from codespec.index.parsers import Parsers
 from codespec.index.words import WordEncoder
-from codespec.models.registry import target_path
 from codespec.native import Segment, SuffixAutomaton, build_segment
+from codespec.processes import default_threads
 from codespec.types import Tokens
 
 from .corpus import Corpus, read_corpus, renamed, source_files
@@ -67,8 +67,8 @@ def run(folder: Path | None, settings: Settings, extension: Path | None, scale: 
     """
     peer = load_peer(extension)
     files = source_files(folder)
-    model = load_model(target_path(settings.model), vocab_only=True)
-    tokenizer, n_threads = LlamaTokenizer(model), default_threads()
+    model = open_vocabulary(target_of(settings.model))
+    tokenizer, n_threads = model.tokenizer, default_threads()
     with _bar("indexing files", None) as show, Parsers(n_threads) as parsers:
         result = measure_sources(files, tokenizer, parsers, settings, show)
     with _bar("tokenising", MAX_TOKENS) as show:

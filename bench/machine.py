@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from codespec import __version__
-from codespec.backends.llama.loader import build, gpu_backend
+from codespec.backends.registry import backend_of
 
 
 @functools.cache
@@ -30,11 +30,11 @@ def stamp() -> dict[str, str | int | float]:
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "gpu": gpu,
         "driver": driver.partition("\n")[0],
-        "backend": gpu_backend(),
+        "backend": backend_of("").device(),
         "os": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "numpy": _version("numpy"),
-        "llama_cpp": build(),
+        "llama_cpp": backend_of("").build(),
         "codespec": __version__,
         "commit": _commit(),
     }

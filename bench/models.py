@@ -21,7 +21,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from codespec.backends.base import Target
-from codespec.backends.llama import LlamaTarget, LlamaTokenizer, load_model
+from codespec.backends.registry import open_vocabulary, targets_of
 from codespec.config import Settings
 from codespec.drafters.measure import measure
 from codespec.engine.local import LocalEngine
@@ -61,7 +61,7 @@ def run(
     Raises: ModelError, InputError.
     """
     for path in models:
-        load_model(path, vocab_only=True).close()  # or say at once what is wrong with it
+        open_vocabulary(path).close()  # or say at once what is wrong with it
     roots = list(packages) or [fetch(package) for package in HELD_OUT]
     numbers = {"line": n_places, "inline": n_places // 2 or 1, "block": n_places // 2 or 1}
     places = {
@@ -104,11 +104,12 @@ def run(
 
 def _read(path: Path, texts: list[str], settings: Settings, progress: Progress) -> Row:
     """What needs the model's own law: bits per byte, time of a pass."""
-    with closing(load_model(path, n_gpu_layers=settings.model.n_gpu_layers)) as model:
+    backend, n_gpu_layers = targets_of(path), settings.model.n_gpu_layers
+    with closing(backend.open(str(path), n_gpu_layers=n_gpu_layers)) as model:
         n_ctx = min(2 * N_CHUNK, model.info.n_ctx or 2 * N_CHUNK)
         n_threads = settings.model.n_threads
-        with closing(LlamaTarget(model, n_ctx=n_ctx, n_threads=n_threads)) as target:
-            tokenizer = LlamaTokenizer(model)
+        with closing(model.context(n_ctx=n_ctx, n_threads=n_threads)) as target:
+            tokenizer = model.tokenizer
             nats, n_bytes = 0.0, 0
             for done, text in enumerate(texts):
                 progress("bits per byte", done, len(texts))

@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from codespec.backends.llama import LlamaTokenizer, load_model
+from codespec.backends.registry import open_vocabulary
 from codespec.config import load_settings
 from codespec.drafters.calibrate import prior
 from codespec.drafters.kinds import token_kinds
@@ -133,7 +133,7 @@ def writer_of(model: str | None) -> People | Model:
     """model: as in the command; None for people."""
     if model is None:
         target = target_path(load_settings().model)
-        return People(LlamaTokenizer(load_model(target, vocab_only=True)))
+        return People(open_vocabulary(target).tokenizer)
     target = "" if model == "bundled" else model
     return Model(LocalEngine(load_settings({"model": {"target": target, "n_threads": 1}})))
 

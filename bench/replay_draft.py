@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from codespec.backends.llama import LlamaTarget, LlamaTokenizer, load_model
+from codespec.backends.registry import open_model
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import measure
 from codespec.drafters.model import ModelDrafter
@@ -44,15 +44,15 @@ class DraftModel:
 
     def __init__(self, paths: Sequence[Path], target: Tokenizer, curve: CostCurve) -> None:
         with ExitStack() as stack:
-            loaded = [stack.enter_context(closing(load_model(path))) for path in paths]
+            loaded = [stack.enter_context(closing(open_model(path))) for path in paths]
             models = [
-                stack.enter_context(closing(LlamaTarget(model, n_ctx=N_CTX, n_threads=1)))
+                stack.enter_context(closing(model.context(n_ctx=N_CTX, n_threads=1)))
                 for model in loaded
             ]
             curves = [measure(model) for model in models]
             i = dearest(curve, curves)
             self.name, self._curve = loaded[i].info.name, curves[i]
-            speaking = Translated(models[i], LlamaTokenizer(loaded[i]), target, self._passed)
+            speaking = Translated(models[i], loaded[i].tokenizer, target, self._passed)
             self.drafter = ModelDrafter(speaking, curve, self._curve)
             self._stack = stack.pop_all()
         self.spent_ms = 0.0

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from codespec.backends.llama import LlamaTokenizer, load_model
+from codespec.backends.registry import open_vocabulary
 from codespec.config import Settings
 from codespec.drafters.calibrate import prior
 from codespec.drafters.cost import CostCurve
@@ -87,7 +87,7 @@ def run(
     model, see `DraftModel`. recorded: a file of `record`, whose texts stand in for people's.
     Raises: InputError, ModelError.
     """
-    tokenizer = LlamaTokenizer(load_model(vocabulary, vocab_only=True))
+    tokenizer = open_vocabulary(vocabulary).tokenizer
     cost = load_curve(curve)
     writer = Recorded(recorded, tokenizer) if recorded is not None else People(tokenizer)
     start = prior(writer.record.n_params) if isinstance(writer, Recorded) else None

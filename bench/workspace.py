@@ -9,12 +9,11 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
-from codespec.backends.llama import LlamaTokenizer, load_model
+from codespec.backends.registry import open_vocabulary, target_of
 from codespec.config import load_settings
 from codespec.errors import InputError
 from codespec.index.scan import is_binary
 from codespec.index.words import WordEncoder
-from codespec.models.registry import target_path
 from codespec.processes import module_command
 
 _SKIPPED = {"site-packages", "dist-packages", "__pycache__", "test", "tests", "idlelib"}
@@ -25,8 +24,8 @@ def copy_library(folder: Path, n_tokens: int) -> None:
     """Fill `folder` with modules of the standard library, whole packages in the order of their
     names, until they hold so many tokens of the configured model."""
     settings = load_settings()
-    vocabulary = load_model(target_path(settings.model), vocab_only=True)
-    encoder = WordEncoder(LlamaTokenizer(vocabulary))
+    vocabulary = open_vocabulary(target_of(settings.model))
+    encoder = WordEncoder(vocabulary.tokenizer)
     source = Path(sysconfig.get_paths()["stdlib"])
     n = 0
     for path in sorted(source.rglob("*.py")):

@@ -15,7 +15,6 @@ from typing import Protocol
 import msgspec
 import numpy as np
 
-from codespec.backends.llama import LlamaTokenizer
 from codespec.context.healing import hold_back, vocabulary_of
 from codespec.engine.local import LocalEngine
 from codespec.errors import InputError
@@ -122,7 +121,7 @@ class Recorded:
 
     tells_end = False
 
-    def __init__(self, path: Path, tokenizer: LlamaTokenizer) -> None:
+    def __init__(self, path: Path, tokenizer: Tokenizer) -> None:
         try:
             self.record = msgspec.json.decode(path.read_bytes(), type=Record)
         except (OSError, msgspec.DecodeError) as e:

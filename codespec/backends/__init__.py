@@ -1,1 +1,1 @@
-"""Target models behind one Protocol: llama.cpp for real, a deterministic fake for proofs."""
+"""Computing models behind one contract: llama.cpp for real, a deterministic fake for proofs."""

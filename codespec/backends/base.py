@@ -1,20 +1,27 @@
 """The contract of backends: what computes the model that completes.
 
-A *target* is a model whose passes we verify in: speculative decoding (Leviathan et al. 2023, Chen
-et al. 2023) needs the logits after every drafted token and a KV cache that can give drafted tokens
-back. What a target can do beyond that is said by a value, its `Capabilities`.
+A backend is of one of two kinds. A *target* is a model whose passes we verify in: speculative
+decoding (Leviathan et al. 2023, Chen et al. 2023) needs the logits after every drafted token and a
+KV cache that can give drafted tokens back. What a target can do beyond that is said by a value, its
+`Capabilities`. Backends are found by what `model.target` names, see `backends.registry`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from codespec.backends.checkpoints import Checkpoint, State
+from codespec.errors import InputError, ModelError
 from codespec.native import Drafting, Ends, Stretch
-from codespec.types import NO_DRAFT, NO_TOKENS, Draft, LogitsRows, ModelInfo, Tokens
+from codespec.sampling import TokenMask
+from codespec.types import NO_DRAFT, NO_TOKENS, Draft, LogitsRows, ModelInfo, Tokenizer, Tokens
+
+KvType: TypeAlias = Literal["f16", "q8_0"]
+"""Numbers of keys and values in a KV cache."""
 
 
 class CancelledError(Exception):
@@ -160,6 +167,164 @@ class DraftingLayer(Target):
     def knows(self, tokens: Tokens) -> bool:
         """True if it can say what follows a text: the target has read all but its last token."""
         raise NotImplementedError
+
+
+class Model:
+    """A model that a backend has opened: its metadata, its vocabulary, and contexts to compute in.
+
+    A subclass needs `info`, `tokenizer` and `context`.
+    """
+
+    @property
+    def info(self) -> ModelInfo:
+        raise NotImplementedError
+
+    @property
+    def description(self) -> str:
+        """Architecture, size and quantisation in words; "" where they are not known."""
+        return ""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        raise NotImplementedError
+
+    @property
+    def encoder(self) -> Callable[[bytes], Tokens]:
+        """`tokenizer.encode`, or a native function that does the same and outlives no model."""
+        return self.tokenizer.encode
+
+    def context(
+        self,
+        *,
+        n_ctx: int,
+        n_threads: int = 0,
+        kv_type: KvType = "f16",
+        max_saved_bytes: int = 0,
+    ) -> Target:
+        """Memory to compute in, to be closed before the model.
+
+        n_ctx: size of the KV cache in tokens. n_threads: 0 for `processes.default_threads`.
+        kv_type: of keys and values. max_saved_bytes: for KV caches that are put aside.
+
+        Raises: ModelError where it does not fit into memory, or its kind not the model.
+        """
+        raise NotImplementedError
+
+    def own_layer(self, target: Target, kv_type: KvType = "f16") -> DraftingLayer | None:
+        """The model's own layer that drafts for `target`, a context of it; None where it has none,
+        or was opened without. Raises: ModelError where it cannot be used."""
+        return None
+
+    def grammar_mask(self, grammar: str) -> TokenMask:
+        """Holds an output to a GBNF grammar. Raises: InputError for text that is no grammar, or
+        where the backend knows no grammars."""
+        raise InputError(
+            f"{self.info.name} cannot be held to a grammar", "Ask without one, or another model."
+        )
+
+    def metadata(self, key: str) -> str:
+        """A scalar of the metadata that GGUF files have, as a line; "" where there is none."""
+        return ""
+
+    def token_text(self, token: int) -> str:
+        """The vocabulary's own text of a token, 0 to n_vocab - 1; no bytes of a document."""
+        return self.tokenizer.piece(token).decode("utf-8", "replace")
+
+    def token_texts(self) -> list[str]:
+        """The text of every token, by id."""
+        return [self.token_text(t) for t in range(self.info.n_vocab)]
+
+    def window(self, n: int) -> int:
+        """Tokens of context that it can have, of `n`."""
+        return n
+
+    def close(self) -> None:
+        """Give back memory. No other call may follow."""
+
+
+class Remark(NamedTuple):
+    """What there is to say about a backend here, or about a model of it.
+
+    level: "warning", it works worse than it could; "note", nothing is wrong, but there is a choice.
+    next_step: what to do about it.
+    """
+
+    level: Literal["ok", "note", "warning"]
+    message: str
+    next_step: str = ""
+
+
+class Backend:
+    """A library or a service that computes models. `where`: what `model.target` names, in full: a
+    file's path, or a scheme and what follows it.
+
+    A subclass needs `name`.
+    """
+
+    name: str
+
+    def device(self) -> str:
+        """Hardware that models compute on: "cpu", "cuda", "metal"; or the backend's own name."""
+        return self.name
+
+    def build(self) -> str:
+        """Name and version of what computes, and so of what decides what a pass costs."""
+        return self.name
+
+    def check(self, where: str) -> None:
+        """Raises: ModelError where it cannot be a model, as far as a look tells."""
+
+    def try_out(self, where: str) -> None:
+        """Load all but the weights, in a process of its own: what a library makes of a damaged
+        file may be the end of that. Raises: ModelError."""
+
+    def remarks(self) -> Iterator[Remark]:
+        """About the installation, for `codespec doctor`."""
+        return iter(())
+
+    def remarks_on(self, where: str, kv_type: KvType) -> Iterator[Remark]:
+        """About a model, for `codespec doctor`."""
+        return iter(())
+
+
+class TargetBackend(Backend):
+    """A backend of targets. A subclass needs `open`."""
+
+    def open(
+        self,
+        where: str,
+        *,
+        n_gpu_layers: int = -1,
+        own_layer: bool = False,
+        vocab_only: bool = False,
+        on_progress: Callable[[float], None] = lambda share: None,
+    ) -> Model:
+        """A model, to be closed.
+
+        n_gpu_layers: layers on the GPU where there is one; -1: all.
+        own_layer: True to load the layer that drafts for the others, where there is one.
+        vocab_only: True for metadata and vocabulary alone, without weights.
+        on_progress: told the share that is loaded, 0 to 1.
+
+        Raises: ModelError.
+        """
+        raise NotImplementedError
+
+    def check_fits(self, where: str) -> None:
+        """Raises: ModelError where a model is too large for the memory that is free."""
+
+    def drafts_itself(self, where: str) -> bool:
+        """True if a model has a layer of its own that drafts for it."""
+        return False
+
+
+def computes_nothing(model: ModelInfo) -> ModelError:
+    """The error of a model whose logits are no numbers."""
+    return ModelError(
+        f"{model.path or model.name}: what it computes is no numbers (NaN or infinite)",
+        "The file is damaged, or its backend cannot run it here: get it again, or choose another "
+        "model.",
+    )
 
 
 _NO_STATE: State = np.empty(0, np.uint8)

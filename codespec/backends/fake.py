@@ -1,4 +1,5 @@
-"""A deterministic target over bytes: the proof bench for everything above the model.
+"""A deterministic target over bytes, `fake:` as a backend: the proof bench for everything above
+the model.
 
 Logits are a hash of the last few tokens, so any law can be checked exactly, and the KV cache is
 a plain list whose discipline (positions, commits, rewinds) is enforced by assertions.
@@ -11,7 +12,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from codespec.backends.base import CancelledError, Capabilities, Target
+from codespec.backends.base import (
+    CancelledError,
+    Capabilities,
+    KvType,
+    Model,
+    Target,
+    TargetBackend,
+)
 from codespec.tree import leaves
 from codespec.types import NO_DRAFT, Draft, FimTokens, Logits, ModelInfo, Tokens
 
@@ -145,3 +153,36 @@ class FakeTarget(Target):
         if not self.can.rolls_back and len(path) < len(self._draft):
             del self._kv[self._n_before :]
         self._draft = NO_DRAFT
+
+
+class FakeModel(Model):
+    @property
+    def info(self) -> ModelInfo:
+        return FakeTarget().info
+
+    @property
+    def tokenizer(self) -> ByteTokenizer:
+        return ByteTokenizer()
+
+    def context(
+        self, *, n_ctx: int, n_threads: int = 0, kv_type: KvType = "f16", max_saved_bytes: int = 0
+    ) -> FakeTarget:
+        return FakeTarget(n_ctx=n_ctx)
+
+
+class FakeBackend(TargetBackend):
+    name = "fake"
+
+    def open(
+        self,
+        where: str,
+        *,
+        n_gpu_layers: int = -1,
+        own_layer: bool = False,
+        vocab_only: bool = False,
+        on_progress: Callable[[float], None] = lambda share: None,
+    ) -> FakeModel:
+        return FakeModel()
+
+
+BACKEND = FakeBackend()

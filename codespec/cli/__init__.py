@@ -236,9 +236,10 @@ def check_folder(folder: Path) -> None:
 def _model_file(model: str) -> str:
     """What the user's list has by that name, or a file here. A path that leads nowhere stays as it
     is, for who loads it to complain."""
+    from codespec.backends.registry import scheme_of
     from codespec.models import library
 
-    if model in ("", "auto"):
+    if model in ("", "auto") or scheme_of(model):
         return model
     if library.listed(model) is None:
         path = Path(model)

@@ -15,7 +15,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from codespec.backends.llama import LlamaTokenizer, default_threads, load_model
+from codespec.backends.registry import open_vocabulary, target_of
 from codespec.cli import print_json, printable
 from codespec.cli.index_reports import print_report
 from codespec.config import Settings
@@ -24,8 +24,7 @@ from codespec.index.indexer import MAX_MEMORY_BYTES, run_indexer
 from codespec.index.parsers import Parsers
 from codespec.index.watch import Hints, Keeper, elected, file_events
 from codespec.index.words import WordEncoder
-from codespec.models.registry import target_path
-from codespec.processes import ENDINGS, be_modest, ending_in_order, module_command
+from codespec.processes import ENDINGS, be_modest, default_threads, ending_in_order, module_command
 
 PROGRESS_S = 0.5
 """A build that takes longer says how far it is."""
@@ -68,8 +67,7 @@ def _run(command: list[str]) -> int:
 
 
 def _encoder(settings: Settings) -> WordEncoder:
-    vocabulary = load_model(target_path(settings.model), vocab_only=True)
-    return WordEncoder(LlamaTokenizer(vocabulary))
+    return WordEncoder(open_vocabulary(target_of(settings.model)).tokenizer)
 
 
 def build(path: Path, settings: Settings, quiet: bool) -> BuildReport:

@@ -20,6 +20,7 @@ from rich.progress import (
 )
 from rich.table import Column, Table
 
+from codespec.backends.registry import backend_of, scheme_of, target_of, targets_of, try_out
 from codespec.cli import json_option, print_json
 from codespec.config import load_settings, origins
 from codespec.errors import InputError, ModelError
@@ -62,6 +63,19 @@ def list_models(as_json: bool) -> None:
     """The bundled pair, models added, files in use beside these, drafts distilled."""
     in_use = _in_use()
     rows = [_row(*known, in_use) for known in _known(in_use)]
+    target = load_settings().model.target
+    if scheme_of(target):
+        origin = backend_of(target).name
+        rows.append(
+            {
+                "name": target,
+                "path": target,
+                "origin": origin,
+                "bytes": 0,
+                "exists": True,
+                "default": "target",
+            }
+        )
     distilled: list[dict[str, Any]] = [
         {
             "target": r.target,
@@ -105,15 +119,15 @@ def list_models(as_json: bool) -> None:
 
 
 def _in_use() -> dict[str, Path]:
-    """The target and the draft model of the settings, if the target does not draft for itself."""
+    """The files of the settings' target and, if that does not draft for itself, draft model."""
     settings = load_settings()
+    if scheme_of(settings.model.target):
+        return {}
     target, small = target_path(settings.model), draft_path(settings.model)
     files = {"target": target, "draft": small}
-    if settings.model.target and settings.may_draft_itself:
-        from codespec.backends.llama.nextn import layer_in
-
-        if layer_in(target):
-            del files["draft"]
+    may_draft_itself = settings.model.target and settings.may_draft_itself
+    if may_draft_itself and targets_of(target).drafts_itself(str(target)):
+        del files["draft"]
     return {role: path.absolute() for role, path in files.items() if path is not None}
 
 
@@ -157,7 +171,8 @@ def show(model: str, no_speed: bool, as_json: bool) -> None:
     """What a model (a name from the list, or a file) is, needs, and does here."""
     from codespec.cli.models_show import describe, in_words
 
-    facts = describe(library.find(model), load_settings(), measure=not no_speed)
+    where = model if scheme_of(model) else str(library.find(model))
+    facts = describe(where, load_settings(), measure=not no_speed)
     if as_json:
         print_json(facts)
         return
@@ -178,8 +193,6 @@ def add(source: str, sha256: str | None, as_json: bool) -> None:
     A download that was interrupted goes on where it stopped; one that does not have the SHA-256
     you give, or the model hub states, is not kept, and a FILE that does not is not added.
     """
-    from codespec.backends.llama.trial import try_model
-
     entry = catalogue.by_name(source)
     path, name = library.given(source), ""
     kept = None if path.is_file() else elsewhere.by_name(source)
@@ -192,7 +205,7 @@ def add(source: str, sha256: str | None, as_json: bool) -> None:
         )
     if path.is_file():
         digest = None if sha256 is None else download.check_file(path, sha256)
-        try_model(path)
+        try_out(path)
         name = library.add(path, name=name)
         facts: dict[str, Any] = {"name": name, "path": str(library.find(name))}
         if digest is not None:
@@ -221,21 +234,19 @@ def add(source: str, sha256: str | None, as_json: bool) -> None:
 def _download(url: str, sha256: str | None) -> dict[str, Any]:
     """Of a model that is split, all files, whichever of them was named; the first one stands for
     it."""
-    from codespec.backends.llama.trial import try_model
-
     first, *others = download.every_file(url)
     library.name_for(library.folder() / download.file_name(first), first)  # before it is fetched
     if others:
         # llama.cpp loads files by the names that they are to have.
         fetched = [_fetch(each, None, lambda _: None) for each in (first, *others)]
         try:
-            try_model(fetched[0].path)
+            try_out(fetched[0].path)
         except ModelError:
             for each in fetched:
                 provenance.delete(each.path)
             raise
     else:
-        fetched = [_fetch(first, sha256, try_model)]
+        fetched = [_fetch(first, sha256, try_out)]
     return {
         "name": library.add(fetched[0].path, first, fetched[0].sha256),
         "path": str(fetched[0].path),
@@ -292,9 +303,7 @@ def remove(name: str, keep_file: bool) -> None:
 @json_option
 def recommend(as_json: bool) -> None:
     """Open code models, what they need, and which one suits this machine."""
-    from codespec.backends.llama.loader import gpu_backend
-
-    machine = hardware.found(uses_gpu=gpu_backend() != "cpu")
+    machine = hardware.found(uses_gpu=backend_of("").device() != "cpu")
     here = catalogue.tier_of(machine)
     choice = catalogue.recommended(here)
     tiers = {tier.name: catalogue.recommended(tier) for tier in catalogue.TIERS}
@@ -355,7 +364,7 @@ def recommend(as_json: bool) -> None:
 @click.option("--draft", metavar="MODEL", help='Its draft model; "auto", or "none".')
 def default(model: str | None, draft: str | None) -> None:
     """Make MODEL (a name from the list, a file, or "bundled") the one to complete with."""
-    from codespec.backends.llama.trial import try_model
+    from codespec.backends.base import TargetBackend
     from codespec.engine.drafts import check_draft
 
     if model is None and draft is None:
@@ -366,19 +375,22 @@ def default(model: str | None, draft: str | None) -> None:
     for key, value in chosen.items():
         if value is None:
             continue
-        if key == "target" and value == "bundled":
+        if scheme_of(value):
+            try_out(value)
+            values[key] = value
+        elif key == "target" and value == "bundled":
             values[key] = ""
         elif key == "draft" and value in ("auto", "none"):
             values[key] = "auto" if value == "auto" else ""
         else:
             path = library.find(value)
-            try_model(path)
+            try_out(path)
             values[key] = value if value in library.BUNDLED else library.in_full(path)
     settings = msgspec.structs.replace(settings, **values)
     small = draft_path(settings)
-    if small is not None:
+    if small is not None and isinstance(backend_of(target_of(settings)), TargetBackend):
         # Before anything is written: with a pair that does not match no model starts.
-        check_draft(target_path(settings), small)
+        check_draft(target_of(settings), small)
     for key, setting in values.items():
         file = library.set_default(key, setting)
         click.echo(f'model.{key} = "{setting}" in {file}')

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
-from codespec.backends.llama import LlamaTarget, load_model
-from codespec.backends.llama.nextn import layer_in
+from codespec.backends.registry import targets_of
 from codespec.cli import printable
 from codespec.config import Settings
 from codespec.drafters.measure import measure as measure_curve
@@ -18,22 +16,23 @@ _BYTES_OF_32 = {"f16": 64, "q8_0": 34}
 """Numbers; so many share a scale in q8_0."""
 
 
-def describe(path: Path, settings: Settings, *, measure: bool) -> dict[str, Any]:
+def describe(where: str, settings: Settings, *, measure: bool) -> dict[str, Any]:
     """Facts by name; None where the file does not say. memory_bytes: weights, KV cache at the
     window in use; the process adds some 100 MB.
 
     Raises: ModelError when the file cannot be loaded.
     """
-    with closing(load_model(path, n_gpu_layers=settings.model.n_gpu_layers)) as model:
+    backend = targets_of(where)
+    with closing(backend.open(where, n_gpu_layers=settings.model.n_gpu_layers)) as model:
         info = model.info
         n_ctx, kv_type = model.window(settings.model.window(info.n_ctx)), settings.model.kv_type
         fim, texts = info.fim, model.token_texts()
         facts: dict[str, Any] = {
             "name": info.name,
-            "path": str(path),
+            "path": where,
             "architecture": info.architecture,
             "parameters": info.n_params,
-            "quantisation": model.description.split()[-1],
+            "quantisation": (model.description.split() or [None])[-1],
             "bytes": info.file_bytes,
             "licence": model.metadata("general.license") or None,
             "context": info.n_ctx,
@@ -42,13 +41,13 @@ def describe(path: Path, settings: Settings, *, measure: bool) -> dict[str, Any]
             "fim_order": fim.order if fim else None,
             "fim_tokens": [texts[t] for t in fim.markers] if fim else None,
             "other_files": _other_files(fim, texts),
-            "drafts_for_itself": layer_in(path),
+            "drafts_for_itself": backend.drafts_itself(where),
             "memory_bytes": info.file_bytes + n_ctx * _kv_bytes_a_token(model.metadata, kv_type),
             "tok_per_s": None,
         }
         if measure:
             n_threads = settings.model.n_threads
-            target = LlamaTarget(model, n_ctx=n_ctx, n_threads=n_threads, kv_type=kv_type)
+            target = model.context(n_ctx=n_ctx, n_threads=n_threads, kv_type=kv_type)
             with closing(target):
                 facts["tok_per_s"] = round(1e3 / measure_curve(target).points[1], 1)
         return facts

@@ -23,10 +23,10 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from codespec import __version__
+from codespec.backends.registry import in_full
 from codespec.config import Settings
 from codespec.errors import ConfigError, DaemonError
 from codespec.folders import log_dir, runtime_dir
-from codespec.models.registry import model_file
 
 Transport: TypeAlias = Literal["unix", "tcp"]
 
@@ -63,11 +63,12 @@ def default_transport() -> Transport:
 def resolved(settings: Settings) -> Settings:
     """The same settings for a process in another folder: model files made absolute.
 
-    Raises: ConfigError as `model_file`, and for names that are not UTF-8, in which settings travel.
+    Raises: ConfigError as `registry.in_full`, and for names that are not UTF-8, in which settings
+        travel.
     """
 
     def absolute(path: str) -> str:
-        return path if path in ("", "auto") else str(model_file(path).absolute())
+        return path if path in ("", "auto") else in_full(path)
 
     model = msgspec.structs.replace(
         settings.model, target=absolute(settings.model.target), draft=absolute(settings.model.draft)

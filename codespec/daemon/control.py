@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from codespec.backends.registry import check, target_of
 from codespec.config import Settings
 from codespec.daemon import wire
 from codespec.daemon.address import (
@@ -24,7 +25,7 @@ from codespec.daemon.client import Connection, connect_or_start, try_connect
 from codespec.daemon.lock import holder, is_free, unresponsive
 from codespec.daemon.logs import last_lines
 from codespec.errors import CodespecError, DaemonError
-from codespec.models.registry import check_file, draft_path, target_path
+from codespec.models.registry import draft_path
 
 _STOP_S = 5.0
 _READY_S = 300.0
@@ -148,9 +149,9 @@ def switch_model(
     """
     model = msgspec.structs.replace(settings.model, target=target, draft=draft)
     other = resolved(msgspec.structs.replace(settings, model=model))
-    for path in (target_path(model), draft_path(model)):
-        if path is not None:
-            check_file(path)
+    for where in (target_of(model), draft_path(model)):
+        if where is not None:
+            check(where)
     with connect_or_start(address_of(settings), settings) as connection:
         connection.ask(wire.Configure(id=connection.new_id(), settings=other))
         return _settled(connection) if wait_ready else _status(connection)

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 from codespec import folders
-from codespec.backends.llama import LlamaTokenizer
 from codespec.config import Settings
 from codespec.drafters.calibrate import Planners, prior
 from codespec.drafters.chain import DraftChain
@@ -25,7 +24,7 @@ from codespec.engine.pace import Pace
 from codespec.errors import ConfigError, ModelError
 from codespec.models.registry import draft_paths
 from codespec.native import Boundary, Vocabulary
-from codespec.types import Drafter
+from codespec.types import Drafter, Tokenizer
 
 DRAFTERS = ("lookup", "model")
 
@@ -44,7 +43,7 @@ class Drafting:
         settings: Settings,
         models: Models,
         target: Running,
-        tokenizer: LlamaTokenizer,
+        tokenizer: Tokenizer,
         vocabulary: Vocabulary,
         documents: OpenDocuments,
         repository: Callable[[str], Repository | None],
@@ -76,7 +75,7 @@ class Drafting:
             repository,
             neighbours=documents.neighbours,
             overridden=lambda c: documents.overridden(c.path, c.workspace),
-            boundary=lambda c: Boundary(c.left, c.healed, vocabulary, tokenizer.encoder),
+            boundary=lambda c: Boundary(c.left, c.healed, vocabulary, target.model.encoder),
             curve=target.pace.curve,
             max_leaves=target.context.can.max_leaves,
             filler=self._filler,

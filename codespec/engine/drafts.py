@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
+from codespec.backends.base import Model, Target
+from codespec.backends.registry import open_vocabulary
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.mapped import MappedModel, shared_ids
 from codespec.drafters.small import OnPass, SharedVocabulary, SmallModel
@@ -140,9 +141,9 @@ def _found(folder: Path) -> _Found | None:
 
 
 def as_draft(
-    model: LoadedModel,
-    context: LlamaTarget,
-    target: LoadedModel,
+    model: Model,
+    context: Target,
+    target: Model,
     tokenizer: Tokenizer,
     on_pass: OnPass,
 ) -> SmallModel:
@@ -156,7 +157,7 @@ def as_draft(
         return SharedVocabulary(MappedModel(context, ids, target.info), on_pass)
     if shares_tokens(model.info, target.info):
         return SharedVocabulary(context, on_pass)
-    return Translated(context, LlamaTokenizer(model), tokenizer, on_pass)
+    return Translated(context, model.tokenizer, tokenizer, on_pass)
 
 
 def shares_tokens(draft: ModelInfo, target: ModelInfo) -> bool:
@@ -165,10 +166,10 @@ def shares_tokens(draft: ModelInfo, target: ModelInfo) -> bool:
     return same and draft.n_vocab == target.n_vocab
 
 
-def check_draft(target: Path, draft: Path) -> bool:
+def check_draft(target: str | Path, draft: str | Path) -> bool:
     """Whether it drafts by ids, not by text. Raises: ModelError unless one file can draft for the
     other. Cost: both vocabularies."""
-    loaded = [load_model(path, vocab_only=True) for path in (target, draft)]
+    loaded = [open_vocabulary(path) for path in (target, draft)]
     try:
         is_part = _mapping(loaded[1], loaded[0]) is not None
         return is_part or shares_tokens(loaded[1].info, loaded[0].info)
@@ -177,7 +178,7 @@ def check_draft(target: Path, draft: Path) -> bool:
             model.close()
 
 
-def _mapping(model: LoadedModel, target: LoadedModel) -> npt.NDArray[np.int32] | None:
+def _mapping(model: Model, target: Model) -> npt.NDArray[np.int32] | None:
     """The target's ids of the tokens of a draft model, but the last, where it lacks some of the
     target's: its vocabulary is a reduced one, or that of a family whose larger models have more, as
     padding. None where it is whole, or another one.
@@ -186,8 +187,8 @@ def _mapping(model: LoadedModel, target: LoadedModel) -> npt.NDArray[np.int32] |
     """
     made_for = model.metadata(drafts.DRAFT_FOR_KEY)
     if not made_for or made_for == model.info.tokenizer_hash:
-        first = range(model.n_vocab - 1)
-        are_first = model.n_vocab < target.n_vocab and all(
+        first = range(model.info.n_vocab - 1)
+        are_first = model.info.n_vocab < target.info.n_vocab and all(
             model.token_text(t) == target.token_text(t) for t in first
         )
         return np.array(first, np.int32) if are_first else None
@@ -196,7 +197,7 @@ def _mapping(model: LoadedModel, target: LoadedModel) -> npt.NDArray[np.int32] |
     ids = shared_ids(target.token_texts(), texts) if is_part else None
     if ids is None:
         raise ModelError(
-            f"{model.path}: its vocabulary is no part of that of {target.info.name}",
+            f"{model.info.path}: its vocabulary is no part of that of {target.info.name}",
             "It was distilled for another target; distil it again: codespec distill.",
         )
     return ids

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, cast
 
-from codespec.backends.llama import GrammarMask, LlamaTarget, LlamaTokenizer
+from codespec.backends.base import Target
+from codespec.backends.registry import target_of
 from codespec.config import Settings
 from codespec.context.build import build_context
 from codespec.context.healing import HealingMask, vocabulary_of
@@ -34,7 +35,6 @@ from codespec.index.languages import TEXT
 from codespec.index.reader import WorkspaceIndex
 from codespec.index.text import safe_cuts
 from codespec.index.trees import Trees
-from codespec.models.registry import target_path
 from codespec.native import MAX_DEPTH
 from codespec.requests import Completion, CompletionRequest, OnProgress, Paused
 from codespec.sampling import Sampler, TokenMask
@@ -74,11 +74,11 @@ class LocalEngine:
         self._clock = time.perf_counter
         self._models = Models(settings.model, mechanisms)
         running = self._models.load(
-            target_path(settings.model), on_loading, own_layer=settings.may_draft_itself
+            target_of(settings.model), on_loading, own_layer=settings.may_draft_itself
         )
         self._model, self._target, self._pace = running.model, running.context, running.pace
         self.info: ModelInfo = self._target.info
-        self.tokenizer = LlamaTokenizer(self._model)
+        self.tokenizer = self._model.tokenizer
         self._vocabulary = vocabulary_of(self.tokenizer)
         cuts = safe_cuts(self.tokenizer)
         self._documents = OpenDocuments(self.tokenizer, cuts, settings.index.exclude)
@@ -274,7 +274,7 @@ class LocalEngine:
         if context.healed:
             return HealingMask(context.healed, self._vocabulary, self.tokenizer)
         if request.sampling.grammar:
-            return GrammarMask(self._model, request.sampling.grammar)
+            return self._model.grammar_mask(request.sampling.grammar)
         return None
 
     def _prepare(self, request: CompletionRequest) -> Generation:
@@ -395,7 +395,7 @@ class LocalEngine:
         return self._pace.curve
 
     @property
-    def target(self) -> LlamaTarget:
+    def target(self) -> Target:
         """The model itself, for measurements while no request is at work."""
         return self._target
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from codespec import folders
-from codespec.backends.llama import LlamaTarget, LoadedModel, build, load_model
-from codespec.backends.llama.loader import computes_nothing
-from codespec.backends.llama.mtp import OpenTarget, OwnLayer
+from codespec.backends.base import DraftingLayer, Model, Target, computes_nothing
+from codespec.backends.registry import targets_of
 from codespec.config import ModelSettings
 from codespec.drafters.measure import CurveStore
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
@@ -27,7 +26,7 @@ log = logging.getLogger(__name__)
 class RunningLayer:
     """A model's own layer that drafts for it, and what passes over that cost."""
 
-    context: OwnLayer
+    context: DraftingLayer
     pace: Pace
 
 
@@ -35,8 +34,8 @@ class RunningLayer:
 class Running:
     """A model file, its context, and what passes over that cost."""
 
-    model: LoadedModel
-    context: LlamaTarget
+    model: Model
+    context: Target
     pace: Pace
     own: RunningLayer | None = None
 
@@ -53,24 +52,23 @@ class Models:
 
     def load(
         self,
-        path: Path,
+        where: str | Path,
         on_progress: Callable[[float], None] = lambda _: None,
         *,
         own_layer: bool = False,
     ) -> Running:
-        """on_progress: told the share that is loaded, 0 to 1. own_layer: with the layer that drafts
-        for it, where it has one. Raises: ModelError."""
+        """where: see `registry.backend_of`. on_progress: told the share that is loaded, 0 to 1.
+        own_layer: with the layer that drafts for it, where it has one. Raises: ModelError."""
         chosen = self._settings
-        model = load_model(
-            path,
+        backend = targets_of(where)
+        model = backend.open(
+            str(where),
             n_gpu_layers=chosen.n_gpu_layers,
             own_layer=own_layer,
             on_progress=on_progress,
         )
         try:
-            kind = OpenTarget if model.has_own_layer else LlamaTarget
-            context = kind(
-                model,
+            context = model.context(
                 n_ctx=model.window(chosen.window(model.info.n_ctx)),
                 n_threads=chosen.n_threads,
                 kv_type=chosen.kv_type,
@@ -84,22 +82,25 @@ class Models:
         except ModelError:
             model.close()
             raise
-        own = self._own_layer(model, context) if isinstance(context, OpenTarget) else None
-        running = Running(model, context, self._pace_of(context), own)
+        key = curve_key(model.info, self._settings, backend.build())
+        own = self._own_layer(model, context, key)
+        running = Running(model, context, self._pace_of(context, key), own)
         self._running.append(running)
         self.paces.add(running.pace)
         if own is not None:
             self.paces.add(own.pace)
         return running
 
-    def _own_layer(self, model: LoadedModel, context: OpenTarget) -> RunningLayer | None:
+    def _own_layer(self, model: Model, context: Target, key: str) -> RunningLayer | None:
         """None where it cannot be used: what is only faster must not fail."""
         try:
-            layer = OwnLayer(model, context, kv_type=self._settings.kv_type)
+            layer = model.own_layer(context, self._settings.kv_type)
         except ModelError as e:
             log.warning("the layer that drafts for its model is left alone: %s", e.message)
             return None
-        return RunningLayer(layer, self._pace_of(layer, "own layer"))
+        if layer is None:
+            return None
+        return RunningLayer(layer, self._pace_of(layer, f"{key}:own layer"))
 
     def unload(self, running: Running) -> None:
         """Nobody uses this one any more."""
@@ -120,14 +121,11 @@ class Models:
             _close(running)
         self._running = []
 
-    def _pace_of(self, context: LlamaTarget | OwnLayer, part: str = "") -> Pace:
-        info = context.info
-        fixed = self._settings.n_threads or info.backend != "cpu"
+    def _pace_of(self, context: Target, key: str) -> Pace:
+        fixed = self._settings.n_threads or not context.can.has_threads
         counts = (context.n_threads,) if fixed else thread_counts(context.n_threads)
         store = CurveStore(folders.cache_path() / "curves.json")
-        key = curve_key(info, self._settings)
-        name = f"{key}:{part}" if part else key
-        return Pace(context, counts, store, name, self._mechanisms)
+        return Pace(context, counts, store, key, self._mechanisms)
 
 
 def _paces(running: Running) -> list[Pace]:
@@ -146,19 +144,20 @@ def _close(running: Running) -> None:
     running.model.close()
 
 
-def _try_out(context: LlamaTarget) -> None:
+def _try_out(context: Target) -> None:
     """A pass over one token: weights that are no numbers are loaded without a word, and what such a
     model says is nonsense. Raises: ModelError."""
     token = np.zeros(1, np.int32)
     rows = context.decode(token, NO_DRAFT)
     if not np.isfinite(rows.row(0).max()):
-        raise computes_nothing(Path(context.info.path))
+        raise computes_nothing(context.info)
     context.prefill(token, lambda: False)  # keeps nothing of the only token
 
 
-def curve_key(info: ModelInfo, settings: ModelSettings) -> str:
-    """Names what the cost of passes depends on, but for the number of threads."""
-    parts = [Path(info.path).name, str(info.file_bytes), info.backend, build()]
+def curve_key(info: ModelInfo, settings: ModelSettings, build: str) -> str:
+    """Names what the cost of passes depends on, but for the number of threads. build: of the
+    backend."""
+    parts = [Path(info.path).name, str(info.file_bytes), info.backend, build]
     # Other attention, other places to compute in.
     if settings.kv_type != "f16":
         parts.append(settings.kv_type)

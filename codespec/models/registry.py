@@ -30,12 +30,17 @@ def bundled(name: str) -> Path:
     return path
 
 
+def listed(model: str) -> Path | None:
+    """The file of a model on the user's list, or of a bundled one; None for another name."""
+    from codespec.models import library  # which needs the names above
+
+    return library.listed(model)
+
+
 def model_file(model: str) -> Path:
     """What a setting names: a model on the user's list, which no file of the folder one happens to
     be in may stand in for, "bundled", or a file that need not exist. Raises: ConfigError."""
-    from codespec.models import library  # which needs the names above
-
-    return library.listed(model) or expanded(model)
+    return listed(model) or expanded(model)
 
 
 def target_path(settings: ModelSettings) -> Path:

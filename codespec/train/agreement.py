@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from codespec.backends.llama.loader import last_cause, lib, load_model
+from codespec.backends.llama import load_model
+from codespec.backends.llama.loader import last_cause, lib
 from codespec.errors import ModelError
 from codespec.train.model import Llama
 

@@ -65,6 +65,6 @@ def test_a_gpu_that_this_build_cannot_use_is_said_and_not_counted(
     monkeypatch.setenv("CODESPEC_BACKEND", "cpu")
     assert json.loads(ok("recommend", "--json"))["machine"].startswith("CPU")
     assert "its GPU is left out" in ok("recommend")
-    monkeypatch.setattr("codespec.backends.llama.loader.gpu_backend", lambda: "cuda")
+    monkeypatch.setattr("codespec.backends.llama.backend.gpu_backend", lambda: "cuda")
     assert json.loads(ok("recommend", "--json"))["machine"] == "GPU 24 GiB"
     assert "its GPU is left out" not in ok("recommend")

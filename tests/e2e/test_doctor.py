@@ -22,7 +22,7 @@ from codespec.backends.llama.loader import gpu_backend, lib
 from codespec.cli import main
 from codespec.cli.doctor import checks, model
 from codespec.cli.doctor.model import Speed, measure_speed
-from codespec.config import IndexSettings, load_settings, origins
+from codespec.config import IndexSettings, Settings, load_settings, origins
 from codespec.daemon import control
 from codespec.folders import cache_dir
 from codespec.index.build import build_index
@@ -227,8 +227,8 @@ def test_an_installation_that_lost_a_package(monkeypatch):
     def version(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(checks, "version", version)
-    finding = list(checks.build())[-1]
+    monkeypatch.setattr("codespec.backends.llama.backend.version", version)
+    finding = list(checks.build(Settings()))[-1]
     assert finding.message == "llama.cpp cannot be loaded: PackageNotFoundError"
     assert finding.next_step == "Install it again: make clean env"
 

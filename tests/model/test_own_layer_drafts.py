@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from codespec.backends.llama import nextn
+from codespec.backends.llama import load_model, nextn
 from codespec.backends.llama.mtp import OpenTarget
 from codespec.cli.doctor.model import _draft
 from codespec.cli.models_show import describe
@@ -206,6 +207,7 @@ def test_people_are_told(tmp_path):
     file = zoo.write(tmp_path / "qwen35.gguf", "qwen35", own_layer=True)
     for path, drafts in (file, True), (bundled(BUNDLED_TARGET), False):
         settings = load_settings({"model": {"target": str(path)}}, env={})
-        assert describe(path, settings, measure=False)["drafts_for_itself"] is drafts
-        (finding,) = _draft(settings)
+        assert describe(str(path), settings, measure=False)["drafts_for_itself"] is drafts
+        with closing(load_model(path, vocab_only=True)) as model:
+            (finding,) = _draft(settings, model.info)
         assert ("layer of its own" in finding.message) is drafts

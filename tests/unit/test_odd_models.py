@@ -130,7 +130,8 @@ def test_a_tokenizer_that_fails_is_said_to(lacking: Path) -> None:
 def test_of_an_exception_that_nobody_catches_the_reason_is_told_alone(lacking: Path) -> None:
     script = (
         "from pathlib import Path\n"
-        "from codespec.backends.llama.loader import lib, load_model\n"
+        "from codespec.backends.llama import load_model\n"
+        "from codespec.backends.llama.loader import lib\n"
         f"model = load_model(Path({str(lacking)!r}), vocab_only=True)\n"
         "lib.llama_tokenize(model.vocab, b'x', 1, (lib.llama_token * 9)(), 9, False, False)\n"
     )

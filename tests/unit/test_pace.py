@@ -153,8 +153,8 @@ def test_what_computes_otherwise_has_curves_of_its_own():
     on_cpu = replace(FakeTarget().info, backend="cpu")
     on_gpu = replace(on_cpu, backend="cuda")
     settings = [ModelSettings(), ModelSettings(kv_type="q8_0"), ModelSettings(n_gpu_layers=10)]
-    assert len({curve_key(on_gpu, s) for s in settings}) == 3
-    assert curve_key(on_cpu, settings[0]) == curve_key(on_cpu, settings[2])
+    assert len({curve_key(on_gpu, s, "build") for s in settings}) == 3
+    assert curve_key(on_cpu, settings[0], "build") == curve_key(on_cpu, settings[2], "build")
 
 
 def test_what_drawing_tokens_takes_is_no_part_of_what_passes_cost():

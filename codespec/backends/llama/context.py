@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from codespec.backends.base import KvType
 from codespec.backends.llama import kernels
 from codespec.backends.llama.batch import Batch
 from codespec.backends.llama.loader import LoadedModel, get_logits, lib
 from codespec.native import Rows
-
-KvType = Literal["f16", "q8_0"]
 
 _NO_FLASH_ATTENTION, _FLASH_ATTENTION = 0, 1
 

@@ -9,19 +9,16 @@ import math
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from codespec.backends.base import Model
 from codespec.backends.llama import kernels
-from codespec.backends.llama.interrupts import interrupts_noted
 from codespec.backends.llama.kernels import llama_cpp
-from codespec.backends.llama.memory import check_fits
-from codespec.backends.llama.nextn import layer_in
 from codespec.context.families import ends_in, family_in
 from codespec.errors import ModelError, without_controls
-from codespec.models.registry import check_file
 from codespec.models.split import size_of
 from codespec.native import Encoder, LlamaContext, accepts
 from codespec.types import FileMarkers, FimOrder, FimTokens, ModelInfo
@@ -119,7 +116,7 @@ _ODD = _BIASED | _CAPPED | _WITH_SINKS
 _COUNTING = {"gpt2", "starcoder"}
 
 
-class LoadedModel:
+class LoadedModel(Model):
     """A GGUF file in memory, its vocabulary and what it says about itself."""
 
     def __init__(
@@ -137,13 +134,11 @@ class LoadedModel:
         self._info: ModelInfo | None = None
 
     def metadata(self, key: str) -> str:
-        """A scalar of the file's metadata as a line; "" where there is none."""
         buffer = ctypes.create_string_buffer(512)
         n = lib.llama_model_meta_val_str(self.handle, key.encode(), buffer, len(buffer))
         return _line(buffer.value) if n >= 0 else ""
 
     def window(self, n: int) -> int:
-        """Of so many tokens of context, how many it can have."""
         counts = self.metadata("general.architecture") in _COUNTING
         return min(n, self.info.n_ctx or n) if counts else n
 
@@ -172,7 +167,6 @@ class LoadedModel:
 
     @property
     def description(self) -> str:
-        """llama.cpp's own words: architecture, size, quantisation."""
         buffer = ctypes.create_string_buffer(128)
         lib.llama_model_desc(self.handle, buffer, len(buffer))
         return buffer.value.decode("utf-8", "replace")
@@ -239,11 +233,9 @@ class LoadedModel:
         return frozenset(ends)
 
     def token_text(self, token: int) -> str:
-        """The vocabulary's own text of a token, 0 to n_vocab - 1; no bytes of a document."""
         return lib.llama_vocab_get_text(self.vocab, token).decode("utf-8", "replace")
 
     def token_texts(self) -> list[str]:
-        """The text of every token, by id."""
         return [self.token_text(t) for t in range(self.n_vocab)]
 
     def _tokenizer_hash(self, texts: Sequence[str]) -> str:
@@ -260,86 +252,10 @@ class LoadedModel:
             self.handle = None
 
 
-def load_model(
-    path: Path,
-    *,
-    n_gpu_layers: int = -1,
-    vocab_only: bool = False,
-    weights: bool = True,
-    own_layer: bool = False,
-    on_progress: Callable[[float], None] = lambda _: None,
-) -> LoadedModel:
-    """Load a GGUF file; `vocab_only` reads metadata and tokenizer alone (tens of milliseconds).
-
-    weights: False to see whether it could be loaded; the model can then say what it is, no more.
-    own_layer: with the one that drafts for the others, where the file has one that can be used.
-    on_progress: told the share that is loaded, 0 to 1.
-    Raises: ModelError when the file is missing, no GGUF, damaged, not supported, too large for the
-        memory that is free, or of a model that writes no text.
-    """
-    check_file(path)
-    params = lib.llama_model_default_params()
-    backend = gpu_backend()
-    params.n_gpu_layers = (999 if n_gpu_layers < 0 else n_gpu_layers) if backend != "cpu" else 0
-    params.vocab_only = vocab_only
-    if not weights:
-        params.no_alloc, params.load_mode = True, lib.LLAMA_LOAD_MODE_NONE
-    share = kernels.NOTHING
-    if backend == "cpu" and weights and not vocab_only:
-        check_fits(path, size_of(path))
-        share = kernels.share_in(path)
-        params.use_extra_bufts = not (share.needs_order or kernels.has_amx())
-        overrides = kernels.overrides(size_of(path)) if share.is_all else None
-        if overrides is not None:
-            params.tensor_buft_overrides = ctypes.cast(overrides, ctypes.c_void_p)
-
-    with interrupts_noted() as is_interrupted:
-
-        def told(share: float, _user: object) -> bool:
-            on_progress(share)
-            return not is_interrupted()  # go on
-
-        callback = lib.llama_progress_callback(told)
-        params.progress_callback = callback
-        forget_causes()
-        params.load_mtp = own_layer and layer_in(path)
-        handle = lib.llama_model_load_from_file(os.fsencode(path), params)
-        if not handle:
-            raise ModelError(
-                f"{path}: llama.cpp cannot load this model{last_cause()}",
-                "The file may be incomplete or of a newer format: download it again, or try "
-                "another.",
-            )
-    model = LoadedModel(handle, path, backend, share)
-    model.has_own_layer = bool(params.load_mtp)
-    if not _writes_text(model):
-        model.close()
-        raise writes_nothing(path)
-    return model
-
-
-def _writes_text(model: LoadedModel) -> bool:
-    """As far as the file says: a vocabulary, and no attention to what comes after a token."""
-    kind = model.metadata("general.architecture")
-    return (
-        lib.llama_vocab_type(model.vocab) != lib.LLAMA_VOCAB_TYPE_NONE
-        and not lib.llama_model_has_encoder(model.handle)
-        and model.metadata(f"{kind}.attention.causal") != "false"
-    )
-
-
 def writes_nothing(path: Path) -> ModelError:
     return ModelError(
         f"{path}: this model writes no text; it is made for embeddings or something else",
         "Choose a code model: codespec models recommend.",
-    )
-
-
-def computes_nothing(path: Path) -> ModelError:
-    return ModelError(
-        f"{path}: what it computes is no numbers (NaN or infinite)",
-        "The file is damaged, or llama.cpp cannot run it here: get it again, or choose another "
-        "model.",
     )
 
 

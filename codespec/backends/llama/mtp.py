@@ -22,10 +22,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from codespec.backends.base import CancelledError, Capabilities, DraftingLayer
+from codespec.backends.base import CancelledError, Capabilities, DraftingLayer, KvType
 from codespec.backends.kv import CommittedTokens
 from codespec.backends.llama.batch import MAIN, Batch
-from codespec.backends.llama.context import Context, KvType, LogitsView, Numbers, context_params
+from codespec.backends.llama.context import Context, LogitsView, Numbers, context_params
 from codespec.backends.llama.loader import LoadedModel, forget_causes, last_cause, lib
 from codespec.backends.llama.nextn import OF_WANTED_ONLY, hand_out, handed_out
 from codespec.backends.llama.target import LlamaTarget

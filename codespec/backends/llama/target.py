@@ -6,19 +6,17 @@ Copying a sequence in the unified cache copies no keys and values.
 from __future__ import annotations
 
 import dataclasses
-import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import numpy as np
 
-from codespec.backends.base import CancelledError, Capabilities, Target
+from codespec.backends.base import CancelledError, Capabilities, KvType, Target
 from codespec.backends.checkpoints import Checkpoint, Checkpoints
 from codespec.backends.kv import CommittedTokens
 from codespec.backends.llama.batch import MAIN, MAX_LEAVES, Batch
-from codespec.backends.llama.context import Context, KvType, LogitsView, context_params
+from codespec.backends.llama.context import Context, LogitsView, context_params
 from codespec.backends.llama.interrupts import interrupts_noted
 from codespec.backends.llama.loader import (
     LoadedModel,
@@ -33,6 +31,7 @@ from codespec.backends.llama.states import States
 from codespec.backends.llama.undo import n_sequences, undo_of
 from codespec.errors import ModelError
 from codespec.native import Drafting, Ends, Rows, Stretch
+from codespec.processes import default_threads
 from codespec.types import NO_DRAFT, Draft, ModelInfo, Tokens
 
 # A pass over fewer tokens than this is too short to be worth interrupting, and calling back into
@@ -385,9 +384,3 @@ class LlamaTarget(Context, Target):
         """Nothing stays in the cache but the first `n` committed tokens, or fewer."""
         if n < len(self._kv) or not n:
             self._kv.truncate(self._undo.cut(n))
-
-
-def default_threads() -> int:
-    """One per core this process may use, at most 8: more costs speed at these batch sizes."""
-    n = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return min(n, 8)

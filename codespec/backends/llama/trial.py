@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from codespec.backends.llama.loader import load_model
+from codespec.backends.llama.model import load_model
 from codespec.errors import ModelError
 from codespec.processes import how_it_ended, module_command
 

@@ -9,7 +9,7 @@ import msgspec
 
 from codespec.cli import json_option, model_options, model_settings, print_json, printable
 from codespec.cli.doctor.findings import Finding, Level
-from codespec.config import load_settings
+from codespec.config import Settings, load_settings
 from codespec.context.document import workspace_of
 from codespec.errors import CodespecError
 
@@ -52,11 +52,12 @@ def examine(path: Path, options: dict[str, dict[str, object]], *, measure: bool)
     """All checks, in order; a check that cannot be made is a finding."""
     from codespec.cli.doctor import checks
 
-    found = list(checks.build())
     try:
         settings = load_settings(options)
     except CodespecError as e:
+        found = checks.build(Settings())
         return [*found, Finding("settings", "error", e.message, e.hint)]
+    found = list(checks.build(settings))
     found += checks.settings_in_force(settings, options)
     tokenizer = ""
     if not any(f.level == "error" for f in found):

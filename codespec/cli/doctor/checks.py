@@ -8,15 +8,14 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import msgspec
 
 from codespec import __version__
+from codespec.backends.registry import backend_of
 from codespec.cli.doctor.findings import Finding
 from codespec.config import Settings, config_path, origins
 from codespec.daemon import control
@@ -36,16 +35,15 @@ _PROBE_BYTES = 1 << 20
 _MIN_NEOVIM = (0, 10)
 
 
-def build() -> Iterator[Finding]:
+def build(settings: Settings) -> Iterator[Finding]:
     """Versions, and whether the model runs where it could run best."""
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     yield Finding("build", "ok", f"codespec {__version__} on {system}")
     try:
-        from codespec.backends.llama import kernels
-        from codespec.backends.llama.loader import gpu_backend, lib
-
-        llama = version("llama-cpp-python")
-    except (ImportError, OSError, PackageNotFoundError) as e:
+        remarks = list(backend_of(settings.model.target).remarks())
+    except CodespecError as e:
+        yield Finding("build", "error", e.message, e.hint)
+    except (ImportError, OSError) as e:
         why = type(e).__name__
         yield Finding(
             "build",
@@ -53,37 +51,8 @@ def build() -> Iterator[Finding]:
             f"llama.cpp cannot be loaded: {why}",
             "Install it again: make clean env",
         )
-        return
-    for name, known in (
-        ("CODESPEC_BACKEND", ("cpu", "cuda", "metal")),
-        ("CODESPEC_KERNELS", ("off", *kernels.NAMES)),
-    ):
-        value = os.environ.get(name)
-        if value and value not in known:
-            said = f"{name} is {value!r}, which is not known here"
-            choices = ", ".join(known)
-            yield Finding("build", "warning", said, f"Unset it, or take one of: {choices}.")
-    backend = gpu_backend()
-    yield Finding("build", "ok", f"llama-cpp-python {llama}, models run on {backend}")
-    if backend == "cpu":
-        what = "products of matrices" + (" and attention" if kernels.attend() else "")
-        whose = f"our own ({kernels.NAME})" if kernels.NAME else f"llama.cpp's: {kernels.WHY_NOT}"
-        yield Finding("build", "ok", f"{what}: {whose}")
-    if backend == "cpu" and shutil.which("nvidia-smi"):
-        if lib.llama_supports_gpu_offload():
-            why, step = "CODESPEC_BACKEND=cpu keeps models off it", "Unset CODESPEC_BACKEND."
-        else:
-            why = "llama.cpp was built without CUDA"
-            step = "Install the CUDA toolkit (nvcc), then: CODESPEC_BACKEND=cuda make env"
-        said = f"this machine has an NVIDIA GPU, but {why}"
-        yield Finding("build", "warning", said, step)
-    if backend == "cpu" and sys.platform == "darwin" and platform.machine() == "arm64":
-        yield Finding(
-            "build",
-            "warning",
-            "llama.cpp was built without Metal, or CODESPEC_BACKEND=cpu switches it off",
-            "Unset CODESPEC_BACKEND, then: CODESPEC_BACKEND=metal make env",
-        )
+    else:
+        yield from (Finding("build", *remark) for remark in remarks)
 
 
 def settings_in_force(

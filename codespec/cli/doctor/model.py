@@ -8,23 +8,13 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
 import numpy as np
 import psutil
 
-from codespec.backends.llama import (
-    LlamaTarget,
-    LlamaTokenizer,
-    LoadedModel,
-    kernels,
-    load_model,
-)
-from codespec.backends.llama.loader import computes_nothing, gpu_backend
-from codespec.backends.llama.memory import check_fits
-from codespec.backends.llama.nextn import layer_in
-from codespec.backends.llama.trial import try_model
+from codespec.backends.base import Model, Target, computes_nothing
+from codespec.backends.registry import target_of, targets_of
 from codespec.cli.doctor.findings import Finding
 from codespec.config import CompletionSettings, Settings
 from codespec.engine.drafting import check_drafters
@@ -32,9 +22,8 @@ from codespec.engine.drafts import check_draft
 from codespec.engine.reading import readable, whole
 from codespec.errors import ConfigError, ModelError
 from codespec.models import library
-from codespec.models.registry import TIMES_DEARER, draft_paths, target_path
-from codespec.models.split import size_of
-from codespec.types import NO_DRAFT, Tokens
+from codespec.models.registry import TIMES_DEARER, draft_paths
+from codespec.types import NO_DRAFT, ModelInfo, Tokens
 
 _INSTRUCT = re.compile(r"instruct|chat|\bit\b|assistant", re.IGNORECASE)
 LINE_TOKENS = 12
@@ -69,9 +58,10 @@ def check(settings: Settings, *, measure: bool) -> tuple[list[Finding], str]:
     """(findings, hash of the tokenizer or "")"""
     found = list(_list())
     try:
-        path = target_path(settings.model)
-        try_model(path)
-        vocabulary = load_model(path, vocab_only=True)
+        where = target_of(settings.model)
+        backend = targets_of(where)
+        backend.try_out(where)
+        vocabulary = backend.open(where, vocab_only=True)
     except (ConfigError, ModelError) as e:
         return [*found, Finding("model", "error", e.message, e.hint)], ""
     info = vocabulary.info
@@ -81,12 +71,13 @@ def check(settings: Settings, *, measure: bool) -> tuple[list[Finding], str]:
         Finding("model", "ok", f"{info.name}: {size}{info.file_bytes / 1e6:.0f} MB, {info.path}")
     )
     found += _kind(info.name, info.fim is not None)
-    found += _products(settings, path)
+    remarks = backend.remarks_on(where, settings.model.kv_type)
+    found += (Finding("model", *remark) for remark in remarks)
     try:
-        check_fits(path, info.file_bytes)
+        backend.check_fits(where)
     except ModelError as e:
         return [*found, Finding("model", "error", e.message, e.hint)], info.tokenizer_hash
-    found += _draft(settings)
+    found += _draft(settings, info)
     if measure:
         found += _measured(settings)
     return found, info.tokenizer_hash
@@ -118,38 +109,21 @@ def _kind(name: str, fim: bool) -> Iterator[Finding]:
         )
 
 
-def _products(settings: Settings, path: Path) -> Iterator[Finding]:
-    """Who multiplies the model's matrices, and what that means."""
-    share = kernels.share_in(path)
-    if gpu_backend() == "cpu" and settings.model.kv_type == "f16" and share.is_all:
-        says = "all its matrix products are our own: drafts change nothing of what it says"
-    else:
-        says = "drafts change nothing of what it says, but for ties in the last digits"
-    yield Finding("model", "ok", says)
-    if gpu_backend() == "cpu" and share.others:
-        yield Finding(
-            "model",
-            "note",
-            f"llama.cpp multiplies what it has in {' and '.join(share.others)}: prompts, and "
-            "passes that verify a draft, can take several times as long as with our own products",
-            "Files in Q4_K_M or q8_0 are quicker on a CPU.",
-        )
-
-
-def _draft(settings: Settings) -> Iterator[Finding]:
+def _draft(settings: Settings, info: ModelInfo) -> Iterator[Finding]:
     """With a draft model that cannot be used, or a drafter that is none, no engine starts."""
     try:
         check_drafters(settings.drafting.drafters)
         if "model" not in settings.drafting.drafters:
             return
-        if settings.may_draft_itself and layer_in(target_path(settings.model)):
+        target = target_of(settings.model)
+        backend = targets_of(target)
+        if settings.may_draft_itself and backend.drafts_itself(target):
             says = "a layer of its own (MTP) drafts for it"
             yield Finding("model", "ok", f"{says}, where nothing was distilled for a workspace")
             return
-        target = target_path(settings.model)
         when = ""
-        for path in draft_paths(settings.model, size_of(target)):
-            try_model(path)
+        for path in draft_paths(settings.model, info.file_bytes):
+            targets_of(path).try_out(str(path))
             by_ids = check_draft(target, path)
             how = "in its own tokens" if by_ids else "by its text, as its tokens are others"
             yield Finding("model", "ok", f"{path.stem} drafts for it{when}, {how}")
@@ -231,14 +205,15 @@ def _in_time(
 def measure_speed(settings: Settings) -> tuple[Speed, str]:
     """(speed, backend). Takes some seconds with a large model. Raises: ModelError."""
     chosen = settings.model
-    with closing(load_model(target_path(chosen), n_gpu_layers=chosen.n_gpu_layers)) as model:
+    where = target_of(chosen)
+    with closing(targets_of(where).open(where, n_gpu_layers=chosen.n_gpu_layers)) as model:
         n_ctx = min(1024, model.info.n_ctx or 1024)
-        target = LlamaTarget(model, n_ctx=n_ctx, n_threads=chosen.n_threads, kv_type=chosen.kv_type)
+        target = model.context(n_ctx=n_ctx, n_threads=chosen.n_threads, kv_type=chosen.kv_type)
         with closing(target):
-            return _speed_of(target, model), model.backend
+            return _speed_of(target, model), model.info.backend
 
 
-def _speed_of(target: LlamaTarget, model: LoadedModel) -> Speed:
+def _speed_of(target: Target, model: Model) -> Speed:
     tokens = _some_text(model, min(_N_PREFILL, target.info.n_ctx // 2))
     # The first pass of a context takes longer than those after it.
     target.prefill(tokens[:32], lambda: False)
@@ -254,7 +229,7 @@ def _speed_of(target: LlamaTarget, model: LoadedModel) -> Speed:
         rows = target.decode(committed[target.n_cached :], NO_DRAFT)
         said = rows.argmax(0)
         if not np.isfinite(rows.row(0).max()):
-            raise computes_nothing(model.path)
+            raise computes_nothing(model.info)
         target.keep([])
         passes.append((time.perf_counter() - started) * 1e3)
         committed = np.append(committed, np.int32(said))
@@ -265,6 +240,6 @@ def _speed_of(target: LlamaTarget, model: LoadedModel) -> Speed:
     return Speed(passes[0] / (len(tokens) - n_read), median(passes[1:]), others)
 
 
-def _some_text(model: LoadedModel, n_tokens: int) -> Tokens:
+def _some_text(model: Model, n_tokens: int) -> Tokens:
     text = "def function(argument):\n    value = argument + 1\n    return value\n\n\n"
-    return np.resize(LlamaTokenizer(model).encode(text), n_tokens)
+    return np.resize(model.tokenizer.encode(text), n_tokens)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from codespec.backends.base import Target
-from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
+from codespec.backends.base import Model, Target
+from codespec.backends.registry import targets_of
 from codespec.config import Settings
 from codespec.context.build import Window, build_context
 from codespec.context.healing import HealingMask, vocabulary_of
@@ -163,19 +163,20 @@ class Contest:
 @contextmanager
 def opened(
     path: Path, settings: Settings, n_threads: int
-) -> Generator[tuple[LoadedModel, LlamaTarget], None, None]:
+) -> Generator[tuple[Model, Target], None, None]:
     """A model and a context of it, of N_CTX tokens where it has so many. Raises: ModelError."""
-    with closing(load_model(path, n_gpu_layers=settings.model.n_gpu_layers)) as loaded:
+    backend, n_gpu_layers = targets_of(path), settings.model.n_gpu_layers
+    with closing(backend.open(str(path), n_gpu_layers=n_gpu_layers)) as loaded:
         n_ctx = min(N_CTX, loaded.info.n_ctx or N_CTX)
         kv_type = settings.model.kv_type
-        target = LlamaTarget(loaded, n_ctx=n_ctx, n_threads=n_threads, kv_type=kv_type)
+        target = loaded.context(n_ctx=n_ctx, n_threads=n_threads, kv_type=kv_type)
         with closing(target) as context:
             yield loaded, context
 
 
 @contextmanager
 def contestants(
-    files: Sequence[Path], target: LoadedModel, settings: Settings, n_threads: int
+    files: Sequence[Path], target: Model, settings: Settings, n_threads: int
 ) -> Generator[list[Contestant], None, None]:
     """Draft models for a target, measured. Raises: ModelError where one cannot draft for it."""
     if not files:
@@ -185,7 +186,7 @@ def contestants(
         opened(files[0], settings, n_threads) as (loaded, context),
         contestants(files[1:], target, settings, n_threads) as others,
     ):
-        tokenizer = LlamaTokenizer(target)
+        tokenizer = target.tokenizer
 
         def speaking(on_pass: OnPass) -> SmallModel:
             return as_draft(loaded, context, target, tokenizer, on_pass)

@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 import torch
 
-from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel
-from codespec.backends.llama.trial import try_model
+from codespec.backends.base import Model, Target
+from codespec.backends.registry import try_out
 from codespec.config import Settings
 from codespec.context.build import Window
 from codespec.drafters.measure import measure
@@ -40,6 +40,7 @@ from codespec.train.distill.vocabulary import DraftVocabulary
 from codespec.train.distill.workspace import Prompts, Workspace
 from codespec.train.model import Llama
 from codespec.train.train import Budget
+from codespec.types import Tokenizer
 
 # Resident memory beside the target: torch and the libraries, a micro-batch's activations, and the
 # draft model with its optimisers and gradients for each thread.
@@ -101,9 +102,9 @@ class Distillation:
         _check_device(plan.device)
         _check_memory(self._target_path, plan)
         self._report("reading", 0.0, "")
-        try_model(self._target_path)
+        try_out(self._target_path)
         with opened(self._target_path, self._settings, plan.n_threads) as (loaded, target):
-            tokenizer = LlamaTokenizer(loaded)
+            tokenizer = loaded.tokenizer
             source = Workspace(self._workspace, tokenizer, self._settings.index, self._on_reading)
             self._begin(_About(source.learned, plan.seed, plan.from_text))
             lessons = Lessons(self._lessons)
@@ -210,7 +211,7 @@ class Distillation:
         )
         self._end_if_asked()
 
-    def _export(self, model: Llama, vocabulary: DraftVocabulary, target: LoadedModel) -> Path:
+    def _export(self, model: Llama, vocabulary: DraftVocabulary, target: Model) -> Path:
         """Named by its time, so that a running engine sees another file, not another content."""
         self._clean()
         path = self._folder / f"draft-{time.time_ns():x}.gguf"
@@ -236,9 +237,9 @@ class Distillation:
     def _measure(
         self,
         made: Path,
-        loaded: LoadedModel,
-        target: LlamaTarget,
-        tokenizer: LlamaTokenizer,
+        loaded: Model,
+        target: Target,
+        tokenizer: Tokenizer,
         source: Workspace,
     ) -> tuple[Measured | None, Measured]:
         """(the draft used so far, the new one)."""

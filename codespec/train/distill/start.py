@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from codespec.backends.llama import LlamaTokenizer, load_model
+from codespec.backends.registry import open_vocabulary
 from codespec.train import export
 from codespec.train.distill.vocabulary import DraftVocabulary
 from codespec.train.model import Llama
@@ -32,8 +32,8 @@ class Start:
 
     def __init__(self, path: Path, target: ModelInfo, tokenizer: Tokenizer) -> None:
         self._model = export.read_gguf(path)[0].train()
-        loaded = load_model(path, vocab_only=True)
-        own, info = LlamaTokenizer(loaded), loaded.info
+        loaded = open_vocabulary(path)
+        own, info = loaded.tokenizer, loaded.info
         shares = info.tokenizer_hash == target.tokenizer_hash
         self._pieces = (
             [[t] for t in range(target.n_vocab)]
@@ -57,12 +57,13 @@ class Start:
         return made
 
 
-def _pieces(markers: dict[int, int], own: LlamaTokenizer, tokenizer: Tokenizer) -> list[list[int]]:
+def _pieces(markers: dict[int, int], own: Tokenizer, tokenizer: Tokenizer) -> list[list[int]]:
     """Of each of a target's tokens, the model's own that have the same text; [] where none have.
 
     markers: own tokens of those without a text.
     """
-    same = {piece: token for token, piece in reversed(list(enumerate(own.pieces))) if piece}
+    pieces = ((own.piece(token), token) for token in reversed(range(own.n_vocab)))
+    same = {piece: token for piece, token in pieces if piece}
     made: list[list[int]] = []
     for token in range(tokenizer.n_vocab):
         piece = tokenizer.piece(token)

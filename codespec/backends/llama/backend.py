@@ -1,0 +1,109 @@
+"""llama.cpp as a backend: what it runs on here, and what there is to say about a file."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+from codespec.backends.base import KvType, Model, Remark, TargetBackend
+from codespec.backends.llama import kernels
+from codespec.backends.llama.loader import build, gpu_backend, lib
+from codespec.backends.llama.memory import check_fits
+from codespec.backends.llama.model import load_model
+from codespec.backends.llama.nextn import layer_in
+from codespec.backends.llama.trial import try_model
+from codespec.models.split import size_of
+
+
+class LlamaBackend(TargetBackend):
+    name = "llama.cpp"
+
+    def device(self) -> str:
+        return gpu_backend()
+
+    def build(self) -> str:
+        return build()
+
+    def open(
+        self,
+        where: str,
+        *,
+        n_gpu_layers: int = -1,
+        own_layer: bool = False,
+        vocab_only: bool = False,
+        on_progress: Callable[[float], None] = lambda share: None,
+    ) -> Model:
+        return load_model(
+            Path(where),
+            n_gpu_layers=n_gpu_layers,
+            own_layer=own_layer,
+            vocab_only=vocab_only,
+            on_progress=on_progress,
+        )
+
+    def check_fits(self, where: str) -> None:
+        check_fits(Path(where), size_of(Path(where)))
+
+    def try_out(self, where: str) -> None:
+        try_model(Path(where))
+
+    def drafts_itself(self, where: str) -> bool:
+        return layer_in(Path(where))
+
+    def remarks(self) -> Iterator[Remark]:
+        """What models run on, and whether that is the best there is here."""
+        for name, known in (
+            ("CODESPEC_BACKEND", ("cpu", "cuda", "metal")),
+            ("CODESPEC_KERNELS", ("off", *kernels.NAMES)),
+        ):
+            value = os.environ.get(name)
+            if value and value not in known:
+                said = f"{name} is {value!r}, which is not known here"
+                yield Remark("warning", said, f"Unset it, or take one of: {', '.join(known)}.")
+        device = gpu_backend()
+        llama = version("llama-cpp-python")
+        yield Remark("ok", f"llama-cpp-python {llama}, models run on {device}")
+        if device != "cpu":
+            return
+        what = "products of matrices" + (" and attention" if kernels.attend() else "")
+        whose = f"our own ({kernels.NAME})" if kernels.NAME else f"llama.cpp's: {kernels.WHY_NOT}"
+        yield Remark("ok", f"{what}: {whose}")
+        if shutil.which("nvidia-smi"):
+            if lib.llama_supports_gpu_offload():
+                why, step = "CODESPEC_BACKEND=cpu keeps models off it", "Unset CODESPEC_BACKEND."
+            else:
+                why = "llama.cpp was built without CUDA"
+                step = "Install the CUDA toolkit (nvcc), then: CODESPEC_BACKEND=cuda make env"
+            yield Remark("warning", f"this machine has an NVIDIA GPU, but {why}", step)
+        if sys.platform == "darwin" and platform.machine() == "arm64":
+            yield Remark(
+                "warning",
+                "llama.cpp was built without Metal, or CODESPEC_BACKEND=cpu switches it off",
+                "Unset CODESPEC_BACKEND, then: CODESPEC_BACKEND=metal make env",
+            )
+
+    def remarks_on(self, where: str, kv_type: KvType) -> Iterator[Remark]:
+        """Who multiplies the model's matrices, and what that means."""
+        share = kernels.share_in(Path(where))
+        is_cpu = gpu_backend() == "cpu"
+        if is_cpu and kv_type == "f16" and share.is_all:
+            says = "all its matrix products are our own: drafts change nothing of what it says"
+        else:
+            says = "drafts change nothing of what it says, but for ties in the last digits"
+        yield Remark("ok", says)
+        if is_cpu and share.others:
+            yield Remark(
+                "note",
+                f"llama.cpp multiplies what it has in {' and '.join(share.others)}: prompts, and "
+                "passes that verify a draft, can take several times as long as with our own "
+                "products",
+                "Files in Q4_K_M or q8_0 are quicker on a CPU.",
+            )
+
+
+BACKEND = LlamaBackend()

@@ -1,0 +1,110 @@
+"""Which backend a model belongs to: one line each, by URL scheme or by kind of file.
+
+A backend is imported when it is first asked for. Installed packages add theirs as entry points of
+the group `codespec.backends`, named by the scheme; nothing that a repository holds does.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codespec.config import ModelSettings
+from codespec.errors import ModelError
+from codespec.models.registry import check_file, listed, model_file, target_path
+
+if TYPE_CHECKING:  # the daemon and every command import this module, and no native code
+    from codespec.backends.base import Backend, Model, TargetBackend
+
+FILES = "codespec.backends.llama.backend"
+"""For what is a file: GGUF, or something that its backend refuses in words."""
+
+SCHEMES = {
+    "fake": "codespec.backends.fake",
+}
+"""Modules by scheme; each has its backend as `BACKEND`."""
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):")  # no drive of Windows
+
+
+def scheme_of(model: str) -> str:
+    """The scheme of what a setting names; "" for a file, or a model on the user's list."""
+    found = _SCHEME.match(model)
+    if found is None or listed(model) is not None:
+        return ""
+    return found[1] if found[1] in SCHEMES or _plug_in(found[1]) else ""
+
+
+def in_full(model: str) -> str:
+    """What a setting names, for a process in another folder. Raises: ConfigError."""
+    return model if scheme_of(model) else str(model_file(model).absolute())
+
+
+def target_of(settings: ModelSettings) -> str:
+    """What `backend_of` takes for the target of these settings. Raises: ConfigError, ModelError."""
+    return settings.target if scheme_of(settings.target) else str(target_path(settings))
+
+
+def backend_of(where: str | Path) -> Backend:
+    """The backend of a file, or of what begins with a scheme; for "", that of the bundled models.
+    Raises: ModelError where a plug-in cannot be imported."""
+    scheme = scheme_of(where) if isinstance(where, str) else ""
+    module = SCHEMES.get(scheme) or _plug_in(scheme) if scheme else FILES
+    try:
+        return import_module(module).BACKEND
+    except (ImportError, AttributeError) as e:
+        if not scheme:
+            raise  # ours: who asks says what is wrong with the installation
+        raise ModelError(
+            f"the backend of {scheme}: cannot be loaded: {e}",
+            "Install its package again, or choose another model: codespec models default bundled.",
+        ) from e
+
+
+def targets_of(where: str | Path) -> TargetBackend:
+    """As `backend_of`. Raises: ModelError where that has no passes to verify in."""
+    from codespec.backends.base import TargetBackend
+
+    backend = backend_of(where)
+    if isinstance(backend, TargetBackend):
+        return backend
+    raise ModelError(
+        f"{where}: {backend.name} writes text by itself, and tells nothing of its model",
+        "Give the file of a model instead.",
+    )
+
+
+def check(where: str | Path) -> None:
+    """Raises: ModelError where it cannot be a model, as far as a look tells; files are looked at
+    without the library that loads them."""
+    if isinstance(where, str) and scheme_of(where):
+        backend_of(where).check(where)
+    else:
+        check_file(Path(where))
+
+
+def try_out(where: str | Path) -> None:
+    """See `Backend.try_out`."""
+    backend_of(where).try_out(str(where))
+
+
+def open_model(where: str | Path) -> Model:
+    """A target's model with its weights. Raises: ModelError."""
+    return targets_of(where).open(str(where))
+
+
+def open_vocabulary(where: str | Path) -> Model:
+    """Its metadata and vocabulary alone: tens of milliseconds. Raises: ModelError."""
+    return targets_of(where).open(str(where), vocab_only=True)
+
+
+@cache
+def _plug_in(scheme: str) -> str:
+    """The module of an installed package's backend; "" for none."""
+    from importlib.metadata import entry_points  # takes as long as all the rest
+
+    found = entry_points(group="codespec.backends", name=scheme)
+    return next((entry.value for entry in found), "")
