@@ -20,6 +20,7 @@ _BENCHMARKS = {
     "peers": "The same requests decoded by other systems, side by side.",
     "report": "One HTML page with plots of files of results.",
     "gate": "Fail where results are worse than a baseline.",
+    "ablation": "What each optional part of drafting brings, by leaving it out.",
     "compare": "Set two files of results side by side.",
 }
 

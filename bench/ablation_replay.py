@@ -1,0 +1,284 @@
+"""What leaving out a part of drafting costs where passes cost what a curve says.
+
+Each edit of a history is written once by every way: the product, and the product with one part or
+several left out. Loop, chain, drafters and draft models are the product's; the target says a known
+text, which people wrote or which a model said greedily when it was asked before. A way learns from
+its own drafts alone, and knows what the session holds: lines that were replaced, and what was
+written earlier in the same commit. Passes of draft models cost what they were measured to cost, and
+their planners are told the same time, so that figures do not depend on how busy the machine is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from codespec import folders
+from codespec.backends.llama import LlamaTarget, LlamaTokenizer, load_model
+from codespec.backends.llama.loader import build
+from codespec.config import ModelSettings, Settings
+from codespec.drafters.calibrate import Planners, prior
+from codespec.drafters.cost import CostCurve
+from codespec.drafters.filler import Filler
+from codespec.drafters.kinds import token_kinds
+from codespec.drafters.lookup import LookupDrafter
+from codespec.drafters.measure import CurveStore, measure
+from codespec.drafters.mechanisms import PRODUCT, Mechanisms
+from codespec.drafters.model import ModelDrafter
+from codespec.drafters.translated import Translated
+from codespec.engine.completer import Completer, Limits
+from codespec.engine.drafts import dearest
+from codespec.engine.local import LocalEngine
+from codespec.engine.models import curve_key
+from codespec.index.live import LiveDocument
+from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+from codespec.sampling import Sampler
+from codespec.types import Context, Drafter, SamplingParams, Tokenizer, Tokens
+
+from .history import Hunk
+from .replay import MAX_LEAVES, MAX_TOKENS, Replay, Session, Tally, TextTarget, cost_of
+from .replay_draft import N_CTX
+from .replay_trees import Tree
+from .writers import Model, Writer, key_of
+
+N_THREADS = 1
+_CHEAP_DRAFT = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class DraftFile:
+    """A draft model, its own tokenizer and what its passes cost."""
+
+    context: LlamaTarget
+    tokenizer: LlamaTokenizer
+    curve: CostCurve
+
+
+@contextmanager
+def draft_files() -> Generator[list[DraftFile], None, None]:
+    """The bundled models that draft, the cheaper one first. Raises: ModelError."""
+    with ExitStack() as stack:
+        found: list[DraftFile] = []
+        for name in (BUNDLED_DRAFT, BUNDLED_TARGET):
+            model = stack.enter_context(closing(load_model(bundled(name))))
+            context = LlamaTarget(model, n_ctx=N_CTX, n_threads=N_THREADS)
+            stack.enter_context(closing(context))
+            found.append(DraftFile(context, LlamaTokenizer(model), _measured(context)))
+        yield found
+
+
+def _measured(context: LlamaTarget) -> CostCurve:
+    """What its passes cost, measured once: as an engine keeps it."""
+    store = CurveStore(folders.cache_path() / "curves.json")
+    key = f"{curve_key(context.info, ModelSettings(), build())}:{N_THREADS}"
+    curve = store.load(key)
+    if curve is None:
+        curve = measure(context)
+        store.save(key, curve)
+    return curve
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedTarget:
+    """n_params: of what the curve was measured on. writer: says its text. is_own: True where the
+    dearer draft model is the target itself."""
+
+    name: str
+    curve: CostCurve
+    tokenizer: Tokenizer
+    n_params: int
+    writer: Writer
+    is_own: bool = False
+
+    def drafts(self, files: Sequence[DraftFile]) -> Sequence[DraftFile]:
+        """Draft models that may serve it, the one that the product asks last."""
+        usable = files[:1] if self.is_own else files
+        return usable[: 1 + dearest(self.curve, [file.curve for file in usable])]
+
+    def cannot(self, mechanism: str, files: Sequence[DraftFile]) -> str:
+        """Why leaving out a mechanism makes no difference here, or none that is seen; "" if it
+        may."""
+        drafts = self.drafts(files)
+        draft_ms = drafts[-1].curve.pass_ms(1)
+        if mechanism in ("filling", "fill_search") and not self.curve.steady:
+            return "passes are filled up on GPUs alone"
+        if mechanism == "way_back" and not self.curve.back_ms:
+            return "the curve has no way back"
+        if mechanism == "dearer_draft" and len(drafts) == 1:
+            return "the cheaper draft model is asked in any case"
+        if mechanism == "judge" and draft_ms > _CHEAP_DRAFT * self.curve.pass_ms(1):
+            return "a pass of the draft model costs too much"
+        return _NOT_SEEN.get(mechanism, "")
+
+
+_CLOCK = "needs a clock"
+_NOT_SEEN = {
+    "answers": "each edit is completed once",
+    "draft_rests": _CLOCK,
+    "refinement": _CLOCK,
+    "context_slope": _CLOCK,
+    "thread_choice": "needs a neighbour that takes cores",
+    "worth": _CLOCK,
+    "stretches": _CLOCK,
+}
+
+
+def copied(curve: CostCurve) -> CostCurve:
+    """The same costs, with no state of a pass."""
+    copy = CostCurve(
+        curve.points,
+        curve.n_context,
+        curve.slope,
+        curve.back_ms,
+        steady=curve.steady,
+    )
+    copy.reads_again = curve.reads_again
+    return copy
+
+
+class Way:
+    """Drafting without some parts, beside one target; cost_ms: of all that it has written."""
+
+    def __init__(
+        self, target: SimulatedTarget, mechanisms: Mechanisms, files: Sequence[DraftFile]
+    ) -> None:
+        self._target, self._mechanisms = target, mechanisms
+        self._curve = copied(target.curve)
+        if not mechanisms.way_back:
+            self._curve.always_back()
+        self._kinds = token_kinds(target.tokenizer)
+        self._planners = self._fresh()
+        self._session: Session | None = None
+        searches = mechanisms.fill_search
+        self._filler = Filler(self._curve, searches) if mechanisms.filling else None
+        self.cost_ms = 0.0
+        self._spent_ms = 0.0
+        self._model: ModelDrafter | None = None
+        if mechanisms.draft_model:
+            drafts = target.drafts(files)
+            self._file = drafts[-1 if mechanisms.dearer_draft else 0]
+            self._own_curve = copied(self._file.curve)
+            speaking = Translated(
+                self._file.context, self._file.tokenizer, target.tokenizer, self._passed
+            )
+            self._model = ModelDrafter(
+                speaking, self._curve, self._own_curve, self._now, mechanisms
+            )
+
+    def write(
+        self,
+        context: Context,
+        text: Tokens,
+        tree: Tree,
+        session: Session,
+        document: LiveDocument,
+    ) -> None:
+        """`text` at a place; its cost is added."""
+        if session is not self._session and not self._mechanisms.memory:
+            self._planners = self._fresh()
+        self._session = session
+        lookup = LookupDrafter(
+            lambda path: document,
+            self._planners.of,
+            lambda workspace: tree,
+            lambda context: session.neighbours,
+            boundary=self._target.writer.boundary,
+            curve=self._curve,
+            max_leaves=MAX_LEAVES,
+            filler=self._filler,
+            mechanisms=self._mechanisms,
+        )
+        members: list[Drafter] = [lookup]
+        if self._model is not None:
+            self._model.read_ahead(context, lambda: False)
+            members.append(self._model)
+        n_vocab = self._target.tokenizer.n_vocab
+        chain = Tally(
+            members,
+            n_vocab,
+            MAX_LEAVES,
+            self._curve,
+            filler=self._filler,
+            mechanisms=self._mechanisms,
+        )
+        target = TextTarget(n_vocab, 64)
+        target.truth = text
+        self._spent_ms = 0.0
+        n_most = len(text) if self._target.writer.tells_end else MAX_TOKENS
+        emitted, _ = Completer(target, chain).run(
+            context,
+            Sampler(SamplingParams()),
+            Limits(n_most),
+            lambda emitted: len(emitted) == len(text),
+        )
+        assert emitted == text.tolist(), "verification emitted something else"
+        self.cost_ms += cost_of(chain.widths, self._target.curve) + self._spent_ms
+
+    def _fresh(self) -> Planners:
+        start = prior(self._target.n_params)
+        return Planners(self._kinds, start=start, mechanisms=self._mechanisms)
+
+    def _passed(self, n_tokens: int, _ms: float) -> None:
+        self._spent_ms += float(self._own_curve.ms(np.array([n_tokens]))[0])
+
+    def _now(self) -> float:
+        return self._spent_ms / 1e3
+
+
+class Ablation(Replay):
+    """Writes the last commits of a history in several ways, by name."""
+
+    def __init__(
+        self,
+        root: Path,
+        target: SimulatedTarget,
+        ways: Mapping[str, Mechanisms],
+        files: Sequence[DraftFile],
+        glob: str = "*.py",
+    ) -> None:
+        super().__init__(root, target.tokenizer, target.curve, glob, writer=target.writer)
+        self.ways = {name: Way(target, chosen, files) for name, chosen in ways.items()}
+
+    def _replay(self, context: Context, truth: Tokens, tree: Tree) -> None:
+        for way in self.ways.values():
+            way.write(context, truth, tree, self._session, self._document)
+
+
+class Asked:
+    """`Writer` that asks a real model for its greedy text, once for each place.
+
+    Raises: ModelError.
+    """
+
+    tells_end = False
+
+    def __init__(self, settings: Settings) -> None:
+        # Costs stay as they were measured, however busy the machine is while it is asked.
+        as_measured = replace(PRODUCT, refinement=False)
+        self._engine = LocalEngine(
+            settings, repository=lambda workspace: None, mechanisms=as_measured
+        )
+        self._engine.settle()
+        self._engine.remembers = False
+        self._model = Model(self._engine)
+        self.boundary = self._model.boundary
+        self._known: dict[str, tuple[Context, Tokens]] = {}
+
+    def target(self, name: str, *, is_own: bool) -> SimulatedTarget:
+        """It, as measured on this machine."""
+        engine = self._engine
+        curve, n_params = copied(engine.curve), engine.info.n_params
+        return SimulatedTarget(name, curve, engine.tokenizer, n_params, self, is_own)
+
+    def write(self, hunk: Hunk, document: LiveDocument) -> tuple[Context, Tokens]:
+        key = key_of(hunk)
+        if key not in self._known:
+            self._known[key] = self._model.write(hunk, document)
+        return self._known[key]
+
+    def close(self) -> None:
+        self._engine.close()
