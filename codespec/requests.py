@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from codespec.edit import Edit
 from codespec.types import Finish, SamplingParams, Snippet, Trace
 
 MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS = 1 << 17, 1 << 16
@@ -37,27 +38,42 @@ class CompletionRequest:
     n_candidates: int = 1  # different texts to choose from, the best one included
     lends: bool = True  # its text may serve the workspace's other documents
     parses: bool = True  # False: processes ended that had it in work, perhaps of its parse
+    document: str = ""  # what edits are to call it, and one at a time is asked about; "": the path
+    version: int = 0  # of the document
+    start: int = 0  # where the prefix begins in that; before 0 where other text comes first
+
+    def insertion(self, text: str) -> Edit | None:
+        """The edit that inserts `text` at the cursor; None for no text."""
+        if not text:
+            return None
+        at = self.start + len(self.prefix)
+        return Edit(self.document or self.path, self.version, at, at, text)
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Text to insert at the cursor. `reason` says in words why it is empty or short;
-    `alternatives` are further texts, where more than one was asked for."""
+    """A suggestion: `edit`, None for none. `reason` says in words why there is none or a short
+    one; `alternatives` are further edits, where more than one was asked for."""
 
-    text: str = ""
+    edit: Edit | None = None
     finish: Finish = "empty"
     reason: str = ""
     trace: Trace = field(default_factory=Trace)
-    alternatives: tuple[str, ...] = ()
+    alternatives: tuple[Edit, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Text of the edit, "" for none: all there is to know of an insertion at the cursor."""
+        return "" if self.edit is None else self.edit.text
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a completion is. `text`: all so far, as the model said it; `lines`: its finished
-    lines, ready to insert."""
+    lines as an edit, None for none."""
 
     text: str
-    lines: str
+    lines: Edit | None
 
 
 OnProgress: TypeAlias = Callable[[Progress], None]

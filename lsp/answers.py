@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from codespec.config import CompletionSettings
+from codespec.edit import Edit
+from codespec.requests import CompletionRequest
+from codespec.types import SamplingParams
+
 from .documents import Snapshot
-from .suggestions import Piece, Suggestion
+from .suggestions import Suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +23,32 @@ class Ask:
     workspace: str
     invoked: bool
 
+    def request(self, limits: CompletionSettings) -> CompletionRequest:
+        """For the engine, with the deadline that the user's settings give such a request."""
+        snapshot = self.snapshot
+        return CompletionRequest(
+            prefix=snapshot.prefix,
+            suffix=snapshot.suffix,
+            path=self.path,
+            workspace=self.workspace,
+            language_id=snapshot.language_id,
+            max_tokens=limits.max_tokens,
+            deadline_ms=limits.deadline_ms(self.invoked),
+            sampling=SamplingParams(temperature=limits.temperature),
+            n_candidates=limits.n_candidates if self.invoked else 1,
+            document=snapshot.uri,
+            version=snapshot.version,
+            start=snapshot.begin,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A text that an editor may show; `id` comes back with what became of it."""
+    """An edit that an editor may show, of the version that was asked about; `id` comes back with
+    what became of it."""
 
     id: str
-    piece: Piece
+    edit: Edit
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +81,6 @@ class Answer:
             engine += f", begun {self.ahead_ms:.2f} ms before"
         if self.paused or self.reason:
             return f"no suggestion: {self.paused or self.reason}{engine}"
-        n_chars = len(self.offers[0].piece.text)
+        n_chars = len(self.offers[0].edit.text)
         source = "made before" if self.cached else "by the model"
         return f"{len(self.offers)} suggestions, {n_chars} characters, {source}{engine}"

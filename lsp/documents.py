@@ -7,7 +7,9 @@ size of the document.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from codespec.edit import Edit
 
 from .changes import MANY, Change, edited
 from .positions import (
@@ -37,33 +39,116 @@ class Snapshot:
     """A document as it was when a request came: texts with \\n line ends around the cursor, or
     around the end of the selected popup entry as if it had been accepted.
 
+    version:  the editor's number for this state of the document.
     place:    the cursor, within the document even if the editor's was not.
     start, end: what an answer replaces, on the cursor's line; both the cursor without a selection.
+    offset:   of `start` in the document, in characters, see `Edit`.
+    replaced: the text from `start` to `end`.
     selected: what an answer begins with; "" without a selection.
     line_end: what the document itself ends its lines with.
     after_deletion: the last change only took text away, no indentation, and not from another line.
     """
 
     uri: str
+    version: int
     language_id: str
     prefix: str
     suffix: str
     place: Place
     start: Place
     end: Place
+    offset: int
+    replaced: str
     selected: str
     line_end: str
     after_deletion: bool
+
+    @property
+    def begin(self) -> int:
+        """Offset of the prefix in the document as if a selected entry had been accepted; before 0
+        where text of other documents comes first."""
+        return self.offset + len(self.selected) - len(self.prefix)
+
+    def insertion(self, text: str, n_after: int = 0) -> Edit:
+        """The edit that inserts `text` at the cursor, behind a selected entry, in place of
+        `n_after` characters of the suffix."""
+        end = self.offset + len(self.replaced) + n_after
+        return Edit(self.uri, self.version, self.offset, end, self.selected + text)
+
+    def after(self, edit: Edit) -> Snapshot:
+        """The document once an `insertion` was made. Columns are not known: nothing of it is sent
+        to an editor; nor is the version, most likely the next one."""
+        at = len(self.prefix) - len(self.selected)
+        n_after = edit.end - self.offset - len(self.replaced)
+        place = Place(self.start.line + edit.text.count("\n"), 0)
+        return replace(
+            self,
+            version=self.version + 1,
+            prefix=self.prefix[:at] + edit.text,
+            suffix=self.suffix[n_after:],
+            place=place,
+            start=place,
+            end=place,
+            offset=self.offset + len(edit.text),
+            replaced="",
+            selected="",
+            after_deletion=False,
+        )
+
+    def back(self, n: int) -> Snapshot:
+        """The cursor `n` characters before this one, which are closing brackets or quotes: a column
+        each. Without a selection."""
+        at = len(self.prefix) - n
+        place = Place(self.place.line, self.place.character - n)
+        return replace(
+            self,
+            prefix=self.prefix[:at],
+            suffix=self.prefix[at:] + self.suffix,
+            place=place,
+            start=place,
+            end=place,
+            offset=self.offset - n,
+        )
+
+    def range_of(self, edit: Edit, encoding: Encoding) -> tuple[Place, Place]:
+        """Where an edit of this document and version begins and ends, in the editor's units. It
+        lies within the text that was taken."""
+        return self._place_at(edit.start, encoding), self._place_at(edit.end, encoding)
+
+    def _place_at(self, offset: int, encoding: Encoding) -> Place:
+        n = offset - self.offset
+        if n >= len(self.replaced):
+            return _along(self.end, self.suffix[: n - len(self.replaced)], encoding)
+        if n >= 0:
+            return _along(self.start, self.replaced[:n], encoding)
+        end = len(self.prefix) - len(self.selected)
+        between = self.prefix[end + n : end]
+        if "\n" not in between:
+            width = to_character(between, len(between), encoding)
+            return Place(self.start.line, self.start.character - width)
+        line = self.prefix[self.prefix.rfind("\n", 0, end + n) + 1 : end + n]
+        return _along(Place(self.start.line - between.count("\n"), 0), line, encoding)
+
+
+def _along(start: Place, text: str, encoding: Encoding) -> Place:
+    """Where `text` ends that begins at `start`."""
+    line = text[text.rfind("\n") + 1 :]
+    width = to_character(line, len(line), encoding)
+    if len(line) == len(text):
+        return Place(start.line, start.character + width)
+    return Place(start.line + text.count("\n"), width)
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
     """What stands in the lines from `first` to before `line`, and from behind that to before
-    `last`, with \\n line ends: the same with each key typed in `line`."""
+    `last`, with \\n line ends; n_before: characters in the lines before `first`. The same with
+    each key typed in `line`."""
 
     first: int
     line: int
     last: int
+    n_before: int
     above: str
     below: str
 
@@ -173,12 +258,15 @@ class Document:
         before, after = here[begin:start], here[end : end + max_suffix]
         return Snapshot(
             uri=self.uri,
+            version=self.version,
             language_id=self.language_id,
             prefix=around.above + _newlines(before) + selected,
             suffix=_newlines(after) + around.below,
             place=Place(line, to_character(here, index, encoding)),
             start=Place(line, to_character(here, start, encoding)),
             end=Place(line, to_character(here, end, encoding)),
+            offset=around.n_before + len(around.above) + start,
+            replaced=here[start:end],
             selected=selected,
             line_end=self._line_end(),
             after_deletion=self.shrank and self._edited_line in (line, None),
@@ -188,7 +276,9 @@ class Document:
         known = self._around
         if known is None or (known.first, known.line, known.last) != (first, line, last):
             above, below = self.lines(first, line), self.lines(line + 1, last)
-            known = self._around = _Around(first, line, last, above, below)
+            before = "".join(self._lines[:first])
+            n_before = len(before) - before.count("\r\n")
+            known = self._around = _Around(first, line, last, n_before, above, below)
         return known
 
     def _first_within(self, end: int, n_chars: int) -> int:

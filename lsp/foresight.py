@@ -6,8 +6,6 @@ themselves do so after each key, about the text that the key left.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from .changes import CLOSED
 from .documents import Snapshot
 
@@ -23,7 +21,7 @@ class Foresight:
         """A key left this text. What is likely to be asked about; None where nothing is: what the
         last key left was not, or something else."""
         if self._foreseen is not None and _closes(self._foreseen, now):
-            now = replace(now, prefix=now.prefix[:-1], suffix=now.prefix[-1] + now.suffix)
+            now = now.back(1)
         else:
             self._was_right = self._was_right and self._foreseen is None
         self._foreseen = now

@@ -51,7 +51,7 @@ class Generation:
         while not done:
             rest = rest_of(self.suggestion, now)
             left_s = None if until is None else until - loop.time()
-            if (rest is not None and rest.pieces) or (left_s is not None and left_s <= 0):
+            if (rest is not None and rest.edits) or (left_s is not None and left_s <= 0):
                 break
             self._line = loop.create_future()
             done, _ = await asyncio.wait({*ends, self._line}, timeout=left_s, return_when=first)
@@ -91,14 +91,14 @@ class Generation:
         """Without any text, it may go better next time."""
         suggestion = self.suggestion
         suggestion.done = True
-        texts = (completion.text, *completion.alternatives)
-        suggestion.texts = tuple(dict.fromkeys(t for t in texts if t))
+        edits = (completion.edit, *completion.alternatives)
+        suggestion.edits = tuple(dict.fromkeys(edit for edit in edits if edit is not None))
         suggestion.reason = completion.reason
         suggestion.engine_ms = completion.trace.ms
         suggestion.model_ms = completion.trace.model_ms
-        if not suggestion.texts and completion.finish not in ("stop", "length"):
-            suggestion.texts = (suggestion.lines,) if suggestion.lines else ()
-            suggestion.is_cut = bool(suggestion.texts)
-            if not suggestion.texts:
+        if not suggestion.edits and completion.finish not in ("stop", "length"):
+            suggestion.edits = () if suggestion.lines is None else (suggestion.lines,)
+            suggestion.is_cut = bool(suggestion.edits)
+            if not suggestion.edits:
                 self._suggestions.remove(suggestion)
         self._on_more(suggestion)

@@ -58,10 +58,10 @@ class Growth:
             return
         ask, suggestion, offers, answered = self._shown
         rest = rest_of(suggestion, ask.snapshot)
-        before = self._now.piece
-        piece = rest.pieces[0] if rest is not None and rest.pieces else before
+        before = self._now.edit
+        edit = rest.edits[0] if rest is not None and rest.edits else before
         # What is shown stays; a mended end may differ in it.
-        is_longer = piece.text.startswith(before.text) and piece.text != before.text
-        if is_longer and piece.n_after == before.n_after:
-            self._now = offers.grown(ask, self._now, piece, suggestion.tally)
+        is_longer = edit.text.startswith(before.text) and edit.text != before.text
+        if is_longer and edit.end == before.end:
+            self._now = offers.grown(ask, self._now, edit, suggestion.tally)
             self._tell(ask, answered, self._now)

@@ -26,6 +26,7 @@ from .server import Server
 if TYPE_CHECKING:
     from .answers import Ask, Offer
     from .documents import Selection, Snapshot
+    from .positions import Encoding
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +90,9 @@ async def inline_completion(
         server.status.paused(answer.paused)
     place = f"{ask.path or document.uri}:{snapshot.place.line + 1}"
     server.trace(f"{place}: {answer.words}")
-    return types.InlineCompletionList(items=[_item(snapshot, offer) for offer in answer.offers])
+    return types.InlineCompletionList(
+        items=[_item(snapshot, offer, server.encoding) for offer in answer.offers]
+    )
 
 
 def _selection_of(info: types.SelectedCompletionInfo | None) -> Selection | None:
@@ -100,15 +103,13 @@ def _selection_of(info: types.SelectedCompletionInfo | None) -> Selection | None
     return Selection(place_of(info.range.start), place_of(info.range.end), info.text)
 
 
-def _item(snapshot: Snapshot, offer: Offer) -> types.InlineCompletionItem:
-    """The range is always given. What it replaces after the cursor are brackets, one unit each."""
-    start, end = snapshot.start, snapshot.end
-    text = snapshot.selected + offer.piece.text
+def _item(snapshot: Snapshot, offer: Offer, encoding: Encoding) -> types.InlineCompletionItem:
+    """The range is always given."""
+    start, end = snapshot.range_of(offer.edit, encoding)
     return types.InlineCompletionItem(
-        insert_text=text.replace("\n", snapshot.line_end),
+        insert_text=offer.edit.text.replace("\n", snapshot.line_end),
         range=types.Range(
-            types.Position(start.line, start.character),
-            types.Position(end.line, end.character + offer.piece.n_after),
+            types.Position(start.line, start.character), types.Position(end.line, end.character)
         ),
         command=types.Command("Completion accepted", ACCEPTED, arguments=[offer.id]),
     )
@@ -117,7 +118,11 @@ def _item(snapshot: Snapshot, offer: Offer) -> types.InlineCompletionItem:
 def _grew(server: Server, ask: Ask, answered: str, offer: Offer) -> None:
     """`id`: as in the command of the item that was answered with."""
     uri = types.TextDocumentIdentifier(ask.snapshot.uri)
-    grown = {"textDocument": uri, "id": answered, "item": _item(ask.snapshot, offer)}
+    grown = {
+        "textDocument": uri,
+        "id": answered,
+        "item": _item(ask.snapshot, offer, server.encoding),
+    }
     with contextlib.suppress(BrokenPipeError):
         server.protocol.notify(GREW, grown)
 

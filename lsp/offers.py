@@ -10,12 +10,13 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
+from codespec.edit import Edit
 from codespec.habits import Habits
 from codespec.stats import Stats
 
 from .answers import Answer, Ask, Offer
 from .feedback import LOOK_AGAIN_S, Feedback, Offered
-from .suggestions import Piece, Tally
+from .suggestions import Tally
 
 _MAX_OFFERS = 256
 
@@ -37,7 +38,7 @@ class Offers:
         self._feedback = Feedback(stats, lines_of, secrets.token_hex(6), look_again_s)
         self._offers: OrderedDict[str, Offered] = OrderedDict()
         # Of the last answer alone: what was asked holds the document's text.
-        self._last: tuple[Ask, dict[str, Piece]] | None = None
+        self._last: tuple[Ask, dict[str, Edit]] | None = None
         self._numbers = numbers
         self._learning: asyncio.Task[None] | None = None
 
@@ -57,34 +58,34 @@ class Offers:
         """Whether the habit is against it, trials apart."""
         return self._habits.of(language, kind).is_hopeless
 
-    def make(self, ask: Ask, piece: Piece, tally: Tally) -> Offer:
+    def make(self, ask: Ask, edit: Edit, tally: Tally) -> Offer:
         snapshot = ask.snapshot
         tally.is_offered = True
-        offer = Offer(str(next(self._numbers)), piece)
+        offer = Offer(str(next(self._numbers)), edit)
         self._offers[offer.id] = Offered(
             offer.id, snapshot.uri, snapshot.language_id, snapshot.place.line,
-            snapshot.selected + piece.text, tally,
+            edit.text, tally,
         )  # fmt: skip
         if len(self._offers) > _MAX_OFFERS:
             self._offers.popitem(last=False)
         return offer
 
-    def grown(self, ask: Ask, before: Offer, piece: Piece, tally: Tally) -> Offer:
+    def grown(self, ask: Ask, before: Offer, edit: Edit, tally: Tally) -> Offer:
         """What was answered is more by now, in the same place."""
-        offer = self.make(ask, piece, tally)
+        offer = self.make(ask, edit, tally)
         was, offered = self._offers.get(before.id), self._offers[offer.id]
         if was is not None:
             offered.latency_ms, offered.cached = was.latency_ms, was.cached
             offered.taken = was.taken
         if self._last is not None and before.id in self._last[1]:
-            self._last[1][offer.id] = piece
+            self._last[1][offer.id] = edit
         return offer
 
     def made(self, ask: Ask, answer: Answer, latency_ms: float) -> None:
         """The answer goes to the editor."""
         if not answer.offers:
             return
-        self._last = ask, {offer.id: offer.piece for offer in answer.offers}
+        self._last = ask, {offer.id: offer.edit for offer in answer.offers}
         for offer in answer.offers:
             offered = self._offers[offer.id]
             offered.latency_ms, offered.cached = latency_ms, answer.cached
@@ -99,15 +100,15 @@ class Offers:
             self._accepted(offer)
             self._feedback.partially_accepted(offer, n_units)
 
-    def accepted(self, offer_id: str) -> tuple[Ask, Piece] | None:
+    def accepted(self, offer_id: str) -> tuple[Ask, Edit] | None:
         """All of it was. What was asked and offered; None where that was not answered last."""
         if offer := self._offers.get(offer_id):
             self._accepted(offer)
             self._feedback.accepted(offer)
         if self._last is None or offer_id not in self._last[1]:
             return None
-        ask, pieces = self._last
-        return ask, pieces[offer_id]
+        ask, edits = self._last
+        return ask, edits[offer_id]
 
     def typed(self, language_id: str, n_chars: int) -> None:
         """Characters came into a document by typing."""

@@ -1,4 +1,4 @@
-"""One editor's completions: from a snapshot of a document to texts to insert. No LSP types.
+"""One editor's completions: from a snapshot of a document to edits of it. No LSP types.
 
 For each document there is at most one request that waits and one generation that runs. A newer
 request takes the waiting one's place. The generation goes on as long as what is typed agrees with
@@ -23,12 +23,12 @@ from codespec.config import Settings
 from codespec.daemon.address import address_of
 from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.wire import StateChanged
+from codespec.edit import Edit
 from codespec.errors import CodespecError
 from codespec.index.openfiles import OpenFileRules
 from codespec.occasions import BELOW, kind_of_place, why_unwelcome
-from codespec.requests import Completion, CompletionRequest
+from codespec.requests import Completion
 from codespec.stats import Stats
-from codespec.types import SamplingParams
 
 from .ahead import Ahead
 from .answers import Answer, Ask
@@ -37,7 +37,7 @@ from .generation import Generation
 from .growth import Grown, Growth
 from .offers import Offers
 from .status import words_of
-from .suggestions import Piece, Suggestion, Suggestions, after, going_on, may_fit, rest_of
+from .suggestions import Suggestion, Suggestions, going_on, may_fit, rest_of
 from .underway import Underway
 
 # Of the deadline, for our own way back to the editor.
@@ -148,7 +148,7 @@ class Session:
             if grows:
                 document.reading = ask
             else:
-                self._think_ahead(ask, answer.offers[0].piece, document)
+                self._think_ahead(ask, answer.offers[0].edit, document)
         return answer
 
     def why_paused(self, uri: str, path: str, workspace: str, language_id: str) -> str:
@@ -197,19 +197,19 @@ class Session:
         cached = cached and begun_s is None
         ahead_ms = 0.0 if begun_s is None else (asked_s - begun_s) * 1e3
         left = rest_of(suggestion, now)
-        pieces = left.pieces if left is not None else ()
+        edits = left.edits if left is not None else ()
         if rest is not None and ask.invoked:  # what is shown already stays first
-            pieces = tuple(dict.fromkeys((*rest.pieces, *pieces)))
+            edits = tuple(dict.fromkeys((*rest.edits, *edits)))
         if not ask.invoked:  # several to choose from are for who asks
-            pieces = pieces[:1]
-            if pieces and suggestion.tally.kind and suggestion.is_below:
+            edits = edits[:1]
+            if edits and suggestion.tally.kind and suggestion.is_below:
                 suggestion.tally.kind = BELOW
                 if not suggestion.tally.is_offered and (why := self._habit(now, BELOW)):
                     return Answer(reason=why)
-        if not pieces:
+        if not edits:
             reason = suggestion.reason or self._why_late()
             return Answer(reason=reason, cached=cached).with_times(suggestion, ahead_ms)
-        offers = tuple(self._offers.make(ask, piece, suggestion.tally) for piece in pieces)
+        offers = tuple(self._offers.make(ask, edit, suggestion.tally) for edit in edits)
         return Answer(offers, cached=cached).with_times(suggestion, ahead_ms)
 
     def foresee(self, ask: Ask) -> None:
@@ -260,11 +260,12 @@ class Session:
             document.is_taking = False
             suggestion.has_alternatives = ask.invoked
             suggestion.tally.kind = "" if ask.invoked else _kind_of(ask.snapshot)
-        request, linger_ms = self._request(ask), self.settings.completion.linger_ms
+        limits = self.settings.completion
+        request, linger_ms = ask.request(limits), limits.linger_ms
         document.generation = Generation(
             suggestion,
             self._suggestions,
-            lambda tell: self._client.complete(request, ask.snapshot.uri, tell, linger_ms),
+            lambda tell: self._client.complete(request, tell, linger_ms),
             self._on_generated,
             self._said,
         )
@@ -277,23 +278,9 @@ class Session:
         if suggestion.done and document is not None and document.reading is not None:
             ask, document.reading = document.reading, None
             rest = rest_of(suggestion, ask.snapshot)
-            if rest is not None and rest.pieces and not suggestion.is_cut:
+            if rest is not None and rest.edits and not suggestion.is_cut:
                 document.generation = None  # which is all there, and may grow to that
-                self._think_ahead(ask, rest.pieces[0], document)
-
-    def _request(self, ask: Ask) -> CompletionRequest:
-        limits, snapshot = self.settings.completion, ask.snapshot
-        return CompletionRequest(
-            prefix=snapshot.prefix,
-            suffix=snapshot.suffix,
-            path=ask.path,
-            workspace=ask.workspace,
-            language_id=snapshot.language_id,
-            max_tokens=limits.max_tokens,
-            deadline_ms=limits.deadline_ms(ask.invoked),
-            sampling=SamplingParams(temperature=limits.temperature),
-            n_candidates=limits.n_candidates if ask.invoked else 1,
-        )
+                self._think_ahead(ask, rest.edits[0], document)
 
     def _end_generation(self, document: Underway) -> None:
         document.end_grace()
@@ -314,7 +301,7 @@ class Session:
     def _read_ahead(self, ask: Ask) -> None:
         now = ask.snapshot
         if not self.why_paused(now.uri, ask.path, ask.workspace, now.language_id):
-            self._client.prefetch(self._request(ask), ask.snapshot.uri)
+            self._client.prefetch(ask.request(self.settings.completion))
 
     # --- what became of an offer ------------------------------------------------------------
 
@@ -330,16 +317,16 @@ class Session:
         self._growth.end()
         offered = self._offers.accepted(offer_id)
         if offered is not None:
-            ask, piece = offered
+            ask, edit = offered
             document = self._documents.setdefault(ask.snapshot.uri, Underway())
-            self._think_ahead(ask, piece, document)
+            self._think_ahead(ask, edit, document)
 
-    def _think_ahead(self, ask: Ask, piece: Piece, document: Underway) -> None:
-        """So that what comes after `piece` is there when it is asked for."""
+    def _think_ahead(self, ask: Ask, edit: Edit, document: Underway) -> None:
+        """So that what comes after `edit` is there when it is asked for."""
         now = ask.snapshot
         if self.why_paused(now.uri, ask.path, ask.workspace, now.language_id):
             return
-        ahead = replace(ask, snapshot=after(now, piece), invoked=False)
+        ahead = replace(ask, snapshot=now.after(edit), invoked=False)
         if self._suggestions.find(ahead.snapshot) is None and not _why_unwelcome(ahead.snapshot):
             self._begin(ahead, document)
             before = self._suggestions.find(now)

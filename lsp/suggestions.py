@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from codespec.edit import Edit
 
 from .documents import Snapshot
-from .positions import Place
 
 MAX_DOCUMENTS = 32
 MAX_SUGGESTIONS = 24
@@ -43,20 +44,21 @@ class Tally:
 
 
 class Suggestion:
-    """Texts for one place, best first; while its generation runs, the text so far.
+    """Insertions at one place, best first; while its generation runs, the text so far.
 
+    base:  the text and its version that they belong to.
     text:  all so far, as the model said it; known when typing is compared, not shown.
-    lines: the finished lines of it, fit to be shown.
-    done:  `texts` is final.
+    lines: the finished lines of it, fit to be shown; None for none.
+    done:  `edits` is final.
     is_cut: that is all there was when it was ended; the model would have gone on.
     foreseen_s: when it was begun, until somebody asks for it.
     """
 
     def __init__(self, base: Snapshot) -> None:
         self.base = base
-        self.texts: tuple[str, ...] = ()
+        self.edits: tuple[Edit, ...] = ()
         self.text = ""
-        self.lines = ""
+        self.lines: Edit | None = None
         self.reason = ""
         self.engine_ms = 0.0
         self.model_ms = 0.0
@@ -74,27 +76,20 @@ class Suggestion:
     @property
     def is_below(self) -> bool:
         """Whether it adds nothing to the cursor's line."""
-        shown = self.texts[0] if self.texts else self.lines
-        return shown.startswith("\n") and bool(_line_before(self.base.prefix).strip())
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Text to insert at the cursor. n_after: characters after the cursor that it replaces, closing
-    brackets that stand in it, too."""
-
-    text: str
-    n_after: int = 0
+        shown = self.edits[0] if self.edits else self.lines
+        is_below = shown is not None and shown.text.startswith("\n")
+        return is_below and bool(_line_before(self.base.prefix).strip())
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What of a suggestion is left to insert: best first; of an unfinished one its finished lines,
-    if any. None is empty, but where the selected popup entry is all of one: VS Code shows nothing
-    that does not begin with the entry."""
+    """What of a suggestion is left to insert now: best first; of an unfinished one its finished
+    lines, if any. All add something, but where the selected popup entry is all of one: VS Code
+    shows nothing that does not begin with the entry. Where closing brackets stand after the cursor
+    that are in the text, too, an edit takes their place."""
 
     suggestion: Suggestion
-    pieces: tuple[Piece, ...]
+    edits: tuple[Edit, ...]
 
 
 class Suggestions:
@@ -140,7 +135,7 @@ def rest_of(suggestion: Suggestion, now: Snapshot) -> Rest | None:
 
     Cost: some microseconds, and no more for texts that differ near the cursor already.
     """
-    texts = suggestion.texts if suggestion.done else (suggestion.text,)
+    texts = [edit.text for edit in suggestion.edits] if suggestion.done else [suggestion.text]
     typed = _typed_since(suggestion.base, now, max((t.count("\n") for t in texts), default=0))
     if typed is None:
         return None
@@ -154,13 +149,13 @@ def rest_of(suggestion: Suggestion, now: Snapshot) -> Rest | None:
     if closed is None:
         return None
     if may_be_all and any(text in (typed, typed + closed) for text in texts):
-        return Rest(suggestion, (Piece(""),))
+        return Rest(suggestion, (now.insertion(""),))
     if not suggestion.done:
-        left = {_left(suggestion.lines, typed, blank_before): None}
-    pieces = tuple(_beside(text, closed) for text in left if text.strip(closed))
-    if suggestion.done and not pieces and (typed or closed or suggestion.texts):
+        left = {_left(_text_of(suggestion.lines), typed, blank_before): None}
+    edits = tuple(now.insertion(*_beside(text, closed)) for text in left if text.strip(closed))
+    if suggestion.done and not edits and (typed or closed or suggestion.edits):
         return None
-    return Rest(suggestion, pieces)
+    return Rest(suggestion, edits)
 
 
 def going_on(cut: Suggestion, now: Snapshot) -> Suggestion | None:
@@ -171,9 +166,11 @@ def going_on(cut: Suggestion, now: Snapshot) -> Suggestion | None:
         return None
     blank_before = not _line_before(cut.base.prefix).strip()
     more = Suggestion(now)
-    more.text, more.lines = (_left(text, typed, blank_before) for text in (cut.text, cut.lines))
+    more.text = _left(cut.text, typed, blank_before)
+    lines = _left(_text_of(cut.lines), typed, blank_before)
+    more.lines = now.insertion(lines)
     more.tally = cut.tally
-    return more if more.lines.strip() else None
+    return more if lines.strip() else None
 
 
 def may_fit(suggestion: Suggestion, now: Snapshot) -> bool:
@@ -181,34 +178,26 @@ def may_fit(suggestion: Suggestion, now: Snapshot) -> bool:
     that the editor put after it."""
     n_closed = len(now.prefix) - len(now.prefix.rstrip(_CLOSING))
     for n in range(min(_MAX_CLOSED, n_closed) + 1):
-        at = len(now.prefix) - n
-        before = replace(now, prefix=now.prefix[:at], suffix=now.prefix[at:] + now.suffix)
-        if rest_of(suggestion, before) is not None:
+        if rest_of(suggestion, now.back(n)) is not None:
             return True
     return False
 
 
-def after(snapshot: Snapshot, piece: Piece) -> Snapshot:
-    """The document once `piece` was inserted. Its column is not known: nothing of it is sent to an
-    editor."""
-    prefix, suffix = snapshot.prefix + piece.text, snapshot.suffix[piece.n_after :]
-    place = Place(snapshot.start.line + piece.text.count("\n"), 0)
-    return replace(
-        snapshot, prefix=prefix, suffix=suffix, place=place, start=place, end=place,
-        selected="", after_deletion=False,
-    )  # fmt: skip
+def _text_of(edit: Edit | None) -> str:
+    return "" if edit is None else edit.text
 
 
-def _beside(text: str, closed: str) -> Piece:
-    """`text` where `closed` stands after the cursor already: it takes the place of the brackets
-    that it holds itself, or stays before them where it ends with them in a later line."""
+def _beside(text: str, closed: str) -> tuple[str, int]:
+    """(text to insert, how many of `closed` it replaces) where that stands after the cursor: it
+    takes the place of the brackets that it holds itself, or stays before them where it ends with
+    them in a later line."""
     if closed and "\n" in text and text.rstrip().endswith(closed):
-        return Piece(text.rstrip().removesuffix(closed))
+        return text.rstrip().removesuffix(closed), 0
     rest: Iterator[str] = iter(text)
     n_within = 0
     while n_within < len(closed) and closed[n_within] in rest:
         n_within += 1
-    return Piece(text, n_within)
+    return text, n_within
 
 
 def _left(text: str, typed: str, blank_before: bool) -> str:

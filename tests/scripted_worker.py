@@ -45,13 +45,13 @@ class ScriptedEngine:
         n_times = int(request.prefix.split()[-1])
         for i in range(n_times):
             if on_progress is not None:
-                on_progress(Progress(f"turn {i}", ""))
+                on_progress(Progress(f"turn {i}", None))
             while not paused(True):
                 if cancelled():
-                    return Completion("too late", "cancelled")
+                    return Completion(request.insertion("too late"), "cancelled")
                 time.sleep(0.001)
             yield
-        return Completion(f"paused {n_times} times", "stop")
+        return Completion(request.insertion(f"paused {n_times} times"), "stop")
 
     def prefetching(
         self,
@@ -76,35 +76,36 @@ class ScriptedEngine:
         elif request.prefix == "until cancelled":
             while not cancelled():
                 never.wait(0.001)
-            return Completion("too late", "cancelled")
+            return Completion(request.insertion("too late"), "cancelled")
         elif request.prefix in ("tell", "tell late") and on_progress is not None:
             now_s, all_s = time.monotonic(), request.deadline_ms / 1e3
             tells_s = now_s + (all_s / 2 if request.prefix == "tell late" else 0)
             while not cancelled() and time.monotonic() < tells_s:
                 never.wait(0.001)
-            on_progress(Progress("one\ntw", "one"))
+            on_progress(Progress("one\ntw", request.insertion("one")))
             while not cancelled() and time.monotonic() < now_s + all_s:
                 never.wait(0.001)
-            return Completion("one\ntwo\nthree", "stop")
+            return Completion(request.insertion("one\ntwo\nthree"), "stop")
         elif request.prefix == "lines":
-            return Completion("one\ntwo words\nthree", "stop")
+            return Completion(request.insertion("one\ntwo words\nthree"), "stop")
         elif request.prefix.endswith("whole"):
-            return Completion("\n    next", "stop")
+            return Completion(request.insertion("\n    next"), "stop")
         elif request.prefix == "choose":
-            others = ("b", "c", "d")[: request.n_candidates - 1]
-            return Completion("a", "stop", alternatives=others)
+            edits = [edit for text in "abcd" if (edit := request.insertion(text)) is not None]
+            others = tuple(edits[1 : request.n_candidates])
+            return Completion(edits[0], "stop", alternatives=others)
         elif request.prefix == "is parsed":
-            return Completion(str(request.parses), "stop")
+            return Completion(request.insertion(str(request.parses)), "stop")
         elif request.prefix == "what was closed":
-            return Completion(" ".join(sorted(self._closed)), "stop")
+            return Completion(request.insertion(" ".join(sorted(self._closed))), "stop")
         elif request.prefix == "what was read ahead":
-            return Completion(" ".join(filter(None, self._read_ahead)), "stop")
+            return Completion(request.insertion(" ".join(filter(None, self._read_ahead))), "stop")
         elif request.prefix == "print":
             os.write(1, b"native chatter on stdout\n")
             print("chatter of Python on stdout", flush=True)
         elif request.prefix.startswith("raise"):
             raise ValueError(request.prefix)
-        return Completion(f"[{request.prefix}|{request.suffix}]", "stop")
+        return Completion(request.insertion(f"[{request.prefix}|{request.suffix}]"), "stop")
 
     def close(self) -> None:
         pass

@@ -74,7 +74,7 @@ class Harness:
         def take(said: wire.Completed | wire.Partial | wire.Failed) -> None:
             if isinstance(said, wire.Partial):
                 assert partials is not None
-                partials.append(said.text)
+                partials.append(payload.unpack_progress(said.progress).text)
             else:
                 reply.set_result(said)  # raises if there is a second reply
 

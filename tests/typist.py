@@ -41,6 +41,7 @@ class Typing:
         self.free.set()
         self.told: list[OnProgress] = []
         """For each, who is told how far the model is."""
+        self.requests: list[CompletionRequest] = []
         self.finished: list[str] = []
         """What the model says instead, next."""
         self.grown: list[str] = []
@@ -48,26 +49,27 @@ class Typing:
         settings = load_settings({"completion": limits, "stats": {"enabled": False}}, env={})
 
         async def complete(
-            client: AsyncClient, request: CompletionRequest, uri: str, tell: OnProgress, *_: Any
+            client: AsyncClient, request: CompletionRequest, tell: OnProgress, *_: Any
         ) -> Completion:
             line = request.prefix.rpartition("\n")[2]
             self.asked.append(line)
             self.told.append(tell)
+            self.requests.append(request)
             try:
                 await asyncio.sleep(0)
                 await self.free.wait()
                 if self.finished:
-                    return Completion(text=self.finished.pop(), finish="stop")
+                    return Completion(request.insertion(self.finished.pop()), finish="stop")
             except asyncio.CancelledError:
                 self.ended.append(line)
                 raise
-            return Completion(text="zzz\n", trace=Trace(ms=7.0))
+            return Completion(request.insertion("zzz\n"), trace=Trace(ms=7.0))
 
         monkeypatch.setattr(AsyncClient, "connect", lambda _: None)
         monkeypatch.setattr(AsyncClient, "complete", complete)
 
         def grew(_ask: Ask, _id: str, offer: Offer) -> None:
-            self.grown.append(offer.piece.text)
+            self.grown.append(offer.edit.text)
 
         on_grown = grew if grows else None
         self.session = Session(settings, lambda _: None, lambda *_: "", on_grown=on_grown)
@@ -85,7 +87,8 @@ class Typing:
 
     def say(self, text: str) -> None:
         """The model, of the last request."""
-        self.told[-1](Progress(text, text.rpartition("\n")[0]))
+        lines = self.requests[-1].insertion(text.rpartition("\n")[0])
+        self.told[-1](Progress(text, lines))
 
     def finish(self, text: str) -> None:
         """The model, of all it is at; not of what comes then."""
@@ -102,6 +105,7 @@ class Typing:
         """As the server tells it."""
         at = self.document.edited
         self.document.replace(at, at, text, "utf-32")
+        self.document.version += 1
         if self.session.is_growing(self.document.uri):
             self.session.changed(self.at().snapshot)
 
@@ -110,6 +114,7 @@ class Typing:
         end = self.document.edited
         start = Place(end.line, end.character - n_chars)
         self.document.apply([Change("", start, end)], "utf-32")
+        self.document.version += 1
         if self.session.is_growing(self.document.uri):
             self.session.changed(self.at().snapshot)
 
@@ -138,7 +143,7 @@ class Typing:
     async def take(self, answer: Answer) -> None:
         """The suggestion, whole."""
         self.session.accepted(answer.offers[0].id)
-        self.insert(answer.offers[0].piece.text)
+        self.insert(answer.offers[0].edit.text)
         await moments()
 
     async def ask(self, n_back: int = 0, invoked: bool = False) -> Answer:

@@ -22,7 +22,7 @@ from codespec.daemon.lock import is_free, unresponsive
 from codespec.daemon.logs import outline
 from codespec.daemon.spawn import Starter
 from codespec.errors import CodespecError, DaemonError
-from codespec.requests import Completion, CompletionRequest, OnProgress, Progress
+from codespec.requests import Completion, CompletionRequest, OnProgress
 
 log = logging.getLogger(__name__)
 
@@ -75,23 +75,22 @@ class AsyncClient:
     async def complete(
         self,
         request: CompletionRequest,
-        document: str,
         on_progress: OnProgress | None = None,
         linger_ms: float = 0.0,
     ) -> Completion:
-        """`request.deadline_ms` must be set. A newer request for the same `document` takes this
-        one's place. Cancelling the task cancels the request. `linger_ms`: the completion may take
-        so much longer while nobody else needs the model; what there is so far is told on the way.
+        """`request.deadline_ms` must be set. A newer request for the same `request.document`, where
+        it has a name, takes this one's place. Cancelling the task cancels the request. `linger_ms`:
+        the completion may take so much longer while nobody else needs the model; what there is so
+        far is told on the way.
         """
         try:
-            return await self.ask(request, document, on_progress, linger_ms)
+            return await self.ask(request, on_progress, linger_ms)
         except CodespecError as e:
             return Completion(reason=e.message)
 
     async def ask(
         self,
         request: CompletionRequest,
-        document: str,
         on_progress: OnProgress | None = None,
         linger_ms: float = 0.0,
     ) -> Completion:
@@ -118,7 +117,7 @@ class AsyncClient:
                 wire.Complete(
                     id=request_id,
                     request=payload.pack(request),
-                    document=document,
+                    document=request.document,
                     deadline_ms=max(1.0, (due_s - loop.time()) * 1e3 - linger_ms - _MARGIN_MS),
                     linger_ms=linger_ms,
                     stream=on_progress is not None,
@@ -140,7 +139,7 @@ class AsyncClient:
         with contextlib.suppress(CodespecError):
             self._send(wire.Closed(document=document))
 
-    def prefetch(self, request: CompletionRequest, document: str) -> None:
+    def prefetch(self, request: CompletionRequest) -> None:
         """Have the engine get ready for such a request, while nothing is asked for that is due
         soon. Takes the place of the one before. No effect where no daemon is connected."""
         with contextlib.suppress(CodespecError):
@@ -148,7 +147,7 @@ class AsyncClient:
                 wire.Complete(
                     id=next(self._ids),
                     request=payload.pack(request),
-                    document=document,
+                    document=request.document,
                     deadline_ms=_PREFETCH_MS,
                     prefetch=True,
                 )
@@ -243,7 +242,7 @@ class AsyncClient:
         elif isinstance(message, wire.Partial):
             listener = self._listeners.get(message.id)
             if listener is not None:
-                _tell(listener, Progress(message.text, message.lines))
+                _tell(listener, payload.unpack_progress(message.progress))
 
     def _tell_state(self, state: wire.StateChanged) -> None:
         _tell(self._on_state, state)

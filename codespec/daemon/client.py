@@ -17,7 +17,7 @@ from codespec.daemon.address import Address, Transport, address_of, read_port_fi
 from codespec.daemon.lock import is_free, unresponsive
 from codespec.daemon.spawn import Starter
 from codespec.errors import DaemonError
-from codespec.requests import Completion, CompletionRequest, OnProgress, Progress
+from codespec.requests import Completion, CompletionRequest, OnProgress
 
 _FRAME_S = 10.0
 _GRACE_S = 2.0
@@ -161,7 +161,7 @@ class DaemonEngine:
             message = wire.Complete(
                 id=connection.new_id(),
                 request=body,
-                document=request.path,
+                document=request.document or request.path,
                 deadline_ms=request.deadline_ms,
                 stream=on_progress is not None,
             )
@@ -209,7 +209,7 @@ class DaemonEngine:
             if isinstance(reply, wire.Failed) and reply.id == request_id:
                 raise wire.error_of(reply)
             if isinstance(reply, wire.Partial) and reply.id == request_id and on_progress:
-                on_progress(Progress(reply.text, reply.lines))
+                on_progress(payload.unpack_progress(reply.progress))
             if reply is None and not cancel_sent and cancelled():
                 connection.send(wire.Cancel(id=request_id))
                 cancel_sent = True

@@ -45,7 +45,6 @@ _ANSWER_S = 300.0
 _SEND_S = 30.0
 _KEEP_ALIVE_S = 30
 _FAREWELL_S = 1.0
-_NO_DOCUMENT = ""
 """No two requests are of one document: none takes another's place, and there is none to close."""
 
 _Scope: TypeAlias = MutableMapping[str, Any]
@@ -191,7 +190,7 @@ class Front:
             request = requests[0]
             if dialect.only_reads:
                 client.connect()
-                client.prefetch(replace(request, max_tokens=defaults.max_tokens), _NO_DOCUMENT)
+                client.prefetch(replace(request, max_tokens=defaults.max_tokens))
                 nothing = Completion(finish="length")
                 if dialect.streams:
                     await reply.end(dialect.end("", nothing))
@@ -213,7 +212,7 @@ class Front:
             said = progress.text
             news.set()
 
-        asking = asyncio.create_task(client.ask(request, _NO_DOCUMENT, hear))
+        asking = asyncio.create_task(client.ask(request, hear))
         asking.add_done_callback(lambda _: news.set())
         try:
             while True:
@@ -247,7 +246,7 @@ async def _in_turn(client: AsyncClient, requests: Sequence[CompletionRequest]) -
     for request in requests:
         left_ms = max(1.0, (ends_s - loop.time()) * 1e3)
         asked = replace(request, deadline_ms=left_ms)
-        completions.append(_made(await client.ask(asked, _NO_DOCUMENT)))
+        completions.append(_made(await client.ask(asked)))
     return completions
 
 

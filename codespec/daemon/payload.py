@@ -9,14 +9,15 @@ from __future__ import annotations
 import msgspec
 
 from codespec.daemon.wire import MAX_REQUEST_BYTES, WireError, decode, too_large
-from codespec.requests import Completion, CompletionRequest
+from codespec.requests import Completion, CompletionRequest, Progress
 
 _encoder = msgspec.msgpack.Encoder()
 _request_decoder = msgspec.msgpack.Decoder(CompletionRequest)
 _completion_decoder = msgspec.msgpack.Decoder(Completion)
+_progress_decoder = msgspec.msgpack.Decoder(Progress)
 
 
-def pack(value: CompletionRequest | Completion) -> msgspec.Raw:
+def pack(value: CompletionRequest | Completion | Progress) -> msgspec.Raw:
     """Raises: WireError for text that is too long, or not Unicode (lone surrogates)."""
     try:
         encoded = _encoder.encode(value)
@@ -41,3 +42,8 @@ def unpack_request(raw: msgspec.Raw) -> CompletionRequest:
 def unpack_completion(raw: msgspec.Raw) -> Completion:
     """Raises: WireError."""
     return decode(raw, _completion_decoder, "a completion")
+
+
+def unpack_progress(raw: msgspec.Raw) -> Progress:
+    """Raises: WireError."""
+    return decode(raw, _progress_decoder, "the progress of a completion")

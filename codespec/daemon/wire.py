@@ -1,8 +1,8 @@
 """Frames and messages of the daemon, on sockets and on the worker's pipes.
 
-A frame is a 4-byte little-endian length and that many bytes of MessagePack. Requests and
-completions travel as `msgspec.Raw`: whoever only routes them neither parses nor copies source
-text, and so cannot log it.
+A frame is a 4-byte little-endian length and that many bytes of MessagePack. Requests, completions
+and their progress travel as `msgspec.Raw`: whoever only routes them neither parses nor copies
+source text, and so cannot log it.
 
 Both ends run the same version of the project (`Hello` checks it), so messages may change freely.
 Source: MessagePack specification, https://github.com/msgpack/msgpack/blob/master/spec.md
@@ -130,11 +130,10 @@ class Completed(Message, frozen=True):
 
 
 class Partial(Message, frozen=True):
-    """The completion so far: see `requests.Progress`."""
+    """`progress` is a `Progress`."""
 
     id: int
-    text: str
-    lines: str
+    progress: msgspec.Raw
 
 
 class Failed(Message, frozen=True):

@@ -202,7 +202,7 @@ def _answer(
     message = task.message
 
     def tell(progress: Progress) -> None:
-        send(wire.Partial(id=message.id, text=progress.text, lines=progress.lines))
+        send(wire.Partial(id=message.id, progress=payload.pack(progress)))
 
     try:
         request = payload.unpack_request(message.request)

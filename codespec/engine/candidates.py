@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.backends.base import CancelledError, Target
+from codespec.edit import Edit
 from codespec.engine.completer import Limits, Stop
 from codespec.engine.generation import Generation
 from codespec.requests import CompletionRequest
@@ -61,11 +62,11 @@ def alternatives(
     tokenizer: Tokenizer,
     request: CompletionRequest,
     best: Generation,
-    text: str,
+    edit: Edit | None,
     mask: Callable[[], TokenMask | None],
     late: Callable[[], bool],
-) -> tuple[str, ...]:
-    """What else may be meant than `text`, the best suggestion: up to `n_candidates` - 1 texts, as
+) -> tuple[Edit, ...]:
+    """What else may be meant than `edit`, the best suggestion: up to `n_candidates` - 1 edits, as
     time permits.
 
     mask: makes what else constrains each output; masks hold an output's state.
@@ -74,7 +75,7 @@ def alternatives(
     if n_more < 1 or not best.tokens:
         return ()
     taken = {*target.info.eog, best.tokens[0]}
-    texts = {text.rstrip(): text}
+    found: dict[str, Edit | None] = {_told_by(edit): edit}
 
     def make(others: frozenset[int]) -> Branch | None:
         first = OtherFirstToken(taken | others, target.info.n_vocab, mask())
@@ -88,14 +89,18 @@ def alternatives(
         made = decode_side_by_side(target, best.context.prompt, 2 * n_more, make, limits, late)
         for branch in made:
             taken.update(branch.tokens[:1])
-            found = best.anew(tokenizer).finished(
-                tokenizer.decode(branch.tokens), branch.finish or "deadline"
-            )
-            texts.setdefault(found.text.rstrip(), found.text)
-        if len(made) > 1 or not made or late() or len(texts) > n_more:
+            raw, ended = tokenizer.decode(branch.tokens), branch.finish or "deadline"
+            other = best.anew(tokenizer).finished(raw, ended).edit
+            found.setdefault(_told_by(other), other)
+        if len(made) > 1 or not made or late() or len(found) > n_more:
             break
-    others = [other for other in list(texts.values())[1:] if other.strip()]
+    others = [other for text, other in list(found.items())[1:] if other is not None and text]
     return tuple(others[:n_more])
+
+
+def _told_by(edit: Edit | None) -> str:
+    """What tells suggestions apart."""
+    return "" if edit is None else edit.text.rstrip()
 
 
 def decode_side_by_side(

@@ -6,9 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from codespec.context.healing import n_repeating
-from codespec.engine.postprocess import Finished, Late, Place, Shape, UnitStop, finish, never
+from codespec.edit import Edit
+from codespec.engine.postprocess import Late, Place, Shape, UnitStop, finish, never
 from codespec.engine.until import STOPPED, Until, UntilRule
+from codespec.requests import CompletionRequest
 from codespec.types import Context, Finish, Tokenizer, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Suggested:
+    """edit: None where nothing is suggested. trimmed: what was changed on the way, in words."""
+
+    edit: Edit | None
+    trimmed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +30,7 @@ class Generation:
     late:        whether there is no time left to see what fits.
     """
 
+    request: CompletionRequest
     context: Context
     place: Place
     shape: Shape
@@ -37,17 +48,17 @@ class Generation:
         stop = UnitStop(tokenizer, self.shape, self.place, n_healed)
         return replace(self, stop=stop, trace=Trace(), tokens=[], finish="empty")
 
-    def finished(self, raw: bytes, ended: Finish) -> Finished:
-        """The text to insert for the bytes of all tokens so far. `ended`: why there are no more;
+    def finished(self, raw: bytes, ended: Finish) -> Suggested:
+        """What is suggested for the bytes of all tokens so far. `ended`: why there are no more;
         "deadline" gives finished lines only."""
         text = raw[len(self.context.healed) :].decode("utf-8", "ignore")
         before = self.until.before_stop(text)
         notes = () if before == text else (STOPPED,)
         text = self.until.cut(before)
         if self.is_verbatim:
-            return Finished(text, notes)
+            return Suggested(self.request.insertion(text), notes)
         made = finish(text, self.stop.end(text), ended, self.shape, self.place, self.late)
-        return replace(made, trimmed=(*notes, *made.trimmed))
+        return Suggested(self.request.insertion(made.text), (*notes, *made.trimmed))
 
     def ends(self, tokenizer: Tokenizer) -> Callable[[list[int]], bool]:
         """Whether the output is complete, asked after each token with all tokens so far."""
@@ -68,7 +79,7 @@ class Generation:
         """How many tokens of an output only repeat what stands before the cursor."""
         return lambda emitted: n_repeating(emitted, self.context.healed, tokenizer)
 
-    def why_empty(self, finished: Finished) -> str:
+    def why_empty(self, finished: Suggested) -> str:
         """A reason in words for a text that came to nothing."""
         if finished.trimmed and self.finish in ("stop", "length"):
             return f"nothing was left of what the model wrote: {finished.trimmed[-1]}"

@@ -18,6 +18,7 @@ from codespec.drafters.cost import CostCurve
 from codespec.drafters.lookup import Repository
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.model import ModelDrafter
+from codespec.edit import Edit
 from codespec.engine.ahead import read_in_turns
 from codespec.engine.candidates import alternatives
 from codespec.engine.completer import Completer, Limits, Stop, Turns, in_one_turn
@@ -139,13 +140,13 @@ class LocalEngine:
         finished = made.finished(self.tokenizer.decode(made.tokens), made.finish)
         trace.trimmed = finished.trimmed
         trace.finish_ms = (self._clock() - before_finish) * 1e3
-        alternatives = self._alternatives(request, made, finished.text, started, cancelled)
+        alternatives = self._alternatives(request, made, finished.edit, started, cancelled)
         trace.ms = (self._clock() - started) * 1e3
         trace.model_ms += (self._models.busy_s - busy_s) * 1e3
         return Completion(
-            text=finished.text,
+            edit=finished.edit,
             finish=made.finish,
-            reason="" if finished.text else made.why_empty(finished),
+            reason="" if finished.edit else made.why_empty(finished),
             trace=trace,
             alternatives=alternatives,
         )
@@ -154,10 +155,10 @@ class LocalEngine:
         self,
         request: CompletionRequest,
         best: Generation,
-        text: str,
+        edit: Edit | None,
         started: float,
         cancelled: Callable[[], bool],
-    ) -> tuple[str, ...]:
+    ) -> tuple[Edit, ...]:
         def late() -> bool:
             spent_ms = (self._clock() - started) * 1e3
             return cancelled() or bool(request.deadline_ms and spent_ms >= request.deadline_ms)
@@ -166,7 +167,7 @@ class LocalEngine:
             return self._mask(best.context, request)
 
         best = self._in_time(best, request, started, cancelled)
-        return alternatives(self._target, self.tokenizer, request, best, text, mask, late)
+        return alternatives(self._target, self.tokenizer, request, best, edit, mask, late)
 
     def _in_time(
         self,
@@ -313,6 +314,7 @@ class LocalEngine:
         trace.syntax_ms = (self._clock() - started) * 1e3
         stop = UnitStop(self.tokenizer, shape, place, len(context.healed))
         return Generation(
+            request,
             context,
             place,
             shape,
@@ -351,7 +353,7 @@ class LocalEngine:
             tell,
             self.tokenizer.decode,
             len(made.context.healed),
-            lambda raw: made.finished(raw, "deadline").text,
+            lambda raw: made.finished(raw, "deadline").edit,
             made.late,
             self._clock,
         )

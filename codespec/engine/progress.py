@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from codespec.edit import Edit
 from codespec.requests import OnProgress, Progress
 
 INTERVAL_S = 0.02
@@ -18,7 +19,7 @@ class Teller:
     """Tells now and then how far the output is; called after every token with all of them.
 
     decode: the bytes of tokens. n_healed: bytes the output repeats from before the cursor.
-    finish: from output bytes to the text to insert, finished lines only.
+    finish: from output bytes to what is suggested, finished lines only.
     late: whether `finish` had no time; then nothing more is told.
     """
 
@@ -27,7 +28,7 @@ class Teller:
         tell: OnProgress,
         decode: Callable[[Sequence[int]], bytes],
         n_healed: int,
-        finish: Callable[[bytes], str],
+        finish: Callable[[bytes], Edit | None],
         late: Callable[[], bool],
         clock: Callable[[], float],
     ) -> None:
@@ -40,7 +41,7 @@ class Teller:
         self._told_s = clock()
         self._wait_s = INTERVAL_S
         self._finished = b""
-        self._lines = ""
+        self._lines: Edit | None = None
 
     def __call__(self, emitted: Sequence[int]) -> None:
         now = self._clock()

@@ -114,7 +114,6 @@ def test_a_client_writes_in_it_over_http(
     async def ask(
         _client: AsyncClient,
         request: CompletionRequest,
-        _document: str,
         on_progress: OnProgress | None = None,
         linger_ms: float = 0.0,
     ) -> Completion:

@@ -8,9 +8,10 @@ from dataclasses import replace
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from codespec.edit import Edit
 from codespec_lsp.documents import Document, Snapshot
 from codespec_lsp.positions import Place
-from codespec_lsp.suggestions import MAX_SUGGESTIONS, Piece, Suggestion, Suggestions, rest_of
+from codespec_lsp.suggestions import MAX_SUGGESTIONS, Suggestion, Suggestions, rest_of
 
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 texts = st.text(st.sampled_from('ab1 \n\t.,:()[]{}"é😀'), max_size=30)
@@ -26,21 +27,26 @@ def snapshot(prefix: str, suffix: str) -> Snapshot:
 
 def suggestion(prefix: str, suffix: str, *texts: str) -> Suggestion:
     made = Suggestion(snapshot(prefix, suffix))
-    made.texts, made.done = texts, True
+    made.edits, made.done = tuple(map(made.base.insertion, texts)), True
     return made
 
 
-def applied(now: Snapshot, piece: Piece) -> str:
-    return now.prefix + piece.text + now.suffix[piece.n_after :]
+def applied(now: Snapshot, edit: Edit) -> str:
+    """The document after the edit, which begins at its cursor."""
+    text = now.prefix + now.suffix
+    assert (edit.document, edit.version) == (now.uri, now.version)
+    assert edit.start == len(now.prefix)
+    return text[: edit.start] + edit.text + text[edit.end :]
 
 
 @given(texts, texts, some_text)
 def test_typing_along_shows_the_rest(prefix: str, suffix: str, text: str) -> None:
     made = suggestion(prefix, suffix, text)
     for n in (*range(len(text)), *reversed(range(len(text)))):  # and all the way back
-        rest = rest_of(made, snapshot(prefix + text[:n], suffix))
+        now = snapshot(prefix + text[:n], suffix)
+        rest = rest_of(made, now)
         assert rest is not None
-        assert rest.pieces == (Piece(text[n:]),)
+        assert rest.edits == (now.insertion(text[n:]),)
     assert rest_of(made, snapshot(prefix + text, suffix)) is None
 
 
@@ -51,7 +57,7 @@ def test_other_text_never_fits(
     """What fits is the suggestion, at its place: up to indentation and brackets put after it."""
     rest = rest_of(suggestion(prefix, suffix, text), snapshot(before, after))
     if rest is not None:
-        shown = applied(snapshot(before, after), rest.pieces[0])
+        shown = applied(snapshot(before, after), rest.edits[0])
         assert "".join(shown.split()) in (
             "".join((prefix + text + c + suffix).split()) for c in closers(after)
         )
@@ -83,7 +89,7 @@ def test_an_editor_that_closes_brackets(prefix: str, suffix: str, text: str) -> 
         rest = rest_of(made, now)
         assert rest is not None
         # Up to blanks at the end of the text.
-        assert "".join(applied(now, rest.pieces[0]).split()) == "".join(whole.split())
+        assert "".join(applied(now, rest.edits[0]).split()) == "".join(whole.split())
 
 
 def balanced(text: str) -> str:
@@ -107,35 +113,38 @@ def test_another_indentation_is_kept_by_the_rest() -> None:
         ("\n      if a:\n", "          b()\n      return"),
         ("\n    if a:\n            ", "b()\n    return"),
     ):
-        rest = rest_of(suggestion("def f():", "\n", text), snapshot("def f():" + typed, "\n"))
+        now = snapshot("def f():" + typed, "\n")
+        rest = rest_of(suggestion("def f():", "\n", text), now)
         assert rest is not None, typed
-        assert rest.pieces == (Piece(left),)
+        assert rest.edits == (now.insertion(left),)
 
 
 def test_brackets_that_the_text_lacks_stay() -> None:
-    rest = rest_of(suggestion("f", "\n", "(a, b"), snapshot("f(", ")\n"))
+    now = snapshot("f(", ")\n")
+    rest = rest_of(suggestion("f", "\n", "(a, b"), now)
     assert rest is not None
-    assert rest.pieces == (Piece("a, b"),)
+    assert rest.edits == (now.insertion("a, b"),)
 
 
 def test_alternatives_go_when_other_text_is_typed() -> None:
     made = suggestion("x = ", "\n", "foo()", "far", "bar")
     rest = rest_of(made, snapshot("x = f", "\n"))
     assert rest is not None
-    assert [piece.text for piece in rest.pieces] == ["oo()", "ar"]
+    assert [edit.text for edit in rest.edits] == ["oo()", "ar"]
 
 
 def test_a_growing_suggestion_fits_as_far_as_it_is_known() -> None:
     made = Suggestion(snapshot("x = ", "\n"))
     assert rest_of(made, snapshot("x = ", "\n")) is not None
     assert rest_of(made, snapshot("x = f", "\n")) is None
-    made.text, made.lines = "foo(\n    a", "foo("
-    rest = rest_of(made, snapshot("x = f", "\n"))
+    made.text, made.lines = "foo(\n    a", made.base.insertion("foo(")
+    now = snapshot("x = f", "\n")
+    rest = rest_of(made, now)
     assert rest is not None
-    assert rest.pieces == (Piece("oo("),)
+    assert rest.edits == (now.insertion("oo("),)
     rest = rest_of(made, snapshot("x = foo(\n  ", "\n"))
     assert rest is not None
-    assert rest.pieces == ()
+    assert rest.edits == ()
     assert rest_of(made, snapshot("x = g", "\n")) is None
 
 
@@ -162,7 +171,7 @@ def test_nothing_to_suggest_is_remembered_for_its_place_only() -> None:
     made = suggestion("x", "")
     rest = rest_of(made, snapshot("x", ""))
     assert rest is not None
-    assert rest.pieces == ()
+    assert rest.edits == ()
     assert rest_of(made, snapshot("xy", "")) is None
     assert rest_of(made, snapshot("x", ")")) is None
 
@@ -171,10 +180,10 @@ def test_long_documents_are_compared_as_far_as_their_windows_reach() -> None:
     line = "x = 1  # something\n"
     base = snapshot(line * 400 + "a", line * 400)
     made = Suggestion(base)
-    made.texts, made.done = ("bc",), True
+    made.edits, made.done = (base.insertion("bc"),), True
     now = replace(base, prefix=base.prefix[len(line) :] + "b", suffix=base.suffix[: -len(line)])
     rest = rest_of(made, now)
     assert rest is not None
-    assert rest.pieces == (Piece("c"),)
+    assert rest.edits == (now.insertion("c"),)
     changed = replace(now, prefix=now.prefix.replace("something", "something else", 1))
     assert rest_of(made, changed) is None

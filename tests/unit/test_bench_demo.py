@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codespec.requests import Completion
+from codespec.requests import Completion, CompletionRequest
 from codespec_bench import demo
 
 
@@ -49,7 +49,7 @@ def test_code_is_shown_in_lines_of_its_own_length(
     monkeypatch.setenv("COLUMNS", "40")
     head = f"def {'longer_than_a_line, ' * 4}:"
     place = demo.Place(tmp_path / "a.py", 2, f"{head}\n    ", "")
-    said = Completion(f"return {'a + ' * 20}1")
+    said = Completion(CompletionRequest("").insertion(f"return {'a + ' * 20}1"))
     demo.show(place, tmp_path, said, said)
     shown = capsys.readouterr().out.splitlines()
     assert {head, f"    {said.text}"} <= set(shown)

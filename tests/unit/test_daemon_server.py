@@ -95,9 +95,9 @@ def hello(address: Address, **fields: Any) -> bytearray:
 async def works(address: Address) -> None:
     """A well-behaved client still gets its answer."""
     client = AsyncClient(Settings(), transport=address.transport)
-    request = CompletionRequest("a", "b", deadline_ms=TIMEOUT_S * 1e3)
+    request = CompletionRequest("a", "b", deadline_ms=TIMEOUT_S * 1e3, document="doc")
     try:
-        assert (await client.complete(request, "doc")).text == "[a|b]"
+        assert (await client.complete(request)).text == "[a|b]"
     finally:
         await client.close()
 
@@ -107,10 +107,8 @@ async def test_two_clients_share_one_daemon(transport: Transport) -> None:
         states: list[str] = []
         first = AsyncClient(Settings(), lambda s: states.append(s.state), transport)
         second = AsyncClient(Settings(), transport=transport)
-        request = CompletionRequest("a", deadline_ms=2e4)
-        answers = await asyncio.gather(
-            first.complete(request, "doc"), second.complete(request, "doc")
-        )
+        request = CompletionRequest("a", deadline_ms=2e4, document="doc")
+        answers = await asyncio.gather(first.complete(request), second.complete(request))
         assert [a.text for a in answers] == ["[a|]", "[a|]"]
         assert server.supervisor.report(0).n_respawns == 0
         assert states[0] == "starting"
@@ -125,25 +123,26 @@ async def test_a_listener_that_fails_ends_nothing(transport: Transport) -> None:
 
     async with serving(transport):
         client = AsyncClient(Settings(), fail, transport)
-        request = CompletionRequest("a", "b", deadline_ms=2e4)
+        request = CompletionRequest("a", "b", deadline_ms=2e4, document="doc")
         told = dataclasses.replace(request, prefix="tell", deadline_ms=300.0)
         for _ in range(2):
-            assert (await client.complete(request, "doc")).text == "[a|b]"
-            await client.complete(told, "doc", fail)
-        assert (await client.complete(request, "doc")).text == "[a|b]"
+            assert (await client.complete(request)).text == "[a|b]"
+            await client.complete(told, fail)
+        assert (await client.complete(request)).text == "[a|b]"
         await client.close()
 
 
 async def test_a_name_that_no_message_can_hold_is_refused(transport: Transport) -> None:
     async with serving(transport):
         client = AsyncClient(Settings(), transport=transport)
-        request = CompletionRequest("a", "b", deadline_ms=2e4)
-        answer = await client.complete(request, "d\ud800")
+        request = CompletionRequest("a", "b", deadline_ms=2e4, document="doc")
+        unnamed = dataclasses.replace(request, document="d\ud800")
+        answer = await client.complete(unnamed)
         assert (answer.text, answer.finish) == ("", "empty")
         assert "surrogates" in answer.reason
-        client.prefetch(request, "d\ud800")
+        client.prefetch(unnamed)
         client.closed("d\ud800")
-        assert (await client.complete(request, "doc")).text == "[a|b]"
+        assert (await client.complete(request)).text == "[a|b]"
         await client.close()
 
 
@@ -151,10 +150,10 @@ async def test_large_texts_fit_through(transport: Transport) -> None:
     async with serving(transport):
         client = AsyncClient(Settings(), transport=transport)
         prefix = "é" * 2_000_000
-        answer = await client.complete(CompletionRequest(prefix, deadline_ms=2e4), "doc")
+        answer = await client.complete(CompletionRequest(prefix, deadline_ms=2e4))
         assert answer.text == f"[{prefix}|]"
         too_much = CompletionRequest("é" * wire.MAX_FRAME_BYTES, deadline_ms=2e4)
-        answer = await client.complete(too_much, "doc")
+        answer = await client.complete(too_much)
         assert (answer.text, "too large" in answer.reason) == ("", True)
         await client.close()
 
@@ -303,8 +302,10 @@ async def test_nothing_that_was_completed_is_in_the_log(
         async with serving("unix") as (_, address):
             client = AsyncClient(Settings())
             for prefix in ("raise SECRET", "die", "SECRET", "print"):
-                request = CompletionRequest(prefix, "SECRET", path="/p", deadline_ms=2e4)
-                await client.complete(request, "doc")
+                request = CompletionRequest(
+                    prefix, "SECRET", path="/p", deadline_ms=2e4, document="doc"
+                )
+                await client.complete(request)
             await client.close()
             await converse(address, hello(address), struct.pack("<I", 9) + b"\xa8SECRET!!")
             logging.getLogger("asyncio").error("task failed: %s", "SECRET")

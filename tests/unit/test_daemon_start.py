@@ -55,7 +55,7 @@ async def test_clients_of_event_loops_are_told_the_next_step(
     states: list[wire.StateChanged] = []
     client = AsyncClient(Settings(), states.append)
     with pytest.raises(DaemonError, match="ended while starting") as caught:
-        await client.ask(CompletionRequest("a", deadline_ms=2e4), "")
+        await client.ask(CompletionRequest("a", deadline_ms=2e4))
     await client.close()
     for told in (caught.value.hint, states[-1].hint, caplog.text):
         assert str(address_of(Settings()).log) in told

@@ -47,7 +47,7 @@ class FakeEngine:
             trace=trace,
         )
         text = self.tokenizer.decode(tokens)[len(self._healed) :].decode()
-        return Completion(text, finish, trace=trace)
+        return Completion(request.insertion(text), finish, trace=trace)
 
     def _law(self, text: bytes):
         def law(before):

@@ -120,7 +120,7 @@ def test_several_prompts_are_choices_of_one_answer() -> None:
     made = asked.requests(CompletionSettings())
     assert [(request.prefix, request.suffix) for request in made] == [("a", ""), ("b", "c")]
     traces = Trace(n_prompt_tokens=3, n_tokens=2), Trace(n_prompt_tokens=4, n_tokens=5)
-    answer = asked.answer([Completion("x", "stop", trace=t) for t in traces])
+    answer = asked.answer([Completion(made[0].insertion("x"), "stop", trace=t) for t in traces])
     assert [choice["index"] for choice in answer["choices"]] == [0, 1]
     usage = {"prompt_tokens": 7, "completion_tokens": 7, "total_tokens": 14}
     assert answer["usage"] == usage
@@ -152,7 +152,8 @@ def test_the_prompt_is_read_as_a_whole_unless_an_editor_waits() -> None:
 def test_it_is_said_when_not_all_of_the_prompt_was_read(dialect: type[Dialect]) -> None:
     asked = dialect(b'{"prompt": "x"}', "")
     for n_left_out in (0, 7):
-        completion = Completion("y", "stop", trace=Trace(n_left_out=n_left_out))
+        said = requested(asked).insertion("y")
+        completion = Completion(said, "stop", trace=Trace(n_left_out=n_left_out))
         assert asked.answer([completion])["truncated"] == bool(n_left_out)
 
 

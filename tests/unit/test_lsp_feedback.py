@@ -14,7 +14,7 @@ from codespec_lsp.documents import Document
 from codespec_lsp.feedback import Feedback, Offered
 from codespec_lsp.offers import Offers
 from codespec_lsp.positions import Place
-from codespec_lsp.suggestions import Piece, Tally
+from codespec_lsp.suggestions import Tally
 
 TEXT = "first line\nsecond line\n"
 
@@ -124,9 +124,9 @@ async def test_what_is_accepted_by_word_while_it_grows_counts_once(tmp_path: Pat
     document = Document("a", "python", 1, "")
     ask = Ask(document.snapshot(Place(0, 0), "utf-32", 10, 10), "", "", invoked=False)
     tally = Tally()
-    first = offers.make(ask, Piece("first line"), tally)
+    first = offers.make(ask, ask.snapshot.insertion("first line"), tally)
     offers.made(ask, Answer((first,)), 1.0)
-    grown = offers.grown(ask, first, Piece(whole), tally)
+    grown = offers.grown(ask, first, ask.snapshot.insertion(whole), tally)
     offers.partially_accepted(first.id, len("first"))  # on its way, when it grew
     offers.partially_accepted(grown.id, len("first line"))
     offers.partially_accepted(grown.id, len(now))

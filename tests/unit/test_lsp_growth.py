@@ -57,7 +57,7 @@ async def test_nobody_is_told_more_of_what_is_not_shown_any_more(
     typing.free.clear()
     request = await typing.waiting("a")
     typing.say("one\ntw")
-    assert [offer.piece.text for offer in (await request).offers] == ["one"]
+    assert [offer.edit.text for offer in (await request).offers] == ["one"]
     typing.say("one\ntwo\nth")
     if how == "typed along":
         typing.insert("o")
@@ -87,7 +87,7 @@ async def test_what_is_typed_along_goes_on_where_the_editor_closes_brackets(
     await moments()
     assert not typing.ended
     (offer,) = (await typing.ask(n_back=1)).offers
-    assert offer.piece.text == "d])"
+    assert offer.edit.text == "d])"
     assert typing.asked == ["a"]
     # Other brackets are another text.
     typing.insert("{}")
@@ -123,7 +123,7 @@ async def test_the_model_goes_on_with_what_a_wrong_key_cut_short(
     assert typing.ended == ["a", "ax"]
     # What there is comes at once, and is known further on.
     answer = await asyncio.wait_for(typing.ask(), 0.05)
-    assert ([offer.piece.text for offer in answer.offers], answer.cached) == (["one"], True)
+    assert ([offer.edit.text for offer in answer.offers], answer.cached) == (["one"], True)
     await moments()
     assert typing.asked == ["a", "ax", "a"]
     typing.say("o")  # again
@@ -131,7 +131,7 @@ async def test_the_model_goes_on_with_what_a_wrong_key_cut_short(
     typing.say("one\ntwo\nth")
     await asyncio.sleep(0.1)
     assert typing.grown == (["one\ntwo"] if grows else [])
-    assert [offer.piece.text for offer in (await typing.ask()).offers] == ["ne\ntwo"]
+    assert [offer.edit.text for offer in (await typing.ask()).offers] == ["ne\ntwo"]
     assert typing.asked == ["a", "ax", "a"]
     assert typing.ended == ["a", "ax"]
     await typing.session.close()
@@ -144,7 +144,7 @@ async def test_nothing_is_asked_again_where_a_suggestion_was_whole(
     typing = Typing(monkeypatch)
     await typing.typed("a")
     await typing.typed_wrongly("x")
-    assert [offer.piece.text for offer in (await typing.ask()).offers] == ["zzz\n"]
+    assert [offer.edit.text for offer in (await typing.ask()).offers] == ["zzz\n"]
     assert typing.asked == ["a", "ax"]
     await typing.session.close()
 
@@ -162,7 +162,7 @@ async def test_who_asks_for_several_is_not_given_what_was_cut_short_alone(
     typing.delete(2)
     typing.free.set()
     offers = (await typing.ask(invoked=True)).offers
-    assert [offer.piece.text for offer in offers] == ["one", "zzz\n"]
+    assert [offer.edit.text for offer in offers] == ["one", "zzz\n"]
     await typing.session.close()
 
 
@@ -174,7 +174,7 @@ async def test_what_comes_after_one_that_grew_is_begun_when_that_is_all_there(
     typing = Typing(monkeypatch, grows=True, deadline_auto_ms=40, prefetch=how != "prefetch off")
     request = await waits_for_the_third(typing)
     (offer,) = (await request).offers
-    assert offer.piece.text == "one"
+    assert offer.edit.text == "one"
     if how == "typed along":
         typing.insert("one")
     elif how == "taken":

@@ -113,7 +113,7 @@ async def test_where_the_editor_asks_after_each_key_the_model_is_asked_with_the_
     assert typing.asked == ["a", "ab"]
     answer = await typing.ask()
     assert typing.asked == ["a", "ab"]
-    assert [offer.piece.text for offer in answer.offers] == ["zzz\n"]
+    assert [offer.edit.text for offer in answer.offers] == ["zzz\n"]
     assert not answer.cached
     assert answer.engine_ms == 7.0
     assert answer.ahead_ms > 0

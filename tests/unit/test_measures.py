@@ -112,7 +112,9 @@ def test_both_ways_are_run_in_turn():
     def complete(request):
         asked.append(request)
         plain = request.drafters == ()
-        return Completion("x", trace=Trace(ms=30.0 if plain else 20.0, n_tokens=3))
+        return Completion(
+            request.insertion("x"), trace=Trace(ms=30.0 if plain else 20.0, n_tokens=3)
+        )
 
     request = CompletionRequest("a", deadline_ms=50, drafters=("lookup",))
     result = compare(complete, request, n_repeats=3, meter=EnergyMeter(nvml="none-such"))
@@ -124,6 +126,7 @@ def test_both_ways_are_run_in_turn():
 
 def test_texts_that_part_are_told():
     def complete(request):
-        return Completion("x" if request.drafters == () else "y", trace=Trace(ms=1.0))
+        text = "x" if request.drafters == () else "y"
+        return Completion(request.insertion(text), trace=Trace(ms=1.0))
 
     assert not compare(complete, CompletionRequest("a"), 1).same_text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codespec.engine.progress import INTERVAL_S, Teller
+from codespec.requests import CompletionRequest
 
 
 class Telling:
@@ -23,7 +24,7 @@ class Telling:
     def _finish(self, raw):
         self.now += self.finish_s
         self.finished.append(raw)
-        return raw.decode().upper()
+        return CompletionRequest("").insertion(raw.decode().upper())
 
     def __call__(self, text, after_s=2 * INTERVAL_S):
         self.now += after_s

@@ -19,6 +19,7 @@ from codespec.engine.generation import Generation
 from codespec.engine.postprocess import Place, UnitStop, shape_at
 from codespec.engine.until import Until
 from codespec.native import Stretch
+from codespec.requests import CompletionRequest
 from codespec.sampling import Sampler
 from codespec.types import NO_TOKENS, Context, Draft, SamplingParams, Trace
 from tests.drafters import ScriptedDrafter
@@ -175,7 +176,14 @@ def test_what_is_asked_after_each_token_is_asked(until, is_verbatim, is_in_line)
     shape = shape_at(place)
     stop = UnitStop(TOKENIZER, shape, place)
     made = Generation(
-        Context(NO_TOKENS), place, shape, stop, Trace(), until=until, is_verbatim=is_verbatim
+        CompletionRequest("x = "),
+        Context(NO_TOKENS),
+        place,
+        shape,
+        stop,
+        Trace(),
+        until=until,
+        is_verbatim=is_verbatim,
     )
     assert made.is_in_line == is_in_line
 

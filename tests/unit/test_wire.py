@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from codespec.config import Settings
 from codespec.daemon import payload, wire
+from codespec.edit import Edit
 from codespec.errors import (
     CodespecError,
     ConfigError,
@@ -22,12 +23,13 @@ from codespec.errors import (
     InputError,
     ModelError,
 )
-from codespec.requests import Completion, CompletionRequest
+from codespec.requests import Completion, CompletionRequest, Progress
 from codespec.types import SamplingParams, SourceStats, Trace
 
 # All of Unicode but surrogates, which UTF-8 has no bytes for.
 text = st.text(st.characters(exclude_categories=["Cs"]))
 ids = st.integers(0, 2**63 - 1)
+numbers = st.integers(-(2**31), 2**31 - 1)
 finite = st.floats(0, 1e9, allow_nan=False)
 
 requests = st.builds(
@@ -40,10 +42,15 @@ requests = st.builds(
     sampling=st.builds(SamplingParams, temperature=finite, seed=ids),
     drafters=st.none() | st.lists(text, max_size=3).map(tuple),
     multiline=st.booleans(),
+    document=text,
+    version=numbers,
+    start=numbers,
 )
+edits = st.builds(Edit, text, numbers, numbers, numbers, text)
 completions = st.builds(
     Completion,
-    text=text,
+    edit=st.none() | edits,
+    alternatives=st.lists(edits, max_size=3).map(tuple),
     finish=st.sampled_from(["stop", "length", "deadline", "cancelled", "empty"]),
     trace=st.builds(
         Trace,
@@ -114,6 +121,14 @@ def test_requests_survive_the_way(request: CompletionRequest) -> None:
 @given(completions)
 def test_completions_survive_the_way(completion: Completion) -> None:
     assert payload.unpack_completion(payload.pack(completion)) == completion
+
+
+@given(st.builds(Progress, text, st.none() | edits))
+def test_progress_survives_the_way(progress: Progress) -> None:
+    message = wire.Partial(id=1, progress=payload.pack(progress))
+    read = wire.read_blocking(io.BytesIO(wire.frame(message)).read, wire.daemon_decoder)
+    assert isinstance(read, wire.Partial)
+    assert payload.unpack_progress(read.progress) == progress
 
 
 @given(from_client, st.data())
