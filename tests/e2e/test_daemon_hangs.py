@@ -19,7 +19,7 @@ from codespec.requests import CompletionRequest
 from .conftest import TIMEOUT_S, Home, daemon_of
 
 REQUEST = CompletionRequest("a", "b")
-PATIENT = CompletionRequest("a", "b", deadline_ms=TIMEOUT_S * 1e3)
+PATIENT = CompletionRequest("a", "b", deadline_ms=TIMEOUT_S * 1e3, document="doc")
 
 
 @pytest.fixture
@@ -58,18 +58,18 @@ def test_the_command_line_is_told(home: Home, pid: int) -> None:
 async def test_editors_are_told(home: Home, pid: int) -> None:
     states: list[wire.StateChanged] = []
     editor = AsyncClient(home.settings, states.append)
-    assert (await editor.complete(PATIENT, "doc")).text == "[a|b]"
+    assert (await editor.complete(PATIENT)).text == "[a|b]"
     with stopped(pid):
-        soon = CompletionRequest("a", "b", deadline_ms=50)
-        assert (await editor.complete(soon, "doc")).finish == "deadline"
+        soon = CompletionRequest("a", "b", deadline_ms=50, document="doc")
+        assert (await editor.complete(soon)).finish == "deadline"
         with pytest.raises(DaemonError, match=f"process {pid}"):
-            await editor.ask(PATIENT, "doc")
+            await editor.ask(PATIENT)
         assert states[-1].state == "failed"
         assert f"process {pid}" in states[-1].reason
         n_states = len(states)
         with pytest.raises(DaemonError, match=f"process {pid}"):  # who connects anew
-            await editor.ask(PATIENT, "doc")
+            await editor.ask(PATIENT)
         assert {state.state for state in states[n_states:]} == {"failed"}
-    assert (await editor.complete(PATIENT, "doc")).text == "[a|b]"
+    assert (await editor.complete(PATIENT)).text == "[a|b]"
     assert states[-1].state == "ready"
     await editor.close()

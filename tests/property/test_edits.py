@@ -154,10 +154,10 @@ def test_of_a_large_document_a_piece_is_sent_and_offsets_are_those_of_the_docume
         whole = newlines(document.text)
         assert whole[edit.start - len(now.prefix) : edit.start] == now.prefix
         assert edit.start == whole.rindex("x = ") + len("x = ") + n + 1
-    # An edit above moves what is below.
+    before = document.snapshot(Place(20_000, 7), "utf-16", 4000, 1000)
     document.replace(Place(0, 0), Place(0, 0), "import os\r\n", "utf-16")
     moved = document.snapshot(Place(20_001, 7), "utf-16", 4000, 1000)
-    assert moved.insertion("!").start == edit.start + len("import os\n")
+    assert moved.insertion("!").start == before.insertion("!").start + len("import os\n")
 
 
 def test_in_an_enormous_line_a_piece_is_sent_and_offsets_are_those_of_the_document() -> None:
