@@ -204,6 +204,7 @@ class Document:
         self._n_chars = len(text)
         self._edited_line: int | None = None  # unknown
         self._around: _Around | None = None
+        self._counted = 0, 0  # a line, and the characters before it
 
     def replace(self, start: Place, end: Place, text: str, encoding: Encoding) -> None:
         """Apply one edit. Places outside the document mean its nearest place."""
@@ -222,6 +223,8 @@ class Document:
             # What is now a line end of its own may become half of one.
             first -= 1
             changed = self._lines[first] + changed
+        if first < self._counted[0]:
+            self._counted = 0, 0
         lines = split_lines(changed)
         if last + 1 < len(self._lines):
             lines.pop()  # `changed` ends with a line end, so the rest of it is empty
@@ -276,10 +279,19 @@ class Document:
         known = self._around
         if known is None or (known.first, known.line, known.last) != (first, line, last):
             above, below = self.lines(first, line), self.lines(line + 1, last)
-            before = "".join(self._lines[:first])
-            n_before = len(before) - before.count("\r\n")
+            n_before = self._n_chars_before(first)
             known = self._around = _Around(first, line, last, n_before, above, below)
         return known
+
+    def _n_chars_before(self, line: int) -> int:
+        """Characters in the lines before this one, line ends as one. Cost: linear in how far it is
+        from the last one asked about, unless something changed before that."""
+        known, n_chars = self._counted
+        between = "".join(self._lines[min(known, line) : max(known, line)])
+        n_between = len(between) - between.count("\r\n")
+        n_chars += n_between if line >= known else -n_between
+        self._counted = line, n_chars
+        return n_chars
 
     def _first_within(self, end: int, n_chars: int) -> int:
         """The first of the lines up to before `end` that are taken, if so many characters fit.

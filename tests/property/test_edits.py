@@ -160,6 +160,19 @@ def test_of_a_large_document_a_piece_is_sent_and_offsets_are_those_of_the_docume
     assert moved.insertion("!").start == before.insertion("!").start + len("import os\n")
 
 
+@given(texts, st.lists(st.tuples(places, places, texts, places), max_size=6))
+def test_offsets_follow_what_is_changed_anywhere(
+    text: str, edits: list[tuple[Place, Place, str, Place]]
+) -> None:
+    document = Document("file:///a.py", "python", 1, text)
+    for start, end, new, cursor in edits:
+        document.replace(start, end, new, "utf-8")
+        now = document.snapshot(cursor, "utf-8", 5, 5)  # a line or two
+        anew = snapshot_of(document.text, cursor, "utf-8")
+        assert (now.offset, now.place) == (anew.offset, anew.place)
+        assert anew.offset == len(anew.prefix)
+
+
 def test_in_an_enormous_line_a_piece_is_sent_and_offsets_are_those_of_the_document() -> None:
     text = "a\r\n" + "\U0001f600b" * 5000 + "\r\nc"
     place = Place(1, 3 * 4000)
