@@ -1,5 +1,5 @@
-"""What a suggestion is, from post-processing to the editors. Apart from `requests`, as processes
-that only pass it on start without numpy."""
+"""A suggestion, from post-processing to the editors. It stands apart from `requests`, which needs
+numpy: language servers start without that."""
 
 from __future__ import annotations
 

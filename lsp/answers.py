@@ -24,7 +24,7 @@ class Ask:
     invoked: bool
 
     def request(self, limits: CompletionSettings) -> CompletionRequest:
-        """For the engine, with the deadline that the user's settings give such a request."""
+        """The engine's request, with the deadline that the user's settings give such a one."""
         snapshot = self.snapshot
         return CompletionRequest(
             prefix=snapshot.prefix,

@@ -111,7 +111,7 @@ class Snapshot:
         )
 
     def range_of(self, edit: Edit, encoding: Encoding) -> tuple[Place, Place]:
-        """Where an edit of this document and version begins and ends, in the editor's units. It
+        """(start, end) of an edit of this document and version, in the editor's units. The edit
         lies within the text that was taken."""
         return self._place_at(edit.start, encoding), self._place_at(edit.end, encoding)
 
@@ -131,7 +131,7 @@ class Snapshot:
 
 
 def _along(start: Place, text: str, encoding: Encoding) -> Place:
-    """Where `text` ends that begins at `start`."""
+    """The end of a `text` that begins at `start`."""
     line = text[text.rfind("\n") + 1 :]
     width = to_character(line, len(line), encoding)
     if len(line) == len(text):

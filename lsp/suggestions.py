@@ -83,7 +83,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What of a suggestion is left to insert now: best first; of an unfinished one its finished
+    """The rest of a suggestion, to insert now: best first; of an unfinished one its finished
     lines, if any. All add something, but where the selected popup entry is all of one: VS Code
     shows nothing that does not begin with the entry. Where closing brackets stand after the cursor
     that are in the text, too, an edit takes their place."""

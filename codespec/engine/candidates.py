@@ -66,8 +66,8 @@ def alternatives(
     mask: Callable[[], TokenMask | None],
     late: Callable[[], bool],
 ) -> tuple[Edit, ...]:
-    """What else may be meant than `edit`, the best suggestion: up to `n_candidates` - 1 edits, as
-    time permits.
+    """Up to `n_candidates` - 1 edits that may be meant beside `edit`, the best suggestion, as time
+    permits.
 
     mask: makes what else constrains each output; masks hold an output's state.
     """
@@ -99,7 +99,7 @@ def alternatives(
 
 
 def _told_by(edit: Edit | None) -> str:
-    """What tells suggestions apart."""
+    """Text that tells suggestions apart."""
     return "" if edit is None else edit.text.rstrip()
 
 

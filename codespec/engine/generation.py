@@ -49,7 +49,7 @@ class Generation:
         return replace(self, stop=stop, trace=Trace(), tokens=[], finish="empty")
 
     def finished(self, raw: bytes, ended: Finish) -> Suggested:
-        """What is suggested for the bytes of all tokens so far. `ended`: why there are no more;
+        """The suggestion for the bytes of all tokens so far. `ended`: why there are no more;
         "deadline" gives finished lines only."""
         text = raw[len(self.context.healed) :].decode("utf-8", "ignore")
         before = self.until.before_stop(text)

@@ -32,14 +32,14 @@ def newlines(text: str) -> str:
 
 
 def by_offsets(text: str, edit: Edit) -> str:
-    """What the daemon's side means: \\n line ends."""
+    """The document as the daemon's side means it, with \\n line ends."""
     whole = newlines(text)
     assert 0 <= edit.start <= edit.end <= len(whole)
     return whole[: edit.start] + edit.text + whole[edit.end :]
 
 
 def by_places(text: str, start: Place, end: Place, new: str, encoding: Encoding) -> str:
-    """What an editor makes of an answer."""
+    """The document as an editor makes it of an answer."""
     at = [_index(text, place, encoding) for place in (start, end)]
     return text[: at[0]] + new + text[at[1] :]
 
