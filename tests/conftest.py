@@ -23,17 +23,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_addoption(parser):
+def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="write golden files anew")
 
 
 @pytest.fixture(scope="session")
-def update_golden(request) -> bool:
-    return request.config.getoption("--update")
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--update"))
 
 
 @pytest.fixture(autouse=True)
-def _own_folders(tmp_path_factory, monkeypatch):
+def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path_factory.mktemp("user")
     for name in list(os.environ):
         if name.startswith("CODESPEC_"):

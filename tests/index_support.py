@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,7 +53,7 @@ class Workspace:
         file.write_bytes(content.encode() if isinstance(content, str) else content)
         return file
 
-    def build(self, settings: IndexSettings = SETTINGS, **options) -> BuildReport:
+    def build(self, settings: IndexSettings = SETTINGS, **options: Any) -> BuildReport:
         return build_index(self.root, self.encoder, settings, **options)
 
     def open(self) -> WorkspaceIndex | None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 
-def codespec(*args, check=True, **env):
+def codespec(*args: object, check: bool = True, **env: str) -> tuple[str, str, int]:
     """Run it; (stdout, stderr, exit code)."""
     done = subprocess.run(
         [sys.executable, "-m", "codespec", *map(str, args)],
@@ -22,7 +22,7 @@ def codespec(*args, check=True, **env):
     return done.stdout, done.stderr, done.returncode
 
 
-def error(*args, **env):
+def error(*args: object, **env: str) -> str:
     """What a user reads of a failure; tracebacks are none."""
     _, stderr, code = codespec(*args, check=False, **env)
     assert code != 0

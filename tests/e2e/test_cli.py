@@ -16,11 +16,11 @@ from click.testing import CliRunner
 
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.cli import main
-from codespec.config import load_settings
+from codespec.config import Settings, load_settings
 from codespec.engine.local import LocalEngine
 from codespec.models import library
 from codespec.models.registry import BUNDLED_TARGET, bundled
-from codespec.requests import Completion
+from codespec.requests import Completion, CompletionRequest
 from tests.e2e.command_line import codespec, error
 
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])
@@ -157,10 +157,10 @@ def test_programs_are_told_why_there_is_nothing(tmp_path):
 @pytest.mark.parametrize("how", [[], ["--json"]])
 def test_an_answer_of_no_model_is_a_failure(tmp_path, monkeypatch, how):
     class Ended:
-        def __init__(self, settings):
+        def __init__(self, settings: Settings) -> None:
             pass
 
-        def complete(self, request):
+        def complete(self, request: CompletionRequest) -> Completion:
             return Completion(reason="the daemon ended")
 
         def close(self):

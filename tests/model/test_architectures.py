@@ -61,14 +61,14 @@ def way(request):
 class Zookeeper:
     """Contexts of one model."""
 
-    def __init__(self, file, way):
+    def __init__(self, file: Path, way: dict[str, Any]) -> None:
         self.model = load_model(file, n_gpu_layers=0)
         self._way = way
         self._made = []
         tokenizer = LlamaTokenizer(self.model)
         self.documents = [tokenizer.encode(text[:1500])[:N_READ] for text in TEXTS]
 
-    def target(self, **options):
+    def target(self, **options: Any) -> LlamaTarget:
         made = LlamaTarget(self.model, n_ctx=N_CTX, n_threads=1, **self._way, **options)
         self._made.append(made)
         return made

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from codespec.engine.generation import Generation
 from codespec.engine.local import GRACE_S, LocalEngine
 from codespec.index.trees import ParsedDocument
-from codespec.requests import CompletionRequest
+from codespec.requests import Completion, CompletionRequest
 
 REQUEST = CompletionRequest("function f() { return {", "b: 1, c: 2} }", path="/a.js", max_tokens=4)
 FITS = b" a: 1,"
@@ -42,7 +43,7 @@ class Slow:
         monkeypatch.setattr(Generation, "finished", said)
         monkeypatch.setattr(engine, "_clock", lambda: self.now)
 
-    def complete(self, cancelled: Callable[[], bool] = lambda: False, **options):
+    def complete(self, cancelled: Callable[[], bool] = lambda: False, **options: Any) -> Completion:
         self.now, self.n_trials = 0.0, 0
         return self._engine.complete(replace(REQUEST, **options), cancelled)
 

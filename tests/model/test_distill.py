@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -65,12 +66,12 @@ class Child:
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
-    def kill_when(self, reached) -> None:
+    def kill_when(self, reached: Callable[[], bool]) -> None:
         self.wait(reached)
         self._process.kill()
         self._process.wait()
 
-    def wait(self, reached) -> None:
+    def wait(self, reached: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 120
         while not reached():
             assert self._process.poll() is None, "it ended by itself"

@@ -3,6 +3,7 @@ ones, whose answers must not depend on what came before."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from codespec.backends.checkpoints import Checkpoints
 from codespec.backends.llama import LlamaTokenizer, load_model, nextn
 from codespec.backends.llama.mtp import HiddenStates, OpenTarget, OwnLayer
-from codespec.types import NO_DRAFT, Draft
+from codespec.types import NO_DRAFT, Draft, Logits, Tokens
 from tests import zoo
 from tests.own_layer import TEXTS, answering
 
@@ -39,19 +40,19 @@ class Pair:
         tokenizer = LlamaTokenizer(self.model)
         self.documents = [tokenizer.encode(text[:1500])[:180] for text in TEXTS]
 
-    def close(self):
+    def close(self) -> None:
         self.layer.close()
         self.target.close()
         self.model.close()
 
-    def read(self, tokens, draft=NO_DRAFT, path=()):
+    def read(self, tokens: Tokens, draft: Draft = NO_DRAFT, path: Sequence[int] = ()) -> Logits:
         """By the target. Returns: logits after the last."""
         self.target.prefill(tokens, never)
         row = self.target.decode(tokens[self.target.n_cached :], draft).row(0).copy()
         self.target.keep(path)
         return row
 
-    def drafted(self, tokens):
+    def drafted(self, tokens: Tokens) -> Logits:
         """Logits of the layer."""
         assert self.layer.knows(tokens)
         self.layer.prefill(tokens, never)
@@ -66,7 +67,7 @@ def test_each_family_is_in_the_zoo():
 class Late(OwnLayer):
     """Gives each token the state of one that is further back."""
 
-    def _give(self, start, tokens):
+    def _give(self, start: int, tokens: Tokens) -> int:
         n_sure = super()._give(start, tokens)
         if start >= 2:
             assert self._hidden is not None

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import sysconfig
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -162,7 +163,7 @@ def test_a_pass_that_fails_leaves_what_was_committed(engines, monkeypatch, code,
     real = target._calls
 
     class Failing:
-        def stretch(self, *args):
+        def stretch(self, *args: Any) -> Any:
             done = real.stretch(*args)
             return type("Done", (), {"tokens": done.tokens, "pass_ms": done.pass_ms, "code": code})
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codespec.backends.fake import FakeTarget, hashed_logits
+from codespec.backends.fake import FakeRows, FakeTarget, hashed_logits
 from codespec.drafters.chain import DraftChain
 from codespec.engine.completer import Completer, Limits
 from codespec.sampling import Sampler
-from codespec.types import Context, Draft, SamplingParams, Source
+from codespec.types import Context, Draft, SamplingParams, Source, Tokens
 from tests.drafters import OracleDrafter, ScriptedDrafter, tree
 
 N_VOCAB = 12
@@ -35,18 +36,18 @@ params = st.builds(
 class CheckedTarget(FakeTarget):
     """Records what the cache holds, with the tokens to decode, at every pass."""
 
-    def __init__(self, eog=EOG, **options) -> None:
+    def __init__(self, eog: frozenset[int] = EOG, **options: Any) -> None:
         super().__init__(hashed_logits(N_VOCAB, 3.0), N_VOCAB, eog=eog, **options)
         self.committed: list[list[int]] = []
         self.tails: list[int] = []
 
-    def decode(self, tokens, draft):
+    def decode(self, tokens: Tokens, draft: Draft) -> FakeRows:
         rows = super().decode(tokens, draft)
         self.tails.append(len(tokens))
         self.committed.append(self.cached)
         return rows
 
-    def keep(self, path):
+    def keep(self, path: Sequence[int]) -> None:
         is_whole = len(path) == len(self._draft) or self.can.rolls_back
         super().keep(path)
         n_read = len(self.committed[-1]) + len(path)
@@ -81,7 +82,7 @@ def malicious(choices):
     """A drafter that does its worst: wrong ids, bad parents, wrong shapes and types, raising."""
     state = {"i": 0}
 
-    def script(emitted, n_max):
+    def script(emitted: Tokens, n_max: int) -> Any:
         kind, drawn = choices[state["i"] % len(choices)]
         state["i"] += 1
         tokens, parents, probs = ([n[j] for n in drawn] for j in range(3))
@@ -115,23 +116,23 @@ class HostileJudge(ScriptedDrafter):
 
     is_cheap = True
 
-    def is_due(self):
+    def is_due(self) -> bool:
         return True
 
-    def plan(self, n_max):
+    def plan(self, n_max: int) -> tuple[int, float]:
         return 0, 0.0
 
-    def judge(self, emitted, seen, rate, n_max):
+    def judge(self, emitted: Tokens, seen: Draft, rate: float, n_max: int) -> Draft | None:
         return self._script(emitted, n_max)
 
 
 class Showing(OracleDrafter):
     """Shows what it knows to whoever judges it."""
 
-    def extend(self, emitted, given, n_max):
+    def extend(self, emitted: Tokens, given: Draft, n_max: int) -> Draft:
         return given
 
-    def candidates(self, n_max):
+    def candidates(self, n_max: int) -> Draft:
         return Draft.chain([1, 2, 3][:n_max])
 
 

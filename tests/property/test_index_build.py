@@ -161,7 +161,7 @@ class WorkspaceHistory(RuleBasedStateMachine):
             for text in TEXTS:
                 self.check_drafts(index, text, set(expected.values()))
 
-    def check_drafts(self, index, text: str, live: set[str]) -> None:
+    def check_drafts(self, index: WorkspaceIndex, text: str, live: set[str]) -> None:
         """A text is drafted from if and only if a file holds it, or what is drafted."""
         tokens = self.workspace.tokenizer.encode(text)
         for at in (2, len(text) // 2):

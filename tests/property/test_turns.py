@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +20,14 @@ from tests.property.test_completer import EOG, N_VOCAB, params, prompts
 class Generation:
     """Asked to leave off whenever the next of `asked` says so, again and again."""
 
-    def __init__(self, completer, prompt, sampling, asked, max_tokens=24):
+    def __init__(
+        self,
+        completer: Completer,
+        prompt: Sequence[int],
+        sampling: SamplingParams,
+        asked: Sequence[bool],
+        max_tokens: int = 24,
+    ) -> None:
         self._asked = iter(asked)
         context = Context(np.array(prompt, np.int32), sampling=sampling)
         self.result = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -19,7 +20,7 @@ from codespec.index.names import NameScanner, names_in
 from codespec.index.text import safe_cuts
 from codespec.index.trees import Trees
 from codespec.requests import CompletionRequest
-from codespec.types import Snippet
+from codespec.types import ModelInfo, Snippet
 from tests.index_support import Workspace, isolate
 
 TOKENIZER = ByteTokenizer()
@@ -43,7 +44,11 @@ class Editor:
     """Documents and the gatherer over them, as an engine holds them."""
 
     def __init__(
-        self, workspace: Workspace, settings: ContextSettings = ON, info=INFO, root=None
+        self,
+        workspace: Workspace,
+        settings: ContextSettings = ON,
+        info: ModelInfo = INFO,
+        root: Path | None = None,
     ) -> None:
         self.workspace = workspace
         self.documents = OpenDocuments(TOKENIZER, safe_cuts(TOKENIZER))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from codespec.backends.base import CancelledError
@@ -10,7 +12,7 @@ from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.engine.completer import Completer, Limits
 from codespec.sampling import Sampler
-from codespec.types import NO_TOKENS, Context, SamplingParams
+from codespec.types import NO_TOKENS, Context, SamplingParams, Tokens
 from tests.drafters import ScriptedDrafter, drafter_over
 
 CHEAP = CostCurve({1: 1.0, 17: 1.1})
@@ -19,7 +21,7 @@ CHEAP = CostCurve({1: 1.0, 17: 1.1})
 class SlowReader(FakeTarget):
     """Reads a prompt in parts, as the real one does."""
 
-    def prefill(self, tokens, cancelled):
+    def prefill(self, tokens: Tokens, cancelled: Callable[[], bool]) -> int:
         n = self.n_cached
         for end in range(50, len(tokens), 50):
             super().prefill(tokens[:end], cancelled)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 import numpy as np
 
 from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
@@ -13,10 +15,10 @@ from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import PREFIX, REPOSITORY, SUFFIX, LookupDrafter
 from codespec.drafters.small import DRAFT_MODEL
 from codespec.index.live import LiveDocument
-from codespec.native import Planner
+from codespec.native import Planner, Segment
 from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Verdict
 from codespec_bench.replay_trees import segment_of
-from tests.drafters import ScriptedDrafter, drafter_over
+from tests.drafters import Script, ScriptedDrafter, drafter_over
 
 TOKENIZER = ByteTokenizer()
 KINDS = token_kinds(TOKENIZER)
@@ -29,7 +31,7 @@ class OneFile:
         self._segment = segment_of([TOKENIZER.encode(text)])
         self.skipped: list[str] = []
 
-    def segments(self, skip=()):
+    def segments(self, skip: Collection[str] = ()) -> Sequence[tuple[Segment, None]]:
         self.skipped += skip
         return [(self._segment, None)]
 
@@ -361,15 +363,15 @@ def test_logs_of_a_failure_hold_no_source_text(caplog):
 class Costly(ScriptedDrafter):
     """Costs time to ask, and says what it expects."""
 
-    def __init__(self, script, rate: float) -> None:
+    def __init__(self, script: Script, rate: float) -> None:
         super().__init__(script)
         self._rate = rate
         self.rests = False
 
-    def is_due(self):
+    def is_due(self) -> bool:
         return not self.rests
 
-    def plan(self, n_max):
+    def plan(self, n_max: int) -> tuple[int, float]:
         return 1, self._rate
 
 

@@ -15,7 +15,7 @@ from codespec.drafters.cost import CostCurve
 from codespec.drafters.filler import Filler
 from codespec.drafters.worth import Worth
 from codespec.engine.completer import Completer, Limits
-from codespec.native import Planner, Sources, SuffixAutomaton
+from codespec.native import Drafting, Planner, Sources, SuffixAutomaton
 from codespec.sampling import Sampler
 from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, SamplingParams, Trace, Verdict
 from tests.drafters import OracleDrafter, ScriptedDrafter, tree
@@ -33,7 +33,7 @@ def curve(steady: dict[int, float] | None = None) -> CostCurve:
 class Planning(ScriptedDrafter):
     """Such a drafter says what filling brings."""
 
-    def alone(self, emitted, n_max):
+    def alone(self, n_max: int) -> tuple[Drafting | None, int]:
         return None, 0
 
 

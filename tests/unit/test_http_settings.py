@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from codespec.config import load_settings
+from codespec.config import Settings, load_settings
 from codespec.daemon import current, wire
 from codespec.daemon.current import CurrentDaemon
 
@@ -19,15 +20,15 @@ class Client:
 
     made: list[Client]
 
-    def __init__(self, settings, on_state):
+    def __init__(self, settings: Settings, on_state: Callable[[wire.StateChanged], None]) -> None:
         self.target, self.on_state = settings.model.target, on_state
         self.is_connected = self.is_closed = False
         self.made.append(self)
 
-    def connect(self):
+    def connect(self) -> None:
         self.is_connected = True
 
-    async def close(self):
+    async def close(self) -> None:
         self.is_closed = True
 
 

@@ -17,7 +17,7 @@ class CountingTokenizer(ByteTokenizer):
     def __init__(self) -> None:
         self.n_bytes = 0
 
-    def encode(self, text):
+    def encode(self, text: str | bytes) -> Tokens:
         self.n_bytes += len(text)
         return super().encode(text)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from codespec.drafters.lookup import REPOSITORY, LookupDrafter
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.small import DRAFT_MODEL
 from codespec.native import margin
-from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, SamplingParams, Verdict
+from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, SamplingParams, Tokens, Verdict
 from tests.drafters import ScriptedDrafter, drafter_over
 
 CURVE = CostCurve({1: 1.0, 2: 1.2, 9: 2.6})
@@ -192,19 +193,19 @@ class Judging(ScriptedDrafter):
 
     is_cheap = True
 
-    def __init__(self, opinion) -> None:
+    def __init__(self, opinion: Callable[[Draft, int], Draft | None]) -> None:
         super().__init__(lambda emitted, n_max: NO_DRAFT)
         self._opinion = opinion
         self.seen: list[list[int]] = []
         self.rests = False
 
-    def is_due(self):
+    def is_due(self) -> bool:
         return not self.rests
 
-    def plan(self, n_max):
+    def plan(self, n_max: int) -> tuple[int, float]:
         return 0, 0.0
 
-    def judge(self, emitted, seen, rate, n_max):
+    def judge(self, emitted: Tokens, seen: Draft, rate: float, n_max: int) -> Draft | None:
         self.seen.append(seen.tokens.tolist())
         return self._opinion(seen, n_max)
 
@@ -215,10 +216,10 @@ class Knowing(ScriptedDrafter):
     def __init__(self) -> None:
         super().__init__(lambda emitted, n_max: Draft.chain([4]))
 
-    def extend(self, emitted, given, n_max):
+    def extend(self, emitted: Tokens, given: Draft, n_max: int) -> Draft:
         return NO_DRAFT
 
-    def candidates(self, n_max):
+    def candidates(self, n_max: int) -> Draft:
         return seen([4, 5, 6])
 
 
@@ -253,11 +254,11 @@ def test_members_say_nothing_of_a_pass_that_they_were_not_asked_about():
     class Late(Knowing):
         n_asked = 0
 
-        def extend(self, emitted, given, n_max):
+        def extend(self, emitted: Tokens, given: Draft, n_max: int) -> Draft:
             self.n_asked += 1
             return NO_DRAFT
 
-        def candidates(self, n_max):
+        def candidates(self, n_max: int) -> Draft:
             self.n_asked += 1
             return seen([4, 5, 6])
 

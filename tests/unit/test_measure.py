@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from codespec.backends.fake import FakeTarget
+from codespec.backends.fake import FakeRows, FakeTarget
 from codespec.drafters.measure import MEASURED_AT, CurveStore, measure, measuring, prior
-from codespec.types import NO_DRAFT
+from codespec.types import NO_DRAFT, Draft, Tokens
 
 
 class Clock:
@@ -28,7 +30,9 @@ class Clock:
 class Machine(FakeTarget):
     """A target whose passes take a known time on a clock of its own."""
 
-    def __init__(self, law, back_ms=0.0, **options) -> None:
+    def __init__(
+        self, law: Callable[[int, int], float], back_ms: float = 0.0, **options: Any
+    ) -> None:
         super().__init__(**options)
         self.now = 0.0
         self.law = law
@@ -38,7 +42,7 @@ class Machine(FakeTarget):
     def clock(self) -> float:
         return self.now
 
-    def decode(self, tokens, draft):
+    def decode(self, tokens: Tokens, draft: Draft) -> FakeRows:
         n_context = self.n_cached
         rows = super().decode(tokens, draft)
         n = len(tokens) + len(draft)
@@ -76,12 +80,12 @@ class Recorder(Machine):
 
     LAUNCHES_MS, RECORDS_MS = 0.5, 1.5
 
-    def __init__(self, law) -> None:
+    def __init__(self, law: Callable[[int, int], float]) -> None:
         super().__init__(law)
         self.info = replace(self.info, backend="cuda")
         self.n_alike = 0
 
-    def decode(self, tokens, draft):
+    def decode(self, tokens: Tokens, draft: Draft) -> FakeRows:
         n_before = self.n_last
         rows = super().decode(tokens, draft)
         self.n_alike = self.n_alike + 1 if self.n_last == n_before else 1
@@ -135,7 +139,7 @@ def test_one_slow_spell_does_not_bend_the_curve_of_a_slow_model(factor, lasts_ms
     class Spell(Machine):
         """Slower by the factor for a while."""
 
-        def __init__(self, start_ms):
+        def __init__(self, start_ms: float) -> None:
             super().__init__(lambda n, n_context: law(n) * (factor if self.is_in() else 1.0))
             self.start_ms = start_ms
 
@@ -157,11 +161,11 @@ def test_a_machine_that_is_suspended_in_a_pass_measures_as_any_other(single_ms):
         return single_ms * (0.95 + 0.05 * n)
 
     class Suspended(Machine):
-        def __init__(self, at):
+        def __init__(self, at: int) -> None:
             super().__init__(lambda n, n_context: law(n))
             self.n_left = at
 
-        def decode(self, tokens, draft):
+        def decode(self, tokens: Tokens, draft: Draft) -> FakeRows:
             self.n_left -= 1
             self.now += 3600.0 * (self.n_left == 0)
             return super().decode(tokens, draft)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
@@ -143,7 +144,7 @@ def test_no_memory_of_earlier_sessions(tmp_path):
 
 def test_the_guess_of_a_width_is_never_given_up():
     class Planned:
-        def set_ways(self, costs):
+        def set_ways(self, costs: npt.NDArray[np.float64]) -> None:
             raise AssertionError("nothing is to be compared")
 
     curve = CostCurve({1: 1.0, 16: 4.0}, back_ms=1.0, steady={5: 1.5})

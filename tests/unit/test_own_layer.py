@@ -9,7 +9,7 @@ from codespec.backends.base import DraftingLayer
 from codespec.backends.fake import FakeTarget
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.own_layer import OwnLayer
-from codespec.types import NO_DRAFT, NO_TOKENS, Context, SamplingParams
+from codespec.types import NO_DRAFT, NO_TOKENS, Context, SamplingParams, Tokens
 
 PROMPT = np.arange(40, 60, dtype=np.int32)
 
@@ -19,7 +19,7 @@ class Knowing(FakeTarget, DraftingLayer):
 
     n = 100
 
-    def knows(self, tokens):
+    def knows(self, tokens: Tokens) -> bool:
         return len(tokens) <= self.n
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from codespec.backends.fake import FakeTarget
+from codespec.backends.fake import FakeRows, FakeTarget
 from codespec.config import ModelSettings
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
@@ -16,7 +17,7 @@ from codespec.engine.completer import Completer, Limits
 from codespec.engine.models import curve_key
 from codespec.engine.pace import Pace, ThreadChoice, thread_counts
 from codespec.sampling import Sampler
-from codespec.types import Context, SamplingParams, Trace
+from codespec.types import Context, Draft, LogitsRows, SamplingParams, Tokens, Trace
 
 
 def run(choice, slowness, n_passes, rng):
@@ -96,7 +97,7 @@ class ThreadedFake(FakeTarget):
     def set_threads(self, n_threads: int) -> None:
         self.n_threads = n_threads
 
-    def decode(self, tokens, draft):
+    def decode(self, tokens: Tokens, draft: Draft) -> FakeRows:
         self.used.add(self.n_threads)
         return super().decode(tokens, draft)
 
@@ -163,18 +164,18 @@ def test_what_drawing_tokens_takes_is_no_part_of_what_passes_cost():
     seen: list[float] = []
 
     class Pass(FakeTarget):
-        def decode(self, tokens, draft):
+        def decode(self, tokens: Tokens, draft: Draft) -> FakeRows:
             nonlocal now
             now += 0.002
             return super().decode(tokens, draft)
 
-        def keep(self, path):
+        def keep(self, path: Sequence[int]) -> None:
             nonlocal now
             now += 0.001
             super().keep(path)
 
     class SlowToDraw(Sampler):
-        def sample(self, rows, i, emitted):
+        def sample(self, rows: LogitsRows, i: int, emitted: Sequence[int]) -> int:
             nonlocal now
             now += 0.005
             return super().sample(rows, i, emitted)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from codespec.backends.fake import ByteTokenizer
 from codespec.engine.postprocess import Place, Shape, UnitStop, finish, fit, place_in, shape_at
+from codespec.engine.postprocess.finish import Finished
 from codespec.engine.postprocess.markup import section
 from codespec.engine.postprocess.scan import scan
 from codespec.index.languages import LANGUAGES, NOTATIONS
@@ -287,7 +288,7 @@ TRYING = [
 class Trying:
     """One place that is finished again and again. n_parses: what that took the last time."""
 
-    def __init__(self, case, monkeypatch):
+    def __init__(self, case: tuple[str, str, str, str], monkeypatch: pytest.MonkeyPatch) -> None:
         prefix, self._text, suffix, path = case
         parsed = Trees().update(path, "", (prefix + suffix).encode())
         self._place = Place(prefix, suffix, parsed.language if parsed else "", parsed)
@@ -300,7 +301,7 @@ class Trying:
 
         monkeypatch.setattr(ParsedDocument, "with_change", counted)
 
-    def finished(self, late_after=1000):
+    def finished(self, late_after: int = 1000) -> Finished:
         """As if there was no time left after so many parses."""
         self.n_parses = 0
         shape = shape_at(self._place)

@@ -9,7 +9,7 @@ from codespec.requests import CompletionRequest
 class Telling:
     """A clock, and a teller that takes `finish_s` to finish what is new. told: (text, lines)."""
 
-    def __init__(self, finish_s=0.0):
+    def __init__(self, finish_s: float = 0.0) -> None:
         self.now, self.finish_s, self.is_late = 0.0, finish_s, False
         self.told, self.finished = [], []
         self._teller = Teller(
@@ -21,12 +21,12 @@ class Telling:
             lambda: self.now,
         )
 
-    def _finish(self, raw):
+    def _finish(self, raw: bytes) -> str:
         self.now += self.finish_s
         self.finished.append(raw)
         return CompletionRequest("").insertion(raw.decode().upper())
 
-    def __call__(self, text, after_s=2 * INTERVAL_S):
+    def __call__(self, text: str, after_s: float = 2 * INTERVAL_S) -> None:
         self.now += after_s
         self._teller(text.encode())
 

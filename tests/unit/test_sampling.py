@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codespec.sampling import Sampler, draw, uniform
-from codespec.types import Probs, SamplingParams, Tokens
+from codespec.types import Logits, Probs, SamplingParams, Tokens
 
 LOGITS = np.log(np.array([0.5, 0.25, 0.15, 0.07, 0.03], np.float32))
 
@@ -147,30 +147,30 @@ def test_impossible_parameters_are_refused(bad):
 class Rows:
     """One row of logits."""
 
-    def __init__(self, logits):
+    def __init__(self, logits: Logits) -> None:
         self._logits = logits
 
-    def row(self, i):
+    def row(self, i: int) -> Logits:
         return self._logits
 
-    def argmax(self, i):
+    def argmax(self, i: int) -> int:
         return int(self._logits.argmax())
 
 
 class Only:
     """A `LazyMask` of a few tokens, and how often all of them were listed."""
 
-    def __init__(self, ids):
+    def __init__(self, ids: Sequence[int]) -> None:
         self.ids, self.n_listed = ids, 0
 
-    def allowed(self, emitted):
+    def allowed(self, emitted: Sequence[int]) -> Tokens:
         self.n_listed += 1
         return np.array(self.ids, np.int32)
 
-    def is_done(self, emitted):
+    def is_done(self, emitted: Sequence[int]) -> bool:
         return False
 
-    def permits(self, emitted, token):
+    def permits(self, emitted: Sequence[int], token: int) -> bool:
         return token in self.ids
 
 

@@ -207,7 +207,7 @@ def test_a_stretch_that_came_too_late_for_a_pass_is_no_harm():
     class Late:
         n_asked = 0
 
-        def run(self, *args):
+        def run(self, *args: object) -> Stretch | None:
             self.n_asked += 1
             return stretch_of(0) if self.n_asked < 3 else None
 

@@ -34,7 +34,7 @@ class Shelf:
         if path.read_bytes() == b"damaged":
             raise ModelError(f"{path}: it is damaged")
         self.loaded.append(path)
-        return ScriptedDrafter([]), lambda: self.loaded.remove(path)
+        return ScriptedDrafter(), lambda: self.loaded.remove(path)
 
     def put(self, name: str, content: bytes = b"draft", workspace: str = "") -> Path:
         where = workspace or self.workspace
@@ -129,7 +129,7 @@ def test_load_that_one_of_them_met_does_not_choose():
 
 def test_the_choice_is_for_good_once_all_is_measured() -> None:
     target, cheap, dear = StubPace(TIMES_DEARER), StubPace(0.1), StubPace(0.9)
-    small = [(ScriptedDrafter([]), cheap), (ScriptedDrafter([]), dear)]
+    small = [(ScriptedDrafter(), cheap), (ScriptedDrafter(), dear)]
     choice = Choice(target, small)  # pyright: ignore[reportArgumentType]
     assert choice.get() is small[1][0]
     for pace in (target, cheap):
