@@ -73,6 +73,13 @@ class Workspace:
         return self.tokenizer.decode(proposal.tokens).decode("utf-8", "replace")
 
 
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """An empty one, with a cache folder and a home of its own."""
+    isolate(monkeypatch, tmp_path)
+    return Workspace(tmp_path / "w")
+
+
 class SplitTokenizer:
     """Every match of an expression is one token: a BPE model with a full vocabulary, the hardest
     case for cutting a text. Ids are hashes; pieces are remembered."""

@@ -251,5 +251,6 @@ def test_positions_that_were_not_learned_are_not_asked_for(tmp_path):
     file = zoo.write(tmp_path / "starcoder.gguf", "starcoder")
     settings = ModelSettings(target=str(file), draft="", n_ctx=2 * N_LEARNED, n_threads=1)
     engine = LocalEngine(Settings(model=settings))
+    assert isinstance(engine.target, LlamaTarget)
     assert engine.target.n_ctx == N_LEARNED
     engine.close()

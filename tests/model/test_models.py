@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from codespec.backends.llama import LoadedModel
 from codespec.engine import drafting
 from codespec.engine.local import LocalEngine
 from codespec.errors import ModelError
@@ -25,6 +26,7 @@ def test_a_model_that_is_unloaded_leaves_the_others_at_work(engine: LocalEngine)
     busy_s = models.busy_s
     models.unload(running)
     assert models.busy_s == busy_s
+    assert isinstance(running.model, LoadedModel)
     assert running.model.handle is None
     engine.idle()
     assert engine.complete(REQUEST).text == text

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
+from codespec.backends.llama import LlamaTarget
 from codespec.config import Settings
 from codespec.drafters.cost import CostCurve
 from codespec.engine.completer import in_one_turn
@@ -67,6 +68,7 @@ def test_greedy_text_is_the_plain_text(engine: LocalEngine, drafters: tuple[str,
         in_one_turn(engine.prefetching(request))
         drafted = engine.generate(dataclasses.replace(request, drafters=drafters))
         if drafted.tokens != plain.tokens:
+            assert isinstance(engine.target, LlamaTarget)
             assert not engine.target.is_exact
             prompt = drafted.context.prompt
             margin, noise = examine(engine, prompt, plain.tokens, drafted.tokens)
@@ -80,6 +82,7 @@ def test_greedy_text_is_the_plain_text(engine: LocalEngine, drafters: tuple[str,
 
 
 def test_sampled_text_is_the_plain_text(engine: LocalEngine) -> None:
+    assert isinstance(engine.target, LlamaTarget)
     if not engine.target.is_exact:
         pytest.skip("logits differ in the last digits here")
     n_drafted = 0

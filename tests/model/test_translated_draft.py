@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import torch
 
-from codespec.backends.llama import load_model
+from codespec.backends.llama import LlamaTarget, load_model
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.small import SharedVocabulary
@@ -106,6 +106,7 @@ def test_the_text_is_the_targets_own(engine, sampling):
         in_one_turn(engine.prefetching(request))
         drafted = complete(engine, request, "model")
         alike = complete(engine, request, "lookup", "model")
+        assert isinstance(engine.target, LlamaTarget)
         if engine.target.is_exact:
             assert drafted.tokens == alike.tokens == plain.tokens
         stats = drafted.trace.by_source.get("draft-model")
@@ -169,6 +170,7 @@ def test_the_bundled_target_drafts_for_large_ones_unless_their_passes_are_quick(
     drafted = complete(engine, request, "model")
     assert drafting_for(engine) == bundled(BUNDLED_TARGET)
     assert drafted.trace.n_accepted > drafted.trace.n_drafted / 2
+    assert isinstance(engine.target, LlamaTarget)
     if engine.target.is_exact:
         assert drafted.tokens == plain.tokens
     engine.settle()

@@ -31,11 +31,9 @@ from codespec_bench.replay import CONFIGS, Replay, usable
 from codespec_bench.replay_draft import DraftModel
 from codespec_bench.replay_report import (
     load_curve,
-    print_model_rows,
     print_rows,
     record,
     run,
-    run_model,
 )
 from codespec_bench.writers import key_of
 
@@ -279,36 +277,6 @@ def test_a_draft_model_of_other_tokens_drafts_beside_lookups(repository, capsys)
     assert 0 <= n_accepted <= n_drafted != 0
     print_rows(list(drafted.values()))
     assert "codespec-draft" in capsys.readouterr().out
-
-
-def test_a_real_model_completes_the_edits(repository):
-    rows = run_model(repository, load_settings(), 50, "*.py")
-    by = {row["config"]: row for row in rows}
-    assert list(by) == ["plain", "codespec", "ideal", "ideal-whole"]
-    assert by["plain"]["n_hunks"] > 0
-    assert by["plain"]["speedup"] == 1.0
-    assert by["plain"]["n_drafted"] == 0
-    assert by["plain"]["n_tokens"] == by["codespec"]["n_tokens"] == by["ideal"]["n_tokens"]
-    assert by["ideal"]["mat"] >= 1.0
-    ours, (ideal, whole) = by["codespec"], (by[c]["speedup"] for c in ("ideal", "ideal-whole"))
-    assert min(1.0, ideal) <= whole <= max(1.0, ideal)
-    assert ours["share_of_ideal_whole"] == pytest.approx(ours["speedup"] / whole)
-    assert by["codespec"]["equal_texts"] == 1.0
-    assert by["codespec"]["accepted"] <= by["codespec"]["n_drafted"]
-    print_model_rows(rows)
-
-
-def test_what_was_said_is_drafted_from_only_while_edits_are_typed(repository):
-    by = {}
-    for n_keys in (0, 12):
-        rows = run_model(repository, load_settings(), 50, "*.py", n_keys=n_keys)
-        by[n_keys] = {row["config"]: row for row in rows}
-        assert by[n_keys]["codespec"]["equal_texts"] == 1.0
-    once, typed = by[0]["codespec"], by[12]["codespec"]
-    assert typed["n_hunks"] > once["n_hunks"]
-    assert "answers" not in once["by_source"]
-    n_accepted, n_drafted = typed["by_source"]["answers"]
-    assert 0 < n_accepted <= n_drafted
 
 
 def test_the_table_tells_all_ways_apart_on_a_narrow_terminal(monkeypatch, capsys):
