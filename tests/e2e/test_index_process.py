@@ -12,7 +12,9 @@ import pytest
 
 from codespec.index.build import BuildProgress
 from codespec.index.indexer import EMIT_INTERVAL_S, throttled
-from tests.index_support import Workspace
+from tests.index_support import Workspace, workspace
+
+__all__ = ["workspace"]
 
 if os.name != "posix":
     pytest.skip("kills by signal and limits memory", allow_module_level=True)

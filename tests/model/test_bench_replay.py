@@ -6,6 +6,9 @@ import pytest
 
 from codespec.config import load_settings
 from codespec_bench.replay_report import print_model_rows, run_model
+from tests.unit.test_bench_replay import repository
+
+__all__ = ["repository"]
 
 
 def test_a_real_model_completes_the_edits(repository):

@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-from tests.index_support import workspace as workspace
+from tests.index_support import workspace
+
+__all__ = ["workspace"]
