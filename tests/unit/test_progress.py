@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codespec.edit import Edit
 from codespec.engine.progress import INTERVAL_S, Teller
 from codespec.requests import CompletionRequest
 
@@ -21,7 +22,7 @@ class Telling:
             lambda: self.now,
         )
 
-    def _finish(self, raw: bytes) -> str:
+    def _finish(self, raw: bytes) -> Edit | None:
         self.now += self.finish_s
         self.finished.append(raw)
         return CompletionRequest("").insertion(raw.decode().upper())
