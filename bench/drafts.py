@@ -21,6 +21,7 @@ from rich.table import Table
 from codespec.backends.registry import open_vocabulary
 from codespec.config import Settings
 from codespec.context.build import Window
+from codespec.drafters.base import Drafter
 from codespec.drafters.calibrate import Planners
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.filler import Filler
@@ -36,7 +37,7 @@ from codespec.models.registry import BUNDLED_DRAFT, bundled, draft_path, target_
 from codespec.native import Boundary
 from codespec.train.distill.acceptance import Contest, Contestant, contestants, opened
 from codespec.train.distill.workspace import Workspace
-from codespec.types import Drafter, Tokenizer, Trace
+from codespec.types import Tokenizer, Trace
 
 from .replay import cost_of
 from .replay_report import load_curve

@@ -40,7 +40,7 @@ from codespec.index.live import LiveDocument
 from codespec.index.text import encode, safe_cuts
 from codespec.models.registry import target_path
 from codespec.native import Boundary, Planner
-from codespec.types import Context, Source, Tokens
+from codespec.types import Context, PassState, Source, Tokens
 
 from .history import History
 from .replay import MAX_LEAVES, Session, usable
@@ -97,7 +97,7 @@ def _replay(
 ) -> Iterator[tuple[Features, Accepted]]:
     drafter.begin(context)
     for t in range(len(truth) - 1):
-        drafter.propose(truth[:t], min(WIDTH, len(truth) - t - 1))
+        drafter.propose(PassState(truth[:t]), min(WIDTH, len(truth) - t - 1))
         planner.learn(truth[t : t + WIDTH].tolist(), 1)
         *_, accepted, features = planner.outcomes()
         yield features.reshape(-1, Planner.n_features), accepted

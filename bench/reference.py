@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from codespec.drafters.base import Drafter
 from codespec.drafters.lookup import PREFIX, REPOSITORY, SUFFIX
 from codespec.native import MAX_DEPTH, Proposal, SuffixAutomaton
-from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Tokens, Verdict
+from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, PassState, Source, Tokens
 
 MIN_PRODUCT = 0.1
 MAX_TOKENS = 16
@@ -91,7 +92,7 @@ def paths(sources: Sources, recent: Tokens, emitted: Tokens, n_max: int) -> list
     return found
 
 
-class _Reference:
+class _Reference(Drafter):
     """Keeps the context and the sources; `choose` makes the draft."""
 
     name = "reference"
@@ -108,19 +109,14 @@ class _Reference:
         text = np.concatenate([self._context.left[-MAX_DEPTH:], emitted])
         return paths(self._sources, text[-MAX_DEPTH:], emitted, n_max)
 
-    def propose(self, emitted: Tokens, n_max: int) -> Draft:
-        raise NotImplementedError
-
-    def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
-        pass
-
 
 class SuffixTrie(_Reference):
     """The published rule."""
 
     name = "suffix-trie"
 
-    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+    def propose(self, state: PassState, n_max: int) -> Draft:
+        emitted = state.emitted
         best, best_score = NO_DRAFT, 0.0
         text = np.concatenate([self._context.left[-MAX_DEPTH:], emitted])[-MAX_DEPTH:]
         for length, path in _with_lengths(self._sources, text, emitted):
@@ -149,7 +145,8 @@ class SuffixTrieTree(_Reference):
 
     name = "suffix-trie-tree"
 
-    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+    def propose(self, state: PassState, n_max: int) -> Draft:
+        emitted = state.emitted
         best, best_score = NO_DRAFT, 0.0
         self._sources.follow(emitted)
         text = np.concatenate([self._context.left[-MAX_DEPTH:], emitted])[-MAX_DEPTH:]
@@ -205,7 +202,8 @@ class Fixed(_Reference):
 
     name = "fixed"
 
-    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+    def propose(self, state: PassState, n_max: int) -> Draft:
+        emitted = state.emitted
         text = np.concatenate([self._context.left[-MAX_DEPTH:], emitted])[-MAX_DEPTH:]
         found = self._sources.drafts(np.ascontiguousarray(text), emitted, min(n_max, FIXED_TOKENS))
         source, best = max(found, key=lambda f: f[1].match_length)
@@ -223,7 +221,8 @@ class PromptLookup(_Reference):
         self._max_ngram = max_ngram
         self._width = width
 
-    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+    def propose(self, state: PassState, n_max: int) -> Draft:
+        emitted = state.emitted
         text = np.concatenate([self._context.left, emitted])
         for n in range(min(self._max_ngram, len(text) - 1), 0, -1):
             windows = np.lib.stride_tricks.sliding_window_view(text[:-1], n)
@@ -243,7 +242,8 @@ class Ideal(_Reference):
         super().__init__(sources)
         self._truth = truth
 
-    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+    def propose(self, state: PassState, n_max: int) -> Draft:
+        emitted = state.emitted
         truth = self._truth()[len(emitted) :]
         best, source = 0, Source.OTHER
         for path in self._paths(emitted, min(n_max, IDEAL_TOKENS)):

@@ -15,14 +15,17 @@ from pathlib import Path
 import numpy as np
 
 from codespec.backends.fake import FakeTarget
+from codespec.drafters.base import Drafter
 from codespec.drafters.calibrate import Planners
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.filler import Filler
+from codespec.drafters.guard import Policy
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.learned import Learned
 from codespec.drafters.lookup import BUFFERS, EDITS, Neighbour
-from codespec.engine.completer import Completer, Limits
+from codespec.engine.completer import Completer
+from codespec.engine.output import Limits
 from codespec.index.edits import Lost, remember
 from codespec.index.live import LiveDocument
 from codespec.index.text import encode, safe_cuts
@@ -32,7 +35,6 @@ from codespec.types import (
     NO_TOKENS,
     Context,
     Draft,
-    Drafter,
     Logits,
     SamplingParams,
     Tokenizer,
@@ -109,19 +111,6 @@ class TextRows:
 
     def row(self, i: int) -> Logits:
         raise NotImplementedError("the true text has no logits")
-
-
-class Tally(DraftChain):
-    """A chain that keeps how many tokens its passes are over."""
-
-    def begin(self, context: Context, interrupted: Callable[[], bool] = lambda: False) -> None:
-        super().begin(context, interrupted)
-        self.widths: list[int] = []
-
-    def filled(self, draft: Draft, n_tail: int, n_room: int) -> Draft:
-        filled = super().filled(draft, n_tail, n_room)
-        self.widths.append(n_tail + len(filled))
-        return filled
 
 
 def cost_of(widths: Sequence[int], curve: CostCurve) -> float:
@@ -227,8 +216,8 @@ class Replay:
         self._curve = curve
         self._width = width
         self._trees = Trees(self._history, tokenizer)
-        self._target = TextTarget(tokenizer.n_vocab, 64, rolls_back=not curve.reads_again)
-        self._max_leaves = 1 if curve.reads_again else max_leaves
+        self._target = TextTarget(tokenizer.n_vocab, 64, rolls_back=curve.rolls_back)
+        self._max_leaves = max_leaves if curve.rolls_back else 1
         kinds = token_kinds(tokenizer)
         self._draft = draft
         configs = CONFIGS if draft is None else (*CONFIGS, WITH_DRAFT)
@@ -278,11 +267,11 @@ class Replay:
                 context, sampler, limits, lambda emitted: len(emitted) == len(truth), trace=trace
             )
             assert emitted == truth.tolist(), "verification emitted something else"
-            result.add(trace, cost_of(chain.widths, self._curve))
+            result.add(trace, cost_of(trace.pass_width, self._curve))
             if draft is not None:
                 result.cost += draft.spent_ms
 
-    def _chain(self, name: str, truth: Tokens, tree: Tree) -> Tally:
+    def _chain(self, name: str, truth: Tokens, tree: Tree) -> DraftChain:
         n_vocab = self._tokenizer.n_vocab
         reference: dict[str, Callable[[], Drafter]] = {
             "prompt-lookup": lambda: PromptLookup(Sources(tree.trie)),
@@ -292,10 +281,10 @@ class Replay:
             "ideal": lambda: Ideal(Sources(tree.trie), lambda: truth),
         }
         if name == "plain":
-            return Tally([], n_vocab)
+            return DraftChain([], n_vocab)
         if name in reference:
             # References choose their own widths.
-            return Tally([reference[name]()], n_vocab, MAX_TREE, FLAT)
+            return DraftChain([reference[name]()], n_vocab, MAX_TREE, FLAT, policy=Policy.RAISE)
         session = self._session if name == "codespec-edits" else None
         lookup = Watched(
             lambda path: self._document,
@@ -312,7 +301,14 @@ class Replay:
         if (draft := self._draft_of(name)) is not None:
             members.append(draft.drafter)
         filler = self._fillers[name]
-        return Tally(members, n_vocab, self._max_leaves, self._curve, filler=filler)
+        return DraftChain(
+            members,
+            n_vocab,
+            self._max_leaves,
+            self._curve,
+            filler=filler,
+            policy=Policy.RAISE,
+        )
 
     def _draft_of(self, config: str) -> DraftModel | None:
         return self._draft if config == WITH_DRAFT else None

@@ -23,9 +23,12 @@ from pathlib import Path
 import numpy as np
 
 from codespec.config import Settings
-from codespec.engine.completer import Completer, Limits, in_one_turn
+from codespec.drafters.chain import DraftChain
+from codespec.engine.completer import Completer
 from codespec.engine.local import LocalEngine
 from codespec.engine.measures import measures
+from codespec.engine.output import Limits
+from codespec.engine.turns import in_one_turn
 from codespec.index.text import encode, safe_cuts
 from codespec.requests import Completion, CompletionRequest
 from codespec.sampling import Sampler
@@ -36,7 +39,7 @@ from .history import Commit, History, Hunk
 from .keystrokes import type_along
 from .predicted import PAUSE_S, PassTimer, Run
 from .reference import Ideal, Sources
-from .replay import MAX_TOKENS, MIN_TOKENS, Tally, TextTarget, cost_of
+from .replay import MAX_TOKENS, MIN_TOKENS, TextTarget, cost_of
 from .replay_trees import Tree, Trees
 from .results import Row
 
@@ -187,16 +190,15 @@ class ModelReplay:
         tokenizer = self._engine.tokenizer
         target = TextTarget(tokenizer.n_vocab, 64)
         target.truth = truth
-        chain = Tally([Ideal(Sources(tree.trie), lambda: truth)], tokenizer.n_vocab)
+        chain = DraftChain([Ideal(Sources(tree.trie), lambda: truth)], tokenizer.n_vocab)
         right = encode(hunk.suffix, tokenizer, self._cuts)
         asked = Context(context.prompt, context.left, right, path=hunk.path, workspace="replay")
-        Completer(target, chain).run(
-            asked, Sampler(SamplingParams()), Limits(len(truth), max_width=IDEAL_WIDTH)
-        )
+        limits, trace = Limits(len(truth), max_width=IDEAL_WIDTH), Trace()
+        Completer(target, chain).run(asked, Sampler(SamplingParams()), limits, trace=trace)
         # The curve knows by now what passes take behind a prompt of this length.
-        self._ideal_cost += cost_of(chain.widths, self._engine.curve)
+        self._ideal_cost += cost_of(trace.pass_width, self._engine.curve)
         self._plain_cost += cost_of([1] * len(truth), self._engine.curve)
-        self._n_ideal_passes += len(chain.widths)
+        self._n_ideal_passes += len(trace.pass_width)
         self._n_ideal_tokens += len(truth)
 
     def rows(self) -> list[Row]:

@@ -63,13 +63,16 @@ def load_curve(name: str) -> CostCurve:
             raise ValueError("n and ratio are not equally long")
         points = {n: found.t1_ms * r for n, r in zip(found.n, found.ratio, strict=True)}
         steady = {n: found.t1_ms * r for n, r in found.steady.items()}
-        curve = CostCurve(points, back_ms=found.t1_ms * found.back, steady=steady)
+        return CostCurve(
+            points,
+            back_ms=found.t1_ms * found.back,
+            steady=steady,
+            rolls_back=not found.reads_again,
+        )
     except ValueError as e:
         raise InputError(
             f"{name}: {e}", "t1_ms above 0, a ratio above 0 for each n from 1 on."
         ) from e
-    curve.reads_again = found.reads_again
-    return curve
 
 
 def run(

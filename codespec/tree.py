@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from codespec.types import Draft
@@ -58,3 +60,18 @@ def limit_leaves(draft: Draft, n_leaves: int) -> Draft:
     new_index = {-1: -1} | {old: new for new, old in enumerate(kept)}
     parents = np.array([new_index[int(draft.parents[i])] for i in kept], np.int32)
     return Draft(draft.tokens[kept], parents, draft.probs[kept], draft.sources[kept])
+
+
+def followed(draft: Draft, emitted: Sequence[int]) -> list[int]:
+    """Nodes of a draft that these tokens follow, root first. The draft need not be the one that
+    was verified: drafters whose proposal lost learn from the outcome, too."""
+    nodes = zip(draft.parents.tolist(), draft.tokens.tolist(), strict=True)
+    child = {node: i for i, node in enumerate(nodes)}
+    path: list[int] = []
+    node = -1
+    for token in emitted:
+        node = child.get((node, token), -1)
+        if node < 0:
+            break
+        path.append(node)
+    return path

@@ -123,6 +123,26 @@ class Draft(msgspec.Struct, frozen=True, eq=False):
 NO_DRAFT = Draft.chain(NO_TOKENS)
 
 
+class PassState(msgspec.Struct, frozen=True, eq=False):
+    """The pass that is about to be made: what drafters and their cost depend on.
+
+    emitted: (m,) the output so far.
+    n_tail:  committed tokens that the pass reads before a draft, 1 or more.
+    width:   no pass is over fewer tokens: what a draft lacks is filled up. 1: no filling.
+    after_single: True if the last pass was over one token: a wider one then makes the way back
+        to passes over one token due, see `CostCurve`.
+    """
+
+    emitted: Tokens = NO_TOKENS
+    n_tail: int = 1
+    width: int = 1
+    after_single: bool = True
+
+
+ANY_PASS = PassState()
+"""Nothing emitted, one token to read, no filling."""
+
+
 class Verdict(msgspec.Struct, frozen=True):
     """What one verification pass decided.
 
@@ -334,23 +354,3 @@ class LogitsRows(Protocol):
         ...
 
     def argmax(self, i: int) -> int: ...
-
-
-class Drafter(Protocol):
-    """Proposes continuations. May be wrong in any way: verification keeps the output exact."""
-
-    @property
-    def name(self) -> str: ...
-
-    def begin(self, context: Context) -> None:
-        """A new request starts."""
-        ...
-
-    def propose(self, emitted: Tokens, n_max: int) -> Draft:
-        """Draft at most `n_max` nodes after context.left + emitted. May return NO_DRAFT."""
-        ...
-
-    def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
-        """The outcome of a pass; drafters whose proposal was not used learn from it, too.
-        `emitted` is the whole output so far, the verdict's tokens included."""
-        ...

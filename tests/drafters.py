@@ -3,24 +3,57 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from codespec.backends.base import Target
+from codespec.drafters.base import Drafter
+from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
+from codespec.drafters.filler import Filler
+from codespec.drafters.guard import Policy
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.small import SharedVocabulary
-from codespec.types import NO_DRAFT, Context, Draft, Source, Tokens, Verdict
+from codespec.drafters.worth import Worth
+from codespec.types import NO_DRAFT, Context, Draft, PassState, Source, Tokens, Verdict
 
 if TYPE_CHECKING:
     from codespec.engine.local import LocalEngine
+    from codespec.engine.pace import Pace
 
 Script: TypeAlias = Callable[[Tokens, int], Draft]
 """What to propose: the output so far, the most nodes -> a draft."""
+
+
+def chain_of(
+    drafters: Sequence[Drafter],
+    n_vocab: int,
+    max_leaves: int = 1,
+    curve: CostCurve = FLAT,
+    worth: Worth | None = None,
+    filler: Filler | None = None,
+    mechanisms: Mechanisms = PRODUCT,
+    policy: Policy = Policy.RAISE,
+) -> DraftChain:
+    """A chain whose members may not fail; hostile ones need another policy."""
+    return DraftChain(drafters, n_vocab, max_leaves, curve, worth, filler, mechanisms, policy)
+
+
+def model_drafter_of(chain: DraftChain) -> ModelDrafter:
+    """The only draft model of a chain."""
+    members = [member._drafter for member in chain._members]
+    (found,) = (drafter for drafter in members if isinstance(drafter, ModelDrafter))
+    return found
+
+
+def assume(pace: Pace, curve: CostCurve) -> None:
+    """Passes cost this, whatever was known; real passes will say otherwise."""
+    for n_threads in pace.curves:
+        pace.curves[n_threads] = CostCurve(curve.points, back_ms=curve.back_ms, steady=curve.steady)
 
 
 def drafter_over(
@@ -34,7 +67,7 @@ def drafter_over(
     return ModelDrafter(SharedVocabulary(model), curve, own_curve, clock, mechanisms)
 
 
-class ScriptedDrafter:
+class ScriptedDrafter(Drafter):
     """Proposes what `script` returns for the output so far; records what it is told."""
 
     name = "scripted"
@@ -47,8 +80,8 @@ class ScriptedDrafter:
     def begin(self, context: Context) -> None:
         self.contexts.append(context)
 
-    def propose(self, emitted: Tokens, n_max: int) -> Draft:
-        return self._script(emitted, n_max)
+    def propose(self, state: PassState, n_max: int) -> Draft:
+        return self._script(state.emitted, n_max)
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         self.observed.append((emitted.tolist(), draft, verdict))
@@ -75,5 +108,5 @@ class OracleDrafter(ScriptedDrafter):
 
 
 def draft_much(engine: LocalEngine) -> None:
-    """As if wide passes cost little: many drafts, and trees. Real passes will say otherwise."""
-    engine.curve.become(CostCurve({1: 1.0, 33: 1.1}))
+    """As if wide passes cost little: many drafts, and trees."""
+    assume(engine._pace, CostCurve({1: 1.0, 33: 1.1}))

@@ -13,8 +13,10 @@ from pathlib import Path
 
 from codespec.backends.base import Target
 from codespec.backends.llama import LlamaTarget
+from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
-from codespec.engine.completer import Completer, Limits
+from codespec.engine.completer import Completer
+from codespec.engine.output import Limits
 from codespec.sampling import Sampler
 from codespec.types import (
     NO_TOKENS,
@@ -26,7 +28,7 @@ from codespec.types import (
     Trace,
 )
 
-from ..replay import WITH_DRAFT, Replay, Tally, TextRows, cost_of
+from ..replay import WITH_DRAFT, Replay, TextRows, cost_of
 from ..replay_draft import DraftModel
 from ..replay_trees import Tree
 from ..results import Row
@@ -88,17 +90,17 @@ class ClockReplay(Replay):
             chain = self._chain(name, truth, tree)
             if (draft := self._draft_of(name)) is not None:
                 draft.begin(context)
-            trace, widths = self._decode(context, chain, len(truth))
+            trace = self._decode(context, chain, len(truth))
             result.add(trace, trace.target_ms + trace.draft_ms)
-            self._predicted[name] += cost_of(widths, self._curve) + trace.draft_ms
+            self._predicted[name] += cost_of(trace.pass_width, self._curve) + trace.draft_ms
 
-    def _decode(self, context: Context, chain: Tally, n_tokens: int) -> tuple[Trace, list[int]]:
+    def _decode(self, context: Context, chain: DraftChain, n_tokens: int) -> Trace:
         trace = Trace()
         limits = Limits(n_tokens, max_width=self._width)
         Completer(self._real, chain, time.perf_counter, self._observe).run(
             context, Sampler(SamplingParams()), limits, trace=trace
         )
-        return trace, chain.widths
+        return trace
 
     def _observe(self, widths: Sequence[int], ms: Sequence[float]) -> None:
         for n, took_ms in zip(widths, ms, strict=True):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Tokens, Verdict
+from codespec.drafters.base import Drafter
+from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, PassState, Source, Tokens, Verdict
 
 from ..peer import MAX_DEPTH, PeerTree
 
@@ -13,7 +14,7 @@ MAX_SPEC_FACTOR = 1.0
 MIN_TOKEN_PROB = 0.1
 
 
-class ArcticDrafter:
+class ArcticDrafter(Drafter):
     """`Drafter` over the prompt and what follows it, as their decoder uses the trie.
 
     files: a trie of other text, asked as well, as they ask one of earlier answers; the draft whose
@@ -39,8 +40,8 @@ class ArcticDrafter:
         self._text = np.ascontiguousarray(context.prompt, np.int32)
         self._tree.extend_ndarray(0, self._text)
 
-    def propose(self, emitted: Tokens, n_max: int) -> Draft:
-        recent = np.concatenate([self._text, emitted])[-MAX_DEPTH:].astype(np.int32)
+    def propose(self, state: PassState, n_max: int) -> Draft:
+        recent = np.concatenate([self._text, state.emitted])[-MAX_DEPTH:].astype(np.int32)
         found = [
             tree.speculate_ndarray(recent, n_max, self._factor, 0.0, self._min_prob, False)
             for tree in (self._tree, self._files)

@@ -65,6 +65,8 @@ class Target:
 
     info: ModelInfo
     can: Capabilities = Capabilities()
+    is_exact: bool = False
+    """True if a token's logits are the same to the bit in passes of any size over chains."""
     n_threads: int = 1
     busy_s: float = 0.0
     """Time spent in passes up to now, seconds."""

@@ -28,7 +28,6 @@ from codespec.drafters.learned import (
 )
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.native import Planner
-from codespec.types import Tokens, Verdict
 
 MAX_WORKSPACES = 8
 SAVE_EVERY = 64
@@ -125,16 +124,3 @@ class Planners:
     def _path(self, workspace: str) -> Path:
         name = hashlib.sha256(f"{workspace}\0{self._model}".encode("utf-8", "replace")).hexdigest()
         return Path(self._folder or "", f"{name[:32]}.bin")
-
-
-def n_followed(tokens: Tokens, verdict: Verdict) -> int:
-    """How many leading tokens of a chain the target agreed with, its bonus token included.
-
-    Holds for a chain that was not the one verified, too: losers learn from the outcome.
-    """
-    n = 0
-    for token, emitted in zip(tokens.tolist(), verdict.emitted, strict=False):
-        if token != emitted:
-            break
-        n += 1
-    return n

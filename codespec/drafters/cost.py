@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.drafters.refined import N_SETTLING, N_TABLE, ContextSlope, RefinedCurve, extended
+from codespec.types import ANY_PASS, PassState
 
 _WIDE, _FEW = 32, 9
 # Beyond what any machine takes, and so far from what numbers can hold that nothing overflows.
@@ -21,16 +22,18 @@ _LEAST_MS, _MOST_MS, _MOST_TOKENS = 1e-9, 1e9, 1 << 31
 
 
 class CostCurve:
-    """Milliseconds of a pass over n tokens, linear between points, that follows real passes.
+    """Milliseconds of a pass over n tokens, linear between points, that follows real passes. It
+    only learns: what a pass depends on beside its tokens comes as a `PassState`.
 
     points:    n -> ms, as measured behind `n_context` tokens.
     slope:     how that grows with the context.
     back_ms:   what a pass over one token takes more when it follows a wider one: llama.cpp keeps
         its graph for passes of one width. Part of what a wider pass costs, as far as it is likely
-        to come to that, and only once where one wide pass follows another (`is_back`).
+        to come to that, and only once where one wide pass follows another (`after_single`).
     is_prior:  the points are a guess: the first real pass sets their scale.
     steady:    n -> ms of a pass over n tokens that follows others over as many, for the widths that
         passes may be filled up to (`filler.py`).
+    rolls_back: see `backends.base.Capabilities`.
 
     Raises: ValueError for what nobody measures, as a damaged file may have it.
     """
@@ -44,6 +47,7 @@ class CostCurve:
         *,
         is_prior: bool = False,
         steady: Mapping[int, float] | None = None,
+        rolls_back: bool = True,
     ) -> None:
         steady, slope = dict(steady or {}), slope or ContextSlope()
         times = [*points.values(), *steady.values()]
@@ -57,14 +61,12 @@ class CostCurve:
         )
         if not points or not is_sound:
             raise ValueError("a cost curve needs points (n >= 1, ms > 0) and back_ms >= 0")
-        self._state = RefinedCurve(points, n_context, slope, back_ms, is_prior, steady)
-        self.reads_again = False
-        """The inverse of `Capabilities.rolls_back`."""
-        self.is_back = True
-        """Whether the last pass was over one token: if it was, a wider one makes `back_ms` due."""
-        self.n_tail = 1
-        """Committed tokens that the next pass reads, the first of those it costs; more than one
-        only where there is reading again, and where all of them are part of a filled pass."""
+        self.refined = RefinedCurve(points, n_context, slope, back_ms, is_prior, steady)
+        self.rolls_back = rolls_back
+
+    @property
+    def _state(self) -> RefinedCurve:
+        return self.refined
 
     @property
     def points(self) -> dict[int, float]:
@@ -77,15 +79,6 @@ class CostCurve:
         """As `points`, of passes that follow others of their width."""
         s = self._state
         return {n: s.steady_ms(n) for n in s.steady}
-
-    @property
-    def width(self) -> int:
-        """No pass is over fewer tokens: those it lacks are filled up. 1: no filling."""
-        return self._state.width
-
-    def set_width(self, n: int) -> None:
-        """n: 1 or one of `steady`."""
-        self._state.set_width(n)
 
     @property
     def tables(self) -> list[npt.NDArray[np.float64]]:
@@ -118,50 +111,52 @@ class CostCurve:
     def table(self) -> npt.NDArray[np.float64]:
         """(N_TABLE,) milliseconds of passes over 1, 2, ... tokens after one over one, going back to
         the usual width included; do not write."""
-        return self._state.table
+        return self._state.rows(1)[1]
 
     def ms(self, n: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Cost of passes over `n` tokens; beyond the table its last slope goes on."""
-        return extended(self._state.table, n)
+        return extended(self.table, n)
 
-    def pass_ms(self, n: int) -> float:
-        """Cost of one pass over `n` tokens."""
-        s = self._state
-        return s.costs[n - 1] if n <= N_TABLE else float(self.ms(np.array([n]))[0])
+    def pass_ms(self, n: int, width: int = 1) -> float:
+        """Cost of one pass over `n` tokens, where none is over fewer than `width`."""
+        if n <= N_TABLE:
+            return self._state.costs(width)[n - 1]
+        return float(extended(self._state.rows(width)[1], np.array([n]))[0])
 
-    def first(self, n: int) -> npt.NDArray[np.float64]:
+    def first(self, state: PassState, n: int) -> npt.NDArray[np.float64]:
         """(n,) costs of passes that draft 0 to n - 1 tokens; do not write."""
-        return self.either_first(n)[int(self.is_back)]
+        return self.either_first(state, n)[int(state.after_single)]
 
-    def either_first(self, n: int) -> npt.NDArray[np.float64]:
-        """(2, n) what `first` says after a wide pass, and after one over one token: the same array
-        until that changes."""
-        return self._state.part(self.n_tail - 1, n)
+    def either_first(self, state: PassState, n: int) -> npt.NDArray[np.float64]:
+        """(2, n) costs as of `first` after a wide pass, and after one over one token: the same
+        array until that changes."""
+        return self._state.part(state.width, self.n_tail(state) - 1, n)
+
+    def n_tail(self, state: PassState) -> int:
+        """Committed tokens of the pass that its cost depends on: more than one only where there is
+        reading again, or where all of them are part of a filled pass."""
+        return state.n_tail if not self.rolls_back or state.n_tail <= state.width else 1
 
     @property
     def again_ms(self) -> float:
-        """What a token that has to be read again costs, as part of a pass over others."""
-        if not self.reads_again:
+        """Cost of a token that has to be read again, as part of a pass over others."""
+        if self.rolls_back:
             return 0.0
-        costs = self._state.costs
+        costs = self._state.costs(1)
         return (costs[_FEW - 1] - costs[1]) / (_FEW - 2)
 
-    def chain_ms(self, k: int, expected: float, whole: float) -> float:
+    def chain_ms(self, state: PassState, k: int, expected: float, whole: float) -> float:
         """Cost of a pass with a chain of `k` tokens, and of what is read again after it: all that
         it reads and what is accepted, unless everything is.
 
         expected: tokens accepted. whole: P(all are).
         """
-        ms = float(self.first(1 + k)[k])
-        if self.reads_again and k:
-            n_again = self.n_tail * (1.0 - whole) + (expected - whole) - (k - 1) * whole
+        ms = float(self.first(state, 1 + k)[k])
+        if not self.rolls_back and k:
+            n_tail = self.n_tail(state)
+            n_again = n_tail * (1.0 - whole) + (expected - whole) - (k - 1) * whole
             ms += self.again_ms * n_again
         return ms
-
-    def set_tail(self, n: int) -> None:
-        """The next pass reads so many committed tokens."""
-        is_part = self.reads_again or n <= self.width
-        self.n_tail = max(1, n) if is_part else 1
 
     def quiet_ms(self, n: int) -> float:
         """Cost of a pass as measured, whatever the load is now: the yardstick for load."""
@@ -192,15 +187,6 @@ class CostCurve:
         if n >= 1 and 0 < ms < math.inf:
             self._state.observe(n, ms)
 
-    def always_back(self) -> None:
-        """Count the way back as part of every wide pass from now on, also where it is due once for
-        several in a row."""
-        self._state.is_back_once = False
-
-    def become(self, other: CostCurve) -> None:
-        """Show and refine what `other` shows and refines from now on."""
-        self._state = other._state
-
 
 FLAT = CostCurve({1: 1.0})
 """A pass costs the same at every width: drafts are never cut."""
@@ -209,6 +195,7 @@ FLAT = CostCurve({1: 1.0})
 def best_width(
     probs: Sequence[float],
     curve: CostCurve,
+    state: PassState = ANY_PASS,
     draft_ms: float = 0.0,
     begin_ms: float = 0.0,
 ) -> tuple[int, float]:
@@ -218,13 +205,13 @@ def best_width(
     draft_ms: time to draft one token, where drafting is not free.
     begin_ms: time to draft at all.
     """
-    costs = curve.first(len(probs) + 1).tolist()
+    costs = curve.first(state, len(probs) + 1).tolist()
     best, rate = 0, 1.0 / costs[0]
     expected = path = 1.0
     for k, prob in enumerate(probs, 1):
         path *= prob
         expected += path
-        cost = curve.chain_ms(k, expected - 1.0, path) if curve.reads_again else costs[k]
+        cost = costs[k] if curve.rolls_back else curve.chain_ms(state, k, expected - 1.0, path)
         if (now := expected / (cost + begin_ms + draft_ms * k)) > rate:
             best, rate = k, now
     return best, rate

@@ -15,7 +15,7 @@ import numpy as np
 
 from codespec.drafters.cost import CostCurve
 from codespec.native import Planner
-from codespec.types import Draft
+from codespec.types import Draft, PassState
 
 # Weight of a pass in the averages, and passes that the guess before them counts for.
 _WEIGHT = 1 / 256
@@ -29,7 +29,7 @@ _MARGIN = 0.1
 
 
 class Filler:
-    """Chooses the width of a target's passes and keeps its curve's. One thread only.
+    """Chooses the width of a target's passes. One thread only.
 
     searches: True to learn from plans what widths bring, False to trust in what they usually bring.
     """
@@ -37,6 +37,8 @@ class Filler:
     def __init__(self, curve: CostCurve, searches: bool = True) -> None:
         self._curve = curve
         self._searches = searches
+        self.width = 1
+        """No pass is over fewer tokens, see `PassState`."""
         # By width: expected, and what it would take.
         self._tokens = self._ms = np.zeros(0)
         self._n_since = 0  # plans since the last choice
@@ -47,12 +49,12 @@ class Filler:
         if is_drafting:
             self._choose(0.0)
         else:
-            self._curve.set_width(1)
+            self.width = 1
 
     def step(self, is_drafting: bool) -> None:
         """Before a pass, or some in a row."""
         if not is_drafting:
-            self._curve.set_width(1)
+            self.width = 1
         elif self._n_since >= _FEWEST:
             self._choose(_MARGIN)
 
@@ -75,16 +77,6 @@ class Filler:
         self._ms = kept * self._ms + ms
         self._n_since += n_plans
 
-    def fill(self, draft: Draft, n_tail: int, n_room: int) -> Draft:
-        """`draft` as a pass of the current width verifies it, which reads `n_tail` committed tokens
-        and has room for `n_room` more. What is behind it is never accepted."""
-        n = self._curve.width - n_tail
-        if n <= len(draft) or n > n_room or not draft.is_chain:
-            return draft
-        tokens = np.zeros(n, np.int32)
-        tokens[: len(draft)] = draft.tokens
-        return Draft.chain(tokens)
-
     def _choose(self, margin: float) -> None:
         curve = self._curve
         widths = [1, *sorted(curve.steady)]
@@ -96,6 +88,17 @@ class Filler:
             self._ms = _N_GUESSED * np.array([table[0] for table in curve.tables])
         rates = self._tokens / self._ms
         best = int(rates.argmax())
-        if rates[best] > (1 + margin) * rates[widths.index(curve.width)]:
-            curve.set_width(widths[best])
+        if rates[best] > (1 + margin) * rates[widths.index(self.width)]:
+            self.width = widths[best]
             self._n_since = 0
+
+
+def filled(draft: Draft, state: PassState, n_room: int) -> Draft:
+    """`draft` as its pass verifies it, which has room for `n_room` drafted tokens: what lacks to
+    the pass's width is filled up with tokens that are never accepted."""
+    n = state.width - state.n_tail
+    if n <= len(draft) or n > n_room or not draft.is_chain:
+        return draft
+    tokens = np.zeros(n, np.int32)
+    tokens[: len(draft)] = draft.tokens
+    return Draft.chain(tokens)

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from codespec.drafters.chain import MOST_PASSES
+from codespec.drafters.base import Drafter, Traits
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.filler import Filler
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
@@ -17,7 +17,17 @@ from codespec.drafters.small import DRAFT_MODEL
 from codespec.index.live import LiveDocument
 from codespec.native import Boundary, Drafting, Planner, Segment, Sources, SuffixAutomaton
 from codespec.tree import path_probs
-from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Tokens, Verdict
+from codespec.types import (
+    ANY_PASS,
+    NO_DRAFT,
+    NO_TOKENS,
+    Context,
+    Draft,
+    PassState,
+    Source,
+    Tokens,
+    Verdict,
+)
 
 
 class Repository(Protocol):
@@ -48,7 +58,7 @@ Ends: TypeAlias = npt.NDArray[np.uint8]
 _NO_ENDS: Ends = np.zeros(0, np.uint8)
 
 
-class LookupDrafter:
+class LookupDrafter(Drafter):
     """`Drafter` over suffix automata of the document and a frozen index of the workspace.
 
     document:   gives the live document of a path, or of what else it is known by, already brought
@@ -65,6 +75,7 @@ class LookupDrafter:
     """
 
     name = "lookup"
+    traits = Traits(weighs=True, is_native=True)
 
     def __init__(
         self,
@@ -118,41 +129,40 @@ class LookupDrafter:
         self._is_planned = False
         self._drafting = None
 
-    def alone(self, n_max: int) -> tuple[Drafting | None, int]:
-        """For native code to draft as `propose` would, but no trees."""
-        if self._planner is None or self._n_leaves > 1:
-            return None, 0
+    def native(self, state: PassState, n_max: int) -> Drafting | None:
+        """Drafts as `propose` would, but no trees."""
+        if self._planner is None or self._most_leaves(state) > 1:
+            return None
         self._read()
-        curve = self._curve
-        costs = curve.either_first(n_max + 1)
+        costs = self._curve.either_first(state, n_max + 1)
         if self._drafting is None or costs is not self._costs:
             self._costs = costs
             self._drafting = Drafting(self._sources, self._boundary, self._planner, costs)
-        self._drafting.is_back = curve.is_back
-        self._drafting.width = curve.width if curve.width <= 1 + n_max else 1
-        return self._drafting, MOST_PASSES
+        self._drafting.is_back = state.after_single
+        self._drafting.width = state.width if state.width <= 1 + n_max else 1
+        return self._drafting
 
-    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+    def propose(self, state: PassState, n_max: int) -> Draft:
         self._sources.clear()
         draft = NO_DRAFT
-        if self._look_up(emitted, NO_TOKENS, n_max):
-            asks_last = self._mechanisms.last_token and self._trees_pay(n_max)
-            if asks_last and not self._is_within(emitted):
+        if self._look_up(state.emitted, NO_TOKENS, n_max):
+            asks_last = self._mechanisms.last_token and self._trees_pay(state, n_max)
+            if asks_last and not self._is_within(state.emitted):
                 self._sources.ask_last(n_max)
-            draft = self._plan(emitted, n_max, NO_DRAFT)
+            draft = self._plan(state, n_max, NO_DRAFT)
         if self._filler is not None and self._planner is not None:
             self._planner.compare(n_max)
         return draft
 
-    def extend(self, emitted: Tokens, given: Draft, n_max: int) -> Draft:
+    def extend(self, state: PassState, given: Draft, n_max: int) -> Draft:
         """The best of what `propose` saw last and a deterministic chain that another drafter gives,
         with what stands after that chain elsewhere."""
-        self._look_up_after(emitted, given.tokens, n_max)
-        return self._plan(emitted, n_max, given)
+        self._look_up_after(state.emitted, given.tokens, n_max)
+        return self._plan(state, n_max, given)
 
     def candidates(self, n_max: int) -> Draft:
         """The chain of what `propose` saw last that is right longest, whatever its passes cost."""
-        return self._planned(n_max, NO_DRAFT, FLAT, 1)[0]
+        return self._planned(ANY_PASS, n_max, NO_DRAFT, FLAT, 1)[0]
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         self._unread += verdict.emitted
@@ -168,18 +178,19 @@ class LookupDrafter:
         self._unread = []
         self._is_planned = False
 
-    def _plan(self, emitted: Tokens, n_max: int, given: Draft) -> Draft:
-        draft, ends = self._planned(n_max, given, self._curve, self._n_leaves)
+    def _plan(self, state: PassState, n_max: int, given: Draft) -> Draft:
+        most_leaves = self._most_leaves(state)
+        draft, ends = self._planned(state, n_max, given, self._curve, most_leaves)
         if draft.is_chain or not self._mechanisms.after_branches:
             return draft
         # What follows branches that no source went beyond?
         paths = _open_paths(draft, ends, n_max)
-        if not sum([self._look_up_after(emitted, path, n_max) for path in paths]):
+        if not sum([self._look_up_after(state.emitted, path, n_max) for path in paths]):
             return draft
-        return self._planned(n_max, given, self._curve, self._n_leaves)[0]
+        return self._planned(state, n_max, given, self._curve, most_leaves)[0]
 
     def _planned(
-        self, n_max: int, given: Draft, curve: CostCurve, max_leaves: int
+        self, state: PassState, n_max: int, given: Draft, curve: CostCurve, max_leaves: int
     ) -> tuple[Draft, Ends]:
         assert self._planner is not None
         if not self._is_planned:
@@ -190,12 +201,12 @@ class LookupDrafter:
             self._sources,
             n_max,
             max_leaves,
-            curve.first(n_max + 1),
+            curve.first(state, n_max + 1),
             given.tokens,
             np.ascontiguousarray(given.probs, np.float32) if len(given) else given.probs,
             source,
             curve.again_ms,
-            curve.n_tail,
+            curve.n_tail(state),
         )
         if found is None:
             return NO_DRAFT, _NO_ENDS
@@ -214,17 +225,16 @@ class LookupDrafter:
             return self._sources.ask(said, path, n_max)
         return self._boundary.ask(said, path, n_max, self._sources)
 
-    @property
-    def _n_leaves(self) -> int:
+    def _most_leaves(self, state: PassState) -> int:
         """Passes over trees are not like those over chains, whatever their width."""
-        return self._max_leaves if self._curve.width == 1 else 1
+        return self._max_leaves if state.width == 1 else 1
 
     def _is_within(self, emitted: Tokens) -> bool:
         return self._boundary is not None and self._boundary.is_within(emitted)
 
-    def _trees_pay(self, n_max: int) -> bool:
-        """Whether some tokens more cost next to nothing, so that much is worth knowing."""
-        if self._n_leaves == 1:
+    def _trees_pay(self, state: PassState, n_max: int) -> bool:
+        """True if some tokens more cost next to nothing, so that much is worth knowing."""
+        if self._most_leaves(state) == 1:
             return False
         few_ms = self._curve.pass_ms(1 + min(n_max, _FEW))
         return few_ms < _CHEAP * self._curve.pass_ms(1)

@@ -17,13 +17,13 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from codespec.drafters.calibrate import n_followed
+from codespec.drafters.base import Drafter, Plan, Traits
 from codespec.drafters.cost import FLAT, CostCurve, best_width
 from codespec.drafters.judge import Confidence, Pool, worth_of_asking
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.small import DRAFT_MODEL, SmallModel
-from codespec.tree import prefix
-from codespec.types import NO_DRAFT, Context, Draft, Tokens, Verdict
+from codespec.tree import followed, prefix
+from codespec.types import ANY_PASS, NO_DRAFT, Context, Draft, PassState, Tokens, Verdict
 
 _START_RATE = 0.5
 _RATE_WEIGHT = 0.05
@@ -49,7 +49,7 @@ _DOUBTFUL = 0.5
 _COST_WEIGHT = 0.1
 
 
-class ModelDrafter:
+class ModelDrafter(Drafter):
     """`Drafter` over a second, smaller model with a KV cache of its own.
 
     curve, own_curve: milliseconds of the target's and of the small model's passes.
@@ -57,6 +57,7 @@ class ModelDrafter:
     """
 
     name = "model"
+    traits = Traits(takes_time=True, judges=True, reads=True)
 
     def __init__(
         self,
@@ -71,8 +72,7 @@ class ModelDrafter:
         self._curve = curve
         self._own_curve = own_curve
         self._clock = clock
-        self.interrupted: Callable[[], bool] = lambda: False
-        """Asked while a prompt is read; once it is true, CancelledError is raised."""
+        self._interrupted: Callable[[], bool] = lambda: False
         self._confidence = Confidence()
         self._rate = _START_RATE
         self._n_idle = 0
@@ -83,7 +83,7 @@ class ModelDrafter:
         # Of what was judged last: tokens, what others expected of them, own margins.
         self._judged: list[tuple[int, float, float]] = []
         self._more_ms = 0.0  # what a drafted token takes beyond a pass over one token
-        self._planned = (0, 0.0)
+        self._planned = Plan(0, 0.0)
         self._planned_by: npt.NDArray[np.float64] | None = None
         self._planned_for: tuple[bool, tuple[int, float, float, float]] | None = None
 
@@ -95,14 +95,15 @@ class ModelDrafter:
     def is_due(self) -> bool:
         """Asked once before each pass. What is known of costs and hits changes slowly: where
         nothing was worth drafting, nothing will be before the next passes."""
-        if self.n_rest:
+        if self._n_rest:
             self.rested(1)
             return False
         return True
 
-    @property
+    def heed(self, interrupted: Callable[[], bool]) -> None:
+        self._interrupted = interrupted
+
     def n_rest(self) -> int:
-        """Passes to come before which it is not due."""
         return self._n_rest
 
     def rested(self, n_passes: int) -> None:
@@ -110,29 +111,28 @@ class ModelDrafter:
         self._n_rest = max(0, self._n_rest - n_passes)
         self._n_idle += n_passes
 
-    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+    def propose(self, state: PassState, n_max: int) -> Draft:
         self._drafted = []
         if self._n_prompt < 0:
             return NO_DRAFT
-        width, _ = self.plan(n_max)
+        emitted = state.emitted
+        width, _ = self.plan(state, n_max)
         if not width and (n_max <= 0 or not self._may_try()):
             return NO_DRAFT
         width = max(width, 1)
         if not self.has_room(self._n_prompt + len(emitted) + n_max):
             return NO_DRAFT
-        self._small.catch_up(emitted, self.interrupted)
+        self._small.catch_up(emitted, self._interrupted)
         start = self._clock()
         is_sampling = self._small.is_sampling
-        draft = self._sampled(width) if is_sampling else self._greedy(width, n_max)
+        draft = self._sampled(width) if is_sampling else self._greedy(state, width, n_max)
         self._learn_cost((self._clock() - start) * 1e3 / max(1, len(draft)))
         return draft
 
-    @property
     def is_cheap(self) -> bool:
-        """Whether it may be asked what it thinks of what others would draft."""
         return self._mechanisms.judge and self._token_ms() <= _CHEAP * self._curve.pass_ms(1)
 
-    def judge(self, emitted: Tokens, seen: Draft, rate: float, n_max: int) -> Draft | None:
+    def judge(self, state: PassState, seen: Draft, rate: float, n_max: int) -> Draft | None:
         """The best draft by what others know, who give the chain `seen`, and by what this model
         thinks of it; None where to ask costs more than it is worth.
 
@@ -141,26 +141,27 @@ class ModelDrafter:
         self._drafted = []
         if self._n_prompt < 0 or self._small.is_sampling:
             return None
+        emitted = state.emitted
         expected = seen.probs.tolist()[: _n_likely(seen)]
         if not self.has_room(self._n_prompt + len(emitted) + n_max):
             return None
         cost_ms = self._judging_ms(1 + self._small.n_behind(emitted) + len(expected))
-        n_own, own_rate = self.plan(n_max)
+        n_own, own_rate = self.plan(state, n_max)
         own_ms = self._curve.pass_ms(1 + n_own) + n_own * self._token_ms()
-        costs, own_gain = self._curve.first(n_max + 1), (own_rate - rate) * own_ms
+        costs, own_gain = self._curve.first(state, n_max + 1), (own_rate - rate) * own_ms
         if cost_ms > worth_of_asking(expected, costs, rate, own_gain):
             return None
         chain = seen.tokens[: len(expected)]
-        margins = self._small.opinions(emitted, chain, self.interrupted)
+        margins = self._small.opinions(emitted, chain, self._interrupted)
         self._judged = list(zip(chain.tolist(), expected, margins, strict=True))
         pooled = [self._pool.accepted(p, m) for _, p, m in self._judged]
         # Where what was judged is liked, so may be what comes after it.
         pooled += seen.probs.tolist()[len(pooled) :]
-        width, pooled_rate = best_width(pooled, self._curve)
+        width, pooled_rate = best_width(pooled, self._curve, state)
         if margins[0] < 0 and (word := self._small.next()) is not None:
             own = self._accepted(word[1])
-            if best_width([own], self._curve)[1] > pooled_rate:
-                return self._greedy(1, n_max, word)
+            if best_width([own], self._curve, state)[1] > pooled_rate:
+                return self._greedy(state, 1, n_max, word)
         judged = prefix(seen, width)
         probs = np.array(pooled[:width], np.float32)
         return Draft(judged.tokens, judged.parents, probs, judged.sources)
@@ -172,12 +173,12 @@ class ModelDrafter:
         pass_ms = self._own_curve.pass_ms(n_tokens) + self._more_ms
         return pass_ms + self._reading_ms() / _REPAID_IN
 
-    def is_of_use(self, context: Context) -> bool:
-        """Whether it would be asked for anything, had it read the prompt."""
+    def wants_prompt(self, context: Context) -> bool:
         self.begin(context)
         if not self.has_room(self._n_prompt + _MOST_JUDGED):
             return False
-        return self.is_cheap or self._plan(_MOST_JUDGED, self._rate, self._token_ms())[0] > 0
+        asked = _MOST_JUDGED, self._rate, self._token_ms()
+        return self.is_cheap() or self._plan(ANY_PASS, *asked).n_tokens > 0
 
     def has_room(self, n_tokens: int) -> bool:
         """Whether its context, which may be shorter than the target's, has room for so many."""
@@ -214,15 +215,15 @@ class ModelDrafter:
             return 0.0
         return self._own_curve.pass_ms(n_new)
 
-    def plan(self, n_max: int) -> tuple[int, float]:
-        """(how many tokens to draft at least, expected tokens per millisecond)."""
+    def plan(self, state: PassState, n_max: int) -> Plan:
         # Asked before most passes, and most have nothing new.
-        costs, is_back = self._curve.either_first(n_max + 1), self._curve.is_back
+        costs = self._curve.either_first(state, n_max + 1)
         asked = (n_max, self._rate, self._token_ms(), self._reading_ms() / _REPAID_IN)
-        if costs is not self._planned_by or (is_back, asked) != self._planned_for:
-            self._planned_by, self._planned_for = costs, (is_back, asked)
-            self._planned = self._plan(*asked)
-        if self._planned[0] or self.is_cheap:
+        known_for = (state.after_single, asked)
+        if costs is not self._planned_by or known_for != self._planned_for:
+            self._planned_by, self._planned_for = costs, known_for
+            self._planned = self._plan(state, *asked)
+        if self._planned.n_tokens or self.is_cheap():
             self._n_rest, self._next_rest = 0, _REST
         elif not self._n_rest and self._mechanisms.draft_rests:
             self._n_rest = self._next_rest
@@ -230,16 +231,16 @@ class ModelDrafter:
         return self._planned
 
     def _plan(
-        self, n_max: int, usual: float, token_ms: float, begin_ms: float = 0.0
-    ) -> tuple[int, float]:
-        width, rate = best_width([usual] * n_max, self._curve, token_ms, begin_ms)
+        self, state: PassState, n_max: int, usual: float, token_ms: float, begin_ms: float = 0.0
+    ) -> Plan:
+        width, rate = best_width([usual] * n_max, self._curve, state, token_ms, begin_ms)
         if self._small.is_sampling or n_max <= 0 or not self._mechanisms.confidence:
-            return width, rate
+            return Plan(width, rate)
         # Only greedy drafts may be dropped once they are known.
-        costs = self._curve.first(n_max + 1)
+        costs = self._curve.first(state, n_max + 1)
         plain = 1 / float(costs[0])
         rate = self._confidence.rate(usual, costs, token_ms, begin_ms)
-        return (max(width, 1), rate) if rate > plain else (0, plain)
+        return Plan(max(width, 1), rate) if rate > plain else Plan(0, plain)
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         for (token, expected, own), said in zip(self._judged, verdict.emitted, strict=False):
@@ -249,18 +250,21 @@ class ModelDrafter:
         self._judged = []
         if not len(draft) or draft.sources[0] != DRAFT_MODEL:
             return
-        n = len(verdict.path) if draft.q is not None else n_followed(draft.tokens, verdict)
+        path = verdict.path if draft.q is not None else followed(draft, verdict.emitted)
+        n = len(path)
         for i in range(min(n + 1, len(draft), len(verdict.emitted))):
             self._rate += _RATE_WEIGHT * ((i < n) - self._rate)
             if i < len(self._drafted):
                 self._confidence.learn(self._drafted[i], i < n)
             self._planned_by = None
 
-    def _greedy(self, width: int, n_max: int, first: tuple[int, float] | None = None) -> Draft:
+    def _greedy(
+        self, state: PassState, width: int, n_max: int, first: tuple[int, float] | None = None
+    ) -> Draft:
         """Goes on for as long as one more token, likely as the last ones were, is expected to bring
         more tokens per millisecond than the best of what is there; until one is doubtful, `width`
         tokens are drafted at least. first: the first token, where it is known."""
-        cost, token_ms = self._curve.first(n_max + 1).tolist(), self._token_ms()
+        cost, token_ms = self._curve.first(state, n_max + 1).tolist(), self._token_ms()
         drafted: list[int] = []
         probs: list[float] = []
         expected, path = [1.0], 1.0

@@ -73,8 +73,6 @@ class RefinedCurve:
         self.is_prior = is_prior
         self.steady = steady
         self.log_steady = dict.fromkeys(steady, 0.0)
-        self.width = 1
-        self.is_back_once = True
         self.n_observed = 0
         self._n_before = 1
         self._n_alike = 1 + N_SETTLING  # passes of one width in a row
@@ -82,50 +80,41 @@ class RefinedCurve:
         self._at_context = n_context
         # Made when somebody asks: the curve of a model that is not in use is not worth the time.
         self._quiet: list[float] = []
-        self._either_table = np.empty((2, 0))
-        self._parts: dict[tuple[int, int], npt.NDArray[np.float64]] = {}
-        self._costs: list[float] = []
+        # By width, and of parts by where they begin and how long they are.
+        self._rows: dict[int, npt.NDArray[np.float64]] = {}
+        self._parts: dict[tuple[int, int, int], npt.NDArray[np.float64]] = {}
+        self._costs: dict[int, list[float]] = {}
         self._is_stale = True
 
-    @property
-    def table(self) -> npt.NDArray[np.float64]:
-        """(N_TABLE,) costs of passes over 1, 2, ... tokens after one over one token."""
-        return self.either_table[1]
+    def rows(self, width: int) -> npt.NDArray[np.float64]:
+        """(2, N_TABLE) costs of passes over 1, 2, ... tokens after a wide pass, and after one over
+        one token, where passes are filled up to `width`."""
+        self._refresh_if_stale()
+        if width not in self._rows:
+            self._rows[width] = self._make_rows(width)
+        return self._rows[width]
 
-    @property
-    def either_table(self) -> npt.NDArray[np.float64]:
-        """(2, N_TABLE) the same after a pass over more, and after one over one token."""
-        if self._is_stale:
-            self._refresh()
-        return self._either_table
-
-    def part(self, start: int, n: int) -> npt.NDArray[np.float64]:
-        """(2, n) of `either_table`, from column `start` on: the same array until costs change."""
-        table = self.either_table
-        if (start, n) not in self._parts:
-            part = table[:, start : start + n]
+    def part(self, width: int, start: int, n: int) -> npt.NDArray[np.float64]:
+        """(2, n) of `rows`, from column `start` on: the same array until costs change."""
+        rows = self.rows(width)
+        if (width, start, n) not in self._parts:
+            part = rows[:, start : start + n]
             if start + n > N_TABLE:
-                part = extended(table, start + np.arange(1, n + 1))
-            self._parts[start, n] = part
-        return self._parts[start, n]
+                part = extended(rows, start + np.arange(1, n + 1))
+            self._parts[width, start, n] = part
+        return self._parts[width, start, n]
 
-    @property
-    def costs(self) -> list[float]:
-        """The table's, for who wants one of them."""
-        if self._is_stale:
-            self._refresh()
-        return self._costs
+    def costs(self, width: int) -> list[float]:
+        """The second of `rows`, for who wants one of them."""
+        self._refresh_if_stale()
+        if width not in self._costs:
+            self._costs[width] = self.rows(width)[1].tolist()
+        return self._costs[width]
 
     def set_context(self, n_context: int) -> None:
         if abs(n_context - self._at_context) >= _CONTEXT_STEP:
             self._at_context = n_context
             self._is_stale = True
-
-    def set_width(self, n: int) -> None:
-        if n != 1 and n not in self.steady:
-            raise ValueError(f"passes over {n} tokens in a row were not measured")
-        self._is_stale = self._is_stale or n != self.width
-        self.width = n
 
     def refined_ms(self) -> list[float]:
         known = zip(self.n, self.ms, self.log_shape, strict=True)
@@ -140,8 +129,9 @@ class RefinedCurve:
     def observe(self, n: int, ms: float) -> None:
         n_before, self._n_before = self._n_before, n
         self._n_alike = self._n_alike + 1 if n == n_before else 1
-        if n == self.width > 1:
-            self._observe_steady(n, ms)
+        if n in self.steady:
+            if self._n_alike > N_SETTLING:  # the first two of a width cost more
+                self._observe_steady(n, ms)
             return
         if n == 1 and self._n_alike <= (N_SETTLING if self.steady else 1):
             return  # what going back takes is part of the wider pass, `back_ms`
@@ -175,9 +165,7 @@ class RefinedCurve:
         return error
 
     def _observe_steady(self, n: int, ms: float) -> None:
-        """Such a pass, where it is one: the first two of a width cost more."""
-        if self._n_alike <= N_SETTLING:
-            return
+        """A pass that follows others of its width."""
         error = self._surprise(ms, self.quiet_steady_ms(n))
         self.log_steady[n] = _SHAPE_KEPT * self.log_steady[n] + _SHAPE_WEIGHT * error
         self._is_stale = self._is_stale or self.n_observed % _REFRESH_EVERY == 1
@@ -192,6 +180,8 @@ class RefinedCurve:
 
     def table_of(self, width: int) -> npt.NDArray[np.float64]:
         """The table where passes are filled up to `width`."""
+        if width != 1 and width not in self.steady:
+            raise ValueError(f"passes over {width} tokens in a row were not measured")
         quiet = np.array(self._quiet_table())
         if width == 1:
             quiet[1:] += _GOES_BACK * self.back_ms
@@ -203,9 +193,12 @@ class RefinedCurve:
         return quiet * math.exp(self.log_speed)
 
     def _quiet_table(self) -> list[float]:
+        self._refresh_if_stale()
+        return self._quiet
+
+    def _refresh_if_stale(self) -> None:
         if self._is_stale:
             self._refresh()
-        return self._quiet
 
     def _refresh(self) -> None:
         n = np.arange(1, N_TABLE + 1)
@@ -219,17 +212,21 @@ class RefinedCurve:
         # Extrapolated to a much shorter context than measured, a line may promise too much.
         self._quiet = np.maximum.accumulate(np.maximum(grown, table * 0.25)).tolist()
         self._is_stale = False
-        table = self.table_of(self.width)
-        self._either_table = np.stack([table, table])
-        if self.width == 1 and self.is_back_once:
+        self._rows.clear()
+        self._parts.clear()
+        self._costs.clear()
+
+    def _make_rows(self, width: int) -> npt.NDArray[np.float64]:
+        table = self.table_of(width)
+        rows = np.stack([table, table])
+        if width == 1:
             # Going back is due once, now or after another wide pass. What is likely to be due then
             # in any case is left out of all: costs matter beside one another.
             back_ms = self.back_ms * math.exp(self.log_speed)
-            self._either_table[0] -= _GOES_BACK * back_ms
-            self._either_table[0, 0] += back_ms
-        self._either_table.flags.writeable = False
-        self._parts.clear()
-        self._costs = table.tolist()
+            rows[0] -= _GOES_BACK * back_ms
+            rows[0, 0] += back_ms
+        rows.flags.writeable = False
+        return rows
 
 
 def extended(table: npt.NDArray[np.float64], n: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

@@ -61,10 +61,11 @@ class Worth:
             return False
         return True
 
-    def learn(self, took_ms: float, n_drafted: int, n_accepted: int) -> None:
-        """What came of an asking: time saved against plain decoding, or lost on a wider pass."""
-        plain_ms = self._curve.pass_ms(1)
-        gain_ms = (1 + n_accepted) * plain_ms - self._curve.pass_ms(1 + n_drafted)
+    def learn(self, took_ms: float, n_drafted: int, n_accepted: int, width: int = 1) -> None:
+        """What came of an asking: time saved against plain decoding, or lost on a wider pass.
+        width: see `PassState`."""
+        plain_ms = self._curve.pass_ms(1, width)
+        gain_ms = (1 + n_accepted) * plain_ms - self._curve.pass_ms(1 + n_drafted, width)
         # The very first one opens an index, which may take as long as hundreds of passes.
         usual_ms = self._cost_ms if self._n_asked else plain_ms
         took_ms = min(took_ms, _OUTLIER * usual_ms)

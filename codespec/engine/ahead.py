@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from codespec.backends.base import CancelledError
-from codespec.engine.completer import Turns
+from codespec.engine.turns import Turns
 from codespec.requests import Paused
 
 Prompt = TypeVar("Prompt", contravariant=True)

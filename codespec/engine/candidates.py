@@ -4,20 +4,19 @@ however the request samples. They are decoded side by side over one prompt, a to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from codespec.backends.base import CancelledError, Target
 from codespec.edit import Edit
-from codespec.engine.completer import Limits, Stop
 from codespec.engine.generation import Generation
+from codespec.engine.output import Limits, Output
+from codespec.engine.step import step
 from codespec.requests import CompletionRequest
 from codespec.sampling import Sampler, TokenMask
-from codespec.types import NO_DRAFT, Finish, Logits, LogitsRows, Tokenizer, Tokens
-from codespec.verify import accept
+from codespec.types import Draft, LogitsRows, Tokenizer, Tokens
 
 
 class OtherFirstToken:
@@ -47,16 +46,6 @@ class OtherFirstToken:
         return bool(emitted) and (self._also is None or self._also.is_done(emitted))
 
 
-@dataclass(slots=True)
-class Branch:
-    """tokens: its output so far, as of `Completer.run`. finish: None while it goes on."""
-
-    sampler: Sampler
-    stop: Stop
-    tokens: list[int] = field(default_factory=list[int])
-    finish: Finish | None = None
-
-
 def alternatives(
     target: Target,
     tokenizer: Tokenizer,
@@ -77,16 +66,17 @@ def alternatives(
     taken = {*target.info.eog, best.tokens[0]}
     found: dict[str, Edit | None] = {_told_by(edit): edit}
 
-    def make(others: frozenset[int]) -> Branch | None:
+    def make(others: frozenset[int]) -> Output | None:
         first = OtherFirstToken(taken | others, target.info.n_vocab, mask())
         if first.is_empty:
             return None
-        return Branch(Sampler(request.sampling, first), best.anew(tokenizer).ends(tokenizer))
+        sampler, ends = Sampler(request.sampling, first), best.anew(tokenizer).ends(tokenizer)
+        return Output(sampler, limits, target.info.eog, ends)
 
     limits = Limits(request.max_tokens, n_free=best.n_repeating(tokenizer))
     # Twice as many as are wanted: some come to the same text, or to none.
     for _ in range(2 * n_more):
-        made = decode_side_by_side(target, best.context.prompt, 2 * n_more, make, limits, late)
+        made = decode_side_by_side(target, best.context.prompt, 2 * n_more, make, late)
         for branch in made:
             taken.update(branch.tokens[:1])
             raw, ended = tokenizer.decode(branch.tokens), branch.finish or "deadline"
@@ -107,67 +97,55 @@ def decode_side_by_side(
     target: Target,
     prompt: Tokens,
     n_branches: int,
-    make: Callable[[frozenset[int]], Branch | None],
-    limits: Limits,
+    make: Callable[[frozenset[int]], Output | None],
     late: Callable[[], bool],
-) -> list[Branch]:
+) -> list[Output]:
     """Up to `n_branches` outputs after one prompt, in the order of their first tokens' draws.
 
-    make: a branch that begins with none of these tokens, None where nothing else may come.
-    late: whether to stop where they are; their `finish` is "deadline" then.
+    make: an output that begins with none of these tokens, None where nothing else may come.
+    late: True to stop where they are; their `finish` is "deadline" then.
     """
     n_branches = min(n_branches, target.can.max_branches)
-    branches: list[Branch] = []
+    branches: list[Output] = []
+
+    def different() -> Iterator[Output]:
+        """Outputs, each made once the one before has its first token."""
+        taken: set[int] = set()
+        while len(branches) < n_branches and (output := make(frozenset(taken))) is not None:
+            branches.append(output)
+            yield output
+            taken.update(output.tokens or output.eog)
+
     try:
         target.prefill(prompt, late)
-        rows = target.decode(prompt[target.n_cached :], NO_DRAFT)
+        step(target, prompt[target.n_cached :], different())
     except CancelledError:
         return []
-    taken: set[int] = set()
-    while len(branches) < n_branches and (branch := make(frozenset(taken))) is not None:
-        taken.add(_take(branch, rows, 0, limits, target.info.eog))
-        branches.append(branch)
-    target.keep(())
     room = (target.info.n_ctx - len(prompt)) // max(1, n_branches) - 1
     target.fork()
     try:
-        while alive := [i for i, branch in enumerate(branches) if branch.finish is None]:
+        while alive := [i for i, output in enumerate(branches) if output.finish is None]:
             if late() or len(branches[alive[0]].tokens) >= room:
                 for i in alive:
                     branches[i].finish = "deadline"
                 break
-            rows = target.decode_branches(alive, [branches[i].tokens[-1] for i in alive])
-            for row, i in enumerate(alive):
-                _take(branches[i], rows, row, limits, target.info.eog)
+            growing = [branches[i] for i in alive]
+            last = np.array([output.tokens[-1] for output in growing], np.int32)
+            step(_SideBySide(target, alive), last, growing, row=lambda i: i)
     finally:
         target.join()
     return branches
 
 
-def _take(branch: Branch, rows: LogitsRows, row: int, limits: Limits, eog: frozenset[int]) -> int:
-    """The branch's next token, from a row; plain decoding, so it is what the target says."""
-    verdict = accept(NO_DRAFT, _From(rows, row), branch.sampler, branch.tokens, eog)
-    (token,) = verdict.emitted
-    if token in eog:
-        branch.finish = "stop"
-        return token
-    branch.tokens.append(token)
-    if branch.stop(branch.tokens):
-        branch.finish = "stop"
-    elif limits.n_left(branch.tokens) <= 0:
-        branch.finish = "length"
-    return token
+class _SideBySide:
+    """`Verifier` that reads one more token of each of some branches; all of it stays."""
 
+    def __init__(self, target: Target, branches: Sequence[int]) -> None:
+        self._target = target
+        self._branches = branches
 
-class _From:
-    """Rows from `first` on."""
+    def decode(self, tokens: Tokens, draft: Draft) -> LogitsRows:
+        return self._target.decode_branches(self._branches, tokens.tolist())
 
-    def __init__(self, rows: LogitsRows, first: int) -> None:
-        self._rows = rows
-        self._first = first
-
-    def row(self, i: int) -> Logits:
-        return self._rows.row(self._first + i)
-
-    def argmax(self, i: int) -> int:
-        return self._rows.argmax(self._first + i)
+    def keep(self, path: Sequence[int]) -> None:
+        pass

@@ -1,74 +1,30 @@
-"""The loop: draft, verify in one pass, keep what was accepted, again.
+"""Decoding of one output, step after step, with turns, deadlines and cancelling around.
 
 With no drafter this is plain decoding, and with any drafter it emits the same tokens: only
-`verify.accept` decides what is emitted, from the target's law alone, or native code by the simplest
-of its rules (`stretch.py`).
+`verify.accept` decides what is emitted, from the target's distribution alone, or native code by the
+simplest of its rules (`stretch.py`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias, TypeVar, cast
+from collections.abc import Callable, Sequence
 
 from codespec.backends.base import CancelledError, Target
 from codespec.backends.kv import CommittedTokens
-from codespec.drafters.chain import MOST_PASSES, DraftChain
+from codespec.drafters.base import Counters
+from codespec.drafters.chain import DraftChain
+from codespec.drafters.filler import filled
+from codespec.engine.output import Limits, Output, Stop, never_stop
+from codespec.engine.step import Passes, step
 from codespec.engine.stretch import Stretches
-from codespec.native import Stretch
+from codespec.engine.turns import Turns, in_one_turn
 from codespec.requests import Paused
 from codespec.sampling import Sampler
-from codespec.tree import depths
-from codespec.types import (
-    NO_DRAFT,
-    Context,
-    Draft,
-    Finish,
-    LogitsRows,
-    Source,
-    SourceStats,
-    Trace,
-    Verdict,
-)
-from codespec.verify import accept
+from codespec.types import NO_DRAFT, Context, Finish, PassState, Tokens, Trace, Verdict
 
 Observe = Callable[[Sequence[int], Sequence[float]], None]
 """Told of passes: how many tokens each was over, how many milliseconds it took."""
-
-Stop = Callable[[list[int]], bool]
-"""Whether the output is complete, asked after every token with all tokens so far."""
-
-T = TypeVar("T")
-
-Turns: TypeAlias = Generator[None, None, T]
-"""Work that can be left off: it yields where others may take their turn, and returns a `T`."""
-
-
-def in_one_turn(work: Turns[T]) -> T:
-    """The result of work that nobody interrupts."""
-    try:
-        next(work)
-    except StopIteration as end:
-        return cast(T, end.value)
-    raise AssertionError("nobody asked it to yield")
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """max_tokens: of output, without the first ones that `n_free` counts.
-    deadline: on the completer's clock, in seconds.
-    is_in_line: whether the output, as it stands, will not be found complete before a line ends.
-    """
-
-    max_tokens: int
-    deadline: float = float("inf")
-    max_width: int = 16
-    n_free: Callable[[Sequence[int]], int] = lambda emitted: 0
-    is_in_line: Callable[[], bool] = lambda: False
-
-    def n_left(self, emitted: Sequence[int]) -> int:
-        return self.max_tokens + self.n_free(emitted) - len(emitted)
 
 
 class Completer:
@@ -93,7 +49,7 @@ class Completer:
         context: Context,
         sampler: Sampler,
         limits: Limits,
-        stop: Stop = lambda emitted: False,
+        stop: Stop = never_stop,
         cancelled: Callable[[], bool] = lambda: False,
         trace: Trace | None = None,
     ) -> tuple[list[int], Finish]:
@@ -105,22 +61,20 @@ class Completer:
         context: Context,
         sampler: Sampler,
         limits: Limits,
-        stop: Stop = lambda emitted: False,
+        stop: Stop = never_stop,
         cancelled: Callable[[], bool] = lambda: False,
         paused: Paused = lambda has_progressed: False,
         trace: Trace | None = None,
     ) -> Turns[tuple[list[int], Finish]]:
         """As `run`, and yields as soon as `paused` turns true. Others may use the target and the
         drafters until it is resumed; that costs what the cache lost meanwhile, and no output."""
-        target, chain, clock = self._target, self._chain, self._clock
+        target, clock = self._target, self._clock
         trace = Trace() if trace is None else trace
         started = clock()
-        n_prompt, n_ctx = len(context.prompt), target.info.n_ctx
-        committed = CommittedTokens(max(n_prompt, n_ctx) + 1)
-        committed.append(context.prompt)
-        emitted: list[int] = []
-        counts: dict[int, list[int]] = {}
-        trace.n_prompt_tokens = n_prompt
+        output = Output(sampler, limits, target.info.eog, stop)
+        run = _Run(context, output, target.info.n_ctx)
+        self._chain.counters = Counters()  # of this request
+        trace.n_prompt_tokens = len(context.prompt)
         is_ready, n_start = False, -1  # cached when the turn began
 
         def late() -> bool:
@@ -140,174 +94,145 @@ class Completer:
             while True:
                 try:
                     if not is_ready:
-                        self._get_ready(context, committed, emitted, interrupted, trace)
+                        self._get_ready(run, interrupted, trace)
                         is_ready = True
                     if interrupted():
                         raise CancelledError
-                    t0 = clock()
-                    stretch = self._stretch(committed, emitted, sampler, limits, left_off)
-                    if stretch is not None:
-                        if not trace.n_target_passes and stretch.pass_ms:
-                            first_ms = stretch.draft_ms[0] + stretch.pass_ms[0]
-                            trace.first_token_ms = (t0 - started) * 1e3 + first_ms
-                        self._note(stretch, counts, trace)
-                        finish = self._append(emitted, stretch.tokens, limits, stop)
-                        committed.extend(emitted[len(committed) - n_prompt :])
-                        chain.went(emitted, stretch)
-                        if finish or len(committed) >= n_ctx:
-                            return emitted, finish or "length"
-                        continue
-                    tail = committed.since(target.n_cached)
-                    n_max = self._room(limits, len(committed), emitted, len(tail))
-                    draft = chain.propose(committed.since(n_prompt), n_max, len(tail))
-                    t1 = clock()
-                    n_drafted, n_room = len(draft), n_ctx - len(committed) - 1
-                    filled = chain.filled(draft, len(tail), min(n_room, target.can.max_draft))
-                    width = len(tail) + len(filled)
-                    rows = target.decode(tail, filled)
+                    began = clock()
+                    done = self._passes(run, left_off)
                 except CancelledError:
                     if late():
-                        return emitted, "cancelled" if cancelled() else "deadline"
+                        return output.tokens, "cancelled" if cancelled() else "deadline"
                     yield
                     is_ready, n_start = False, -1
                     continue
-                verdict, drawing_s = self._verified(draft, rows, sampler, emitted)
-                t2 = clock()
-                if not trace.n_target_passes:
-                    trace.first_token_ms = (t2 - started) * 1e3
-                trace.n_target_passes += 1
-                trace.draft_ms += (t1 - t0) * 1e3
-                trace.target_ms += (t2 - t1) * 1e3
-                trace.pass_ms.append(round((t2 - t1) * 1e3, 4))
-                trace.pass_width.append(width)
-                trace.pass_depth.append(_depth(draft) if n_drafted else 0)
-                trace.pass_accepted.append(len(verdict.path))
-                # To draw a token takes as long whatever was drafted; where laws are sorted, longer
-                # than a pass of a small model.
-                self._on_passes((width,), ((t2 - t1 - drawing_s) * 1e3,))
-                if n_drafted:
-                    _count(counts, draft, verdict)
-                finish = self._append(emitted, verdict.emitted, limits, stop)
-                committed.extend(emitted[len(committed) - n_prompt :])
-                chain.observe(committed.since(n_prompt), draft, verdict)
-                if finish or len(committed) >= n_ctx:
-                    return emitted, finish or "length"
+                if not trace.n_target_passes and done.pass_ms:
+                    first_ms = done.draft_ms[0] + done.pass_ms[0]
+                    trace.first_token_ms = (began - started) * 1e3 + first_ms
+                self._note(done, trace)
+                if output.finish or run.n_room < 0:
+                    return output.tokens, output.finish or "length"
         finally:
-            trace.n_tokens = len(emitted)
-            _report(counts, trace)
+            trace.n_tokens = len(output.tokens)
+            _report(self._chain.counters, trace)
 
-    def _get_ready(
-        self,
-        context: Context,
-        committed: CommittedTokens,
-        emitted: list[int],
-        interrupted: Callable[[], bool],
-        trace: Trace,
-    ) -> None:
+    def _get_ready(self, run: _Run, interrupted: Callable[[], bool], trace: Trace) -> None:
         """Begin, or go on after others were at work."""
         started = self._clock()
-        self._chain.begin(context, interrupted)
+        self._chain.begin(run.context, interrupted)
+        run.after_single = False  # a prompt is read by passes of other widths
         trace.begin_ms += (self._clock() - started) * 1e3
-        if emitted:
-            said = Verdict(tuple(emitted), ())
-            self._chain.observe(committed.since(len(context.prompt)), NO_DRAFT, said)
-        n_cached = self._target.prefill(committed.since(0), interrupted)
-        if not emitted:
+        tokens = run.output.tokens
+        if tokens:
+            self._chain.observe(run.emitted, NO_DRAFT, Verdict(tuple(tokens), ()))
+        n_cached = self._target.prefill(run.committed.since(0), interrupted)
+        if not tokens:
             trace.n_prompt_cached = n_cached
 
-    def _verified(
-        self, draft: Draft, rows: LogitsRows, sampler: Sampler, emitted: list[int]
-    ) -> tuple[Verdict, float]:
-        """(what is kept of a draft, the cache included: nothing where that cannot be told, as the
-        next request has to find committed tokens alone; seconds that it took to draw them)."""
-        path: Sequence[int] = ()
-        started = self._clock()
-        try:
-            verdict = accept(draft, rows, sampler, emitted, self._target.info.eog)
-            path = verdict.path
-            drawing_s = self._clock() - started
-        finally:
-            self._target.keep(path)
-        return verdict, drawing_s
+    def _passes(self, run: _Run, left_off: Callable[[], bool]) -> Passes:
+        """One step, or several passes in a row where native code can make them."""
+        tail = run.committed.since(self._target.n_cached)
+        state = self._chain.state(run.emitted, len(tail), run.after_single)
+        done = self._stretch(run, state, left_off) if len(tail) == 1 else None
+        if done is None:
+            done = self._step(run, state, tail)
+        if done.widths:
+            run.after_single = done.widths[-1] == 1
+        return done
 
-    def _stretch(
-        self,
-        committed: CommittedTokens,
-        emitted: list[int],
-        sampler: Sampler,
-        limits: Limits,
-        interrupted: Callable[[], bool],
-    ) -> Stretch | None:
-        """Passes in a row, where that can be."""
-        n_committed = len(committed)
-        if self._stretches is None or self._target.n_cached != n_committed - 1:
-            return None
-        last = emitted[-1] if emitted else int(committed.since(n_committed - 1)[0])
-        n_left = min(limits.n_left(emitted), self._target.info.n_ctx - n_committed)
-        if n_left <= 0:
+    def _step(self, run: _Run, state: PassState, tail: Tokens) -> Passes:
+        n_max, n_room = self._most_drafted(run, len(tail)), run.n_room
+        most = min(n_room, self._target.can.max_draft)
+        done, draft, verdict = step(
+            self._target,
+            tail,
+            (run.output,),
+            propose=lambda: self._chain.propose(state, n_max),
+            fill=lambda draft: filled(draft, state, most),
+            clock=self._clock,
+        )
+        run.commit()
+        self._chain.observe(run.emitted, draft, verdict)
+        return done
+
+    def _stretch(self, run: _Run, state: PassState, left_off: Callable[[], bool]) -> Passes | None:
+        """Passes in a row; None where the next pass has to be a step."""
+        output, limits = run.output, run.output.limits
+        n_left = min(output.n_left, run.n_room + 1)
+        if self._stretches is None or n_left <= 0:
             return None
         n_draft = min(limits.max_width, self._target.can.max_draft)
-        n_passes = MOST_PASSES if limits.is_in_line() else 1
         ms = (limits.deadline - self._clock()) * 1e3
-        return self._stretches.run(
-            self._chain, emitted, last, sampler, n_left, n_draft, n_passes, ms, interrupted
+        found = self._stretches.run(
+            self._chain, state, output, run.last, n_left, n_draft, ms, left_off
+        )
+        if found is None:
+            return None
+        output.take(found.tokens)
+        run.commit()
+        self._chain.went(output.tokens, found)
+        return Passes(
+            found.tokens,
+            found.widths,
+            found.n_drafted,
+            found.n_accepted,
+            found.draft_ms,
+            found.pass_ms,
+            found.pass_ms,
         )
 
-    def _note(self, stretch: Stretch, counts: dict[int, list[int]], trace: Trace) -> None:
-        trace.n_target_passes += len(stretch.widths)
-        trace.draft_ms += sum(stretch.draft_ms)
-        trace.target_ms += sum(stretch.pass_ms)
-        trace.pass_ms += stretch.pass_ms
-        trace.pass_width += stretch.widths
-        trace.pass_depth += stretch.n_drafted
-        trace.pass_accepted += stretch.n_accepted
-        self._on_passes(stretch.widths, stretch.pass_ms)
-        for source, n_drafted, n_accepted in stretch.by_source:
-            count = counts.setdefault(source, [0, 0])
-            count[0] += n_drafted
-            count[1] += n_accepted
+    def _note(self, done: Passes, trace: Trace) -> None:
+        trace.n_target_passes += len(done.widths)
+        trace.draft_ms += sum(done.draft_ms)
+        trace.target_ms += sum(done.pass_ms)
+        trace.pass_ms += done.pass_ms
+        trace.pass_width += done.widths
+        trace.pass_depth += done.n_drafted
+        trace.pass_accepted += done.n_accepted
+        self._on_passes(done.widths, done.cost_ms)
 
-    def _append(
-        self, emitted: list[int], said: Sequence[int], limits: Limits, stop: Stop
-    ) -> Finish | None:
-        """Take what was said token by token, so that the end is where plain decoding ends."""
-        for token in said:
-            if token in self._target.info.eog:
-                return "stop"
-            emitted.append(token)
-            if stop(emitted):
-                return "stop"
-            if limits.n_left(emitted) <= 0:
-                return "length"
-        return None
-
-    def _room(self, limits: Limits, n_committed: int, emitted: Sequence[int], n_tail: int) -> int:
+    def _most_drafted(self, run: _Run, n_tail: int) -> int:
         """Most nodes worth drafting: a pass emits one token more than it accepts."""
-        if not self._target.can.rolls_back and n_tail > self._target.can.max_draft:
+        can = self._target.can
+        if not can.rolls_back and n_tail > can.max_draft:
             return 0  # drafts in vain would make it ever longer
-        return min(
-            limits.max_width,
-            self._target.can.max_draft,
-            limits.n_left(emitted) - 1,
-            self._target.info.n_ctx - n_committed - 1,
-        )
+        return min(run.output.limits.max_width, can.max_draft, run.output.n_left - 1, run.n_room)
 
 
-def _depth(draft: Draft) -> int:
-    return len(draft) if draft.is_chain else max(depths(draft))
+class _Run:
+    """One request under way. committed: the prompt and the output. after_single: see
+    `PassState`."""
+
+    def __init__(self, context: Context, output: Output, n_ctx: int) -> None:
+        self.context = context
+        self.output = output
+        self.committed = CommittedTokens(max(len(context.prompt), n_ctx) + 1)
+        self.committed.append(context.prompt)
+        self.after_single = False
+        self._n_prompt = len(context.prompt)
+        self._n_ctx = n_ctx
+
+    @property
+    def emitted(self) -> Tokens:
+        """(m,) read-only view of the output."""
+        return self.committed.since(self._n_prompt)
+
+    @property
+    def last(self) -> int:
+        """The last committed token."""
+        return int(self.committed.since(len(self.committed) - 1)[0])
+
+    @property
+    def n_room(self) -> int:
+        """Tokens that fit the context beside the next one; below 0: not even that."""
+        return self._n_ctx - len(self.committed) - 1
+
+    def commit(self) -> None:
+        """Commit what the output has taken."""
+        self.committed.extend(self.output.tokens[len(self.committed) - self._n_prompt :])
 
 
-def _count(counts: dict[int, list[int]], draft: Draft, verdict: Verdict) -> None:
-    """counts: source -> [drafted, accepted]."""
-    sources = draft.sources.tolist()
-    for source in sources:
-        counts.setdefault(source, [0, 0])[0] += 1
-    for node in verdict.path:
-        counts[sources[node]][1] += 1
-
-
-def _report(counts: dict[int, list[int]], trace: Trace) -> None:
-    for source, (n_drafted, n_accepted) in counts.items():
-        trace.n_drafted += n_drafted
-        trace.n_accepted += n_accepted
-        trace.by_source[Source.of(source).label] = SourceStats(n_drafted, n_accepted)
+def _report(counters: Counters, trace: Trace) -> None:
+    trace.n_drafted = counters.n_drafted
+    trace.n_accepted = counters.n_accepted
+    trace.by_source = {source.label: stats for source, stats in counters.by_source.items()}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from codespec import folders
 from codespec.config import Settings
+from codespec.drafters.base import Drafter
 from codespec.drafters.calibrate import Planners, prior
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.filler import Filler
@@ -24,7 +25,7 @@ from codespec.engine.pace import Pace
 from codespec.errors import ConfigError, ModelError
 from codespec.models.registry import draft_paths
 from codespec.native import Boundary, Vocabulary
-from codespec.types import Drafter, Tokenizer
+from codespec.types import Tokenizer
 
 DRAFTERS = ("lookup", "model")
 

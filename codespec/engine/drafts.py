@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from codespec.backends.base import Model, Target
 from codespec.backends.registry import open_vocabulary
+from codespec.drafters.base import Drafter
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.mapped import MappedModel, shared_ids
 from codespec.drafters.small import OnPass, SharedVocabulary, SmallModel
@@ -22,7 +23,7 @@ from codespec.errors import CodespecError, ModelError
 from codespec.files import FileState, state_of
 from codespec.models import drafts
 from codespec.models.registry import TIMES_DEARER
-from codespec.types import Drafter, ModelInfo, Tokenizer
+from codespec.types import ModelInfo, Tokenizer
 
 log = logging.getLogger(__name__)
 

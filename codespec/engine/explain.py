@@ -11,11 +11,12 @@ import msgspec
 import numpy as np
 
 from codespec.context.document import read_document
+from codespec.drafters.base import Drafter
 from codespec.drafters.lookup import BUFFERS, PREFIX, REPOSITORY, SUFFIX
 from codespec.engine.local import LocalEngine
 from codespec.errors import CodespecError
 from codespec.requests import CompletionRequest
-from codespec.types import NO_DRAFT, Context, Draft, Source, Tokenizer, Tokens, Trace, Verdict
+from codespec.types import Context, Draft, Source, Tokenizer, Tokens, Trace, Verdict
 
 _MAX_LEFT_BYTES = 400
 
@@ -89,7 +90,7 @@ class _Seen:
     said: Tokens  # emitted by it: less than its verdict where the output ends
 
 
-class Recorder:
+class Recorder(Drafter):
     """A `Drafter` that drafts nothing and sees everything."""
 
     name = "recorder"
@@ -101,9 +102,6 @@ class Recorder:
 
     def begin(self, context: Context) -> None:
         self.context, self.seen, self._n_said = context, [], 0
-
-    def propose(self, emitted: Tokens, n_max: int) -> Draft:
-        return NO_DRAFT
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         before, said = np.split(emitted.copy(), [self._n_said])

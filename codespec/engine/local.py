@@ -13,24 +13,26 @@ from codespec.backends.registry import target_of
 from codespec.config import Settings
 from codespec.context.build import build_context
 from codespec.context.healing import HealingMask, vocabulary_of
+from codespec.drafters.base import Drafter
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.lookup import Repository
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
-from codespec.drafters.model import ModelDrafter
 from codespec.edit import Edit
 from codespec.engine.ahead import read_in_turns
 from codespec.engine.candidates import alternatives
-from codespec.engine.completer import Completer, Limits, Stop, Turns, in_one_turn
+from codespec.engine.completer import Completer
 from codespec.engine.documents import OpenDocuments
 from codespec.engine.drafting import Drafting
 from codespec.engine.gather import Gatherer
 from codespec.engine.generation import Generation
 from codespec.engine.models import Models
+from codespec.engine.output import Limits, Stop
 from codespec.engine.postprocess import Place, UnitStop, place_in, shape_at
 from codespec.engine.progress import Teller
 from codespec.engine.reading import Reading
 from codespec.engine.stretch import Stretches
+from codespec.engine.turns import Turns, in_one_turn
 from codespec.engine.until import Until
 from codespec.index.languages import TEXT
 from codespec.index.reader import WorkspaceIndex
@@ -42,7 +44,6 @@ from codespec.sampling import Sampler, TokenMask
 from codespec.types import (
     NO_TOKENS,
     Context,
-    Drafter,
     ModelInfo,
     SamplingParams,
     Tokens,
@@ -379,9 +380,8 @@ class LocalEngine:
             chain = self.chain(request.workspace, request.drafters)
             chain.begin(context)
             yield from read_in_turns(self._target, context.prompt, cancelled, paused)
-            for drafter in chain.drafters:
-                if isinstance(drafter, ModelDrafter) and drafter.is_of_use(context):
-                    yield from read_in_turns(drafter, context, cancelled, paused)
+            for reader in chain.readers(context):
+                yield from read_in_turns(reader, context, cancelled, paused)
 
     def idle(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
         """Do one piece of work that is due but that no request waits for: a pass at most. True

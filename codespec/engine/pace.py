@@ -9,6 +9,7 @@ from codespec.backends.base import Target
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import CurveStore, measuring, prior
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
+from codespec.drafters.refined import RefinedCurve
 
 # A thread count is tried for so many passes. The first wakes the threads and does not count.
 _N_TRIAL = 4
@@ -117,6 +118,18 @@ def thread_counts(n_most: int) -> tuple[int, ...]:
     return tuple(counts)
 
 
+class _Current(CostCurve):
+    """Whichever curve is the current one."""
+
+    def __init__(self, current: Callable[[], CostCurve], rolls_back: bool) -> None:
+        super().__init__({1: 1.0}, rolls_back=rolls_back)
+        self._current = current
+
+    @property
+    def _state(self) -> RefinedCurve:
+        return self._current().refined
+
+
 class Pace:
     """A model's cost curve and thread count. One thread only, the model's.
 
@@ -140,14 +153,15 @@ class Pace:
         self._key = key
         self._choice = ThreadChoice(counts)
         known = {n: store.load(self._key_of(n)) for n in counts}
-        self._curves = {n: curve or prior(model.info) for n, curve in known.items()}
+        self.curves = {n: curve or prior(model.info) for n, curve in known.items()}
+        """By thread count."""
         self._unmeasured = [n for n, curve in known.items() if curve is None]
-        self._yardstick = self._curves[counts[0]]
+        self._yardstick = self.curves[counts[0]]
         self._seen: list[tuple[int, float]] = []
         self._seen_ms = 0.0
-        self.curve = CostCurve({1: 1.0})
+        self.curve: CostCurve = _Current(lambda: self.curves[self._n_applied], model.can.rolls_back)
         """The curve at the current thread count, whichever that is."""
-        self.curve.reads_again = not model.can.rolls_back
+        self._n_applied = counts[0]
         self._apply()
 
     @property
@@ -164,7 +178,7 @@ class Pace:
         """The passes of a request follow, behind about this many tokens."""
         self.learn()
         if self._mechanisms.context_slope:
-            for curve in self._curves.values():
+            for curve in self.curves.values():
                 curve.set_context(n_context)
 
     def observe(self, n: int, ms: float) -> None:
@@ -199,28 +213,26 @@ class Pace:
                 try:
                     next(steps)
                 except StopIteration as end:
-                    self._curves[n].become(end.value)
+                    self.curves[n] = end.value
                     break
                 finally:
                     self._model.set_threads(self._choice.n_threads)
                 yield
             self._unmeasured.remove(n)
-            self._store.save(self._key_of(n), self._curves[n])
+            self._store.save(self._key_of(n), self.curves[n])
             self._apply()
 
     def save(self) -> None:
         """Keep what real passes taught."""
         self.learn()
-        for n, curve in self._curves.items():
+        for n, curve in self.curves.items():
             if curve.n_observed and n not in self._unmeasured:
                 self._store.save(self._key_of(n), curve)
 
     def _apply(self) -> None:
         n = self._choice.n_threads
         self._model.set_threads(n)
-        self.curve.become(self._curves[n])
-        if not self._mechanisms.way_back:
-            self.curve.always_back()
+        self._n_applied = n
 
     def _key_of(self, n_threads: int) -> str:
         return f"{self._key}:{n_threads}"

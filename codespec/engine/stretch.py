@@ -14,8 +14,9 @@ import numpy as np
 
 from codespec.backends.base import Target
 from codespec.drafters.chain import DraftChain
+from codespec.engine.output import Output
 from codespec.native import ENDS_STRETCH, ENDS_TEXT, Ends, Stretch, Vocabulary
-from codespec.sampling import Sampler
+from codespec.types import PassState
 
 _MAX_MS = 50.0
 """After so long, what the passes took is looked at: another number of threads may be better."""
@@ -30,7 +31,7 @@ class Stretches:
         vocabulary: Vocabulary,
         is_trying: Callable[[], bool] = lambda: False,
     ) -> None:
-        """is_trying: whether what passes take is to be known soon."""
+        """is_trying: True while what passes take is to be known soon."""
         self._target = target
         marks = np.zeros(target.info.n_vocab, np.uint8)
         marks[vocabulary.containing(b"\n")] = ENDS_STRETCH
@@ -41,28 +42,32 @@ class Stretches:
     def run(
         self,
         chain: DraftChain,
-        emitted: list[int],
+        state: PassState,
+        output: Output,
         last: int,
-        sampler: Sampler,
         n_tokens: int,
         n_draft: int,
-        n_passes: int,
         ms: float,
         interrupted: Callable[[], bool],
     ) -> Stretch | None:
         """Up to `n_tokens` that follow, not further than the pass that ends a line; None where the
         next pass has to be made in another way.
 
-        last: the token they follow: the last of `emitted`, or what stands before that. n_draft:
-        most tokens drafted for a pass. n_passes: at most. ms: for all of them, roughly.
-        interrupted: see `Target.decode_stretch`.
+        last: the committed token they follow. n_draft: most tokens drafted for a pass. ms: for all
+        of them, roughly. interrupted: see `Target.decode_stretch`.
         """
-        if not sampler.takes_likeliest(emitted):
+        if not output.sampler.takes_likeliest(output.tokens):
             return None
-        drafting, n_alone = chain.alone(n_draft)
-        if not n_alone:
+        drafting, n_passes = chain.standing_in(state, n_draft)
+        if not n_passes:
             return None
-        limits = n_tokens, min(n_passes, n_alone), n_draft, min(ms, _MAX_MS)
+        n_passes = n_passes if output.limits.is_in_line() else 1
+        limits = n_tokens, n_passes, n_draft, min(ms, _MAX_MS)
         return self._target.decode_stretch(
-            drafting, emitted, last, self._ends, *limits, lambda: interrupted() or self._is_trying()
+            drafting,
+            output.tokens,
+            last,
+            self._ends,
+            *limits,
+            lambda: interrupted() or self._is_trying(),
         )

@@ -15,16 +15,17 @@ FAKES = """
 from __future__ import annotations
 
 from codespec.backends.fake import FakeTarget
-from codespec.types import NO_DRAFT, Draft, Drafter, LogitsRows, Tokens
+from codespec.drafters.base import Drafter
+from codespec.types import NO_DRAFT, Draft, LogitsRows, PassState, Tokens
 
 
 class Right(Drafter):
-    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+    def propose(self, state: PassState, n_max: int) -> Draft:
         return NO_DRAFT
 
 
 class WrongDrafter(Drafter):
-    def propose(self, emitted: Tokens) -> Draft:
+    def propose(self, state: PassState) -> Draft:
         return NO_DRAFT
 
 
@@ -56,7 +57,7 @@ def test_a_fake_with_a_wrong_signature_is_an_error(tmp_path: Path, folder: str) 
         for error in json.loads(done.stdout)["generalDiagnostics"]
     ]
     assert found == [
-        ("reportIncompatibleMethodOverride", "def propose(self, emitted: Tokens) -> Draft:"),
+        ("reportIncompatibleMethodOverride", "def propose(self, state: PassState) -> Draft:"),
         (
             "reportIncompatibleMethodOverride",
             "def decode(self, tokens: Tokens, draft: Draft, more: int) -> LogitsRows:",

@@ -21,7 +21,7 @@ from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.requests import CompletionRequest
 from codespec.types import NO_DRAFT, Draft, SamplingParams
 from tests import zoo
-from tests.drafters import OracleDrafter, ScriptedDrafter, draft_much, tree
+from tests.drafters import OracleDrafter, ScriptedDrafter, assume, draft_much, tree
 from tests.zoo.parts import N_CTX as N_LEARNED
 from tests.zoo.parts import WINDOW
 
@@ -238,7 +238,7 @@ def test_the_whole_engine(file, make):
 def test_as_a_draft_model(file, make):
     engine = make(bundled(BUNDLED_TARGET), file)
     running = engine._models._running[-1]
-    running.pace.curve.become(CostCurve({1: 0.01, 33: 0.01}))  # as if it cost nothing to ask
+    assume(running.pace, CostCurve({1: 0.01, 33: 0.01}))  # as if it cost nothing to ask
     plain = engine.generate(replace(REQUEST, drafters=()))
     for drafters in ("model",), ("lookup", "model"):
         made = engine.generate(replace(REQUEST, drafters=drafters))
@@ -251,6 +251,5 @@ def test_positions_that_were_not_learned_are_not_asked_for(tmp_path):
     file = zoo.write(tmp_path / "starcoder.gguf", "starcoder")
     settings = ModelSettings(target=str(file), draft="", n_ctx=2 * N_LEARNED, n_threads=1)
     engine = LocalEngine(Settings(model=settings))
-    assert isinstance(engine.target, LlamaTarget)
-    assert engine.target.n_ctx == N_LEARNED
+    assert engine.target.info.n_ctx == N_LEARNED
     engine.close()

@@ -32,7 +32,7 @@ from codespec.native import (
     Vocabulary,
     build_segment,
 )
-from codespec.types import NO_TOKENS, Context, Tokens
+from codespec.types import NO_TOKENS, Context, PassState, Tokens
 
 TEXTS = [inspect.getsource(module) for module in (bisect, keyword, sched)]
 BEYOND_ASCII = 'def grüße(namen):\n    """Schöne Grüße, „alle“."""\n    return "👋 " + namen\n'
@@ -149,7 +149,7 @@ def test_the_drafter_heals(tokenizer: LlamaTokenizer, vocabulary: Vocabulary) ->
         document.update(text[:at], "")
         kept, healed = hold_back(document.left, tokenizer)
         drafter.begin(Context(NO_TOKENS, left=kept, healed=healed, path="a", workspace="/w"))
-        draft = drafter.propose(NO_TOKENS, 8)
+        draft = drafter.propose(PassState(), 8)
         truth = (text * 2)[at - len(healed) :].encode()
         assert truth.startswith(tokenizer.decode(draft.tokens))
         assert len(tokenizer.decode(draft.tokens)) > len(healed)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from codespec.drafters.chain import DraftChain
-from codespec.engine.candidates import Branch, OtherFirstToken, decode_side_by_side
-from codespec.engine.completer import Completer, Limits
+from codespec.engine.candidates import OtherFirstToken, decode_side_by_side
+from codespec.engine.completer import Completer
+from codespec.engine.output import Limits, Output
 from codespec.requests import CompletionRequest
 from codespec.sampling import Sampler
+from tests.drafters import chain_of
 
 N_PLACES, N_TOKENS = 12, 12
 
@@ -40,12 +41,13 @@ def test_side_by_side_is_one_after_the_other(engine, requests) -> None:
     for request in requests:
         context = dataclasses.replace(engine.context(request), healed=b"")
 
-        def make(others: frozenset[int], params=request.sampling) -> Branch:
-            mask = OtherFirstToken(others, n_vocab, None)
-            return Branch(Sampler(params, mask), lambda emitted: False)
-
         limits = Limits(N_TOKENS)
-        branches = decode_side_by_side(target, context.prompt, 4, make, limits, lambda: False)
+
+        def make(others: frozenset[int], params=request.sampling, limits=limits) -> Output:
+            mask = OtherFirstToken(others, n_vocab, None)
+            return Output(Sampler(params, mask), limits, engine.info.eog)
+
+        branches = decode_side_by_side(target, context.prompt, 4, make, lambda: False)
         assert len(branches) == 4
         assert len({branch.tokens[0] for branch in branches if branch.tokens}) >= 3
         # The cache holds the prompt and nothing of the branches.
@@ -53,7 +55,7 @@ def test_side_by_side_is_one_after_the_other(engine, requests) -> None:
         taken: set[int] = set()
         for branch in branches:
             mask = OtherFirstToken(taken, n_vocab, None)
-            alone = Completer(target, DraftChain([], n_vocab, 1))
+            alone = Completer(target, chain_of([], n_vocab, 1))
             tokens, finish = alone.run(context, Sampler(request.sampling, mask), limits)
             assert branch.finish == finish or branch.tokens != tokens
             n_equal += branch.tokens == tokens

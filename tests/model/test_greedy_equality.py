@@ -21,11 +21,11 @@ from codespec.backends.checkpoints import Checkpoints
 from codespec.backends.llama import kernels
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.model import ModelDrafter
-from codespec.engine.completer import in_one_turn
 from codespec.engine.local import LocalEngine
+from codespec.engine.turns import in_one_turn
 from codespec.requests import CompletionRequest
 from codespec.types import NO_DRAFT, NO_TOKENS, Draft, SamplingParams
-from tests.drafters import draft_much, tree
+from tests.drafters import assume, draft_much, tree
 
 N_POSITIONS = 200
 N_TOKENS = 24
@@ -111,7 +111,7 @@ def test_what_the_small_model_thinks_of_lookups_gives_the_plain_output(engine, m
     for prefix, suffix, path in itertools.islice(positions(), 40):
         request = CompletionRequest(prefix, suffix, path=path, max_tokens=N_TOKENS)
         plain = engine.generate(dataclasses.replace(request, drafters=()))
-        engine.curve.become(CostCurve({1: 1000.0, 2: 1500.0, 33: 9000.0}))
+        assume(engine._pace, CostCurve({1: 1000.0, 2: 1500.0, 33: 9000.0}))
         in_one_turn(engine.prefetching(request))  # the draft model, too, reads the prompt
         drafted = engine.generate(request)
         if drafted.tokens != plain.tokens:
@@ -139,7 +139,7 @@ def test_sampling_with_drafts_gives_the_plain_output(engine, drafters):
             verbatim=True,
         )
         plain = engine.generate(dataclasses.replace(request, drafters=()))
-        engine.curve.become(CostCurve({1: 1000.0, 33: 1100.0}))  # as if drafts cost nothing
+        assume(engine._pace, CostCurve({1: 1000.0, 33: 1100.0}))  # as if drafts cost nothing
         drafted = engine.generate(dataclasses.replace(request, drafters=drafters))
         assert drafted.tokens == plain.tokens
         n_drafted += drafted.trace.n_drafted

@@ -21,6 +21,7 @@ from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.requests import CompletionRequest
 from codespec.types import SamplingParams
 from tests import zoo
+from tests.drafters import assume
 from tests.own_layer import TEXTS, answering
 
 pytestmark = pytest.mark.skipif(
@@ -44,10 +45,10 @@ def make(monkeypatch):
             env={},
         )
         made.append(LocalEngine(settings))
-        made[-1].curve.become(CostCurve({1: 10.0, 33: 11.0}))
+        assume(made[-1]._pace, CostCurve({1: 10.0, 33: 11.0}))
         own = made[-1]._models._running[0].own
         if own is not None:
-            own.pace.curve.become(CostCurve({1: 0.01, 33: 0.02}))
+            assume(own.pace, CostCurve({1: 0.01, 33: 0.02}))
         return made[-1]
 
     yield engine
@@ -110,7 +111,7 @@ def test_whatever_it_drafts_the_output_is_the_same(mtp_file, make):
 def test_where_it_does_not_pay_it_is_not_asked(mtp_file, make):
     engine = make(mtp_file)
     own = engine._models._running[0].own
-    own.pace.curve.become(CostCurve({1: 11.0, 33: 12.0}))
+    assume(own.pace, CostCurve({1: 11.0, 33: 12.0}))
     for request in REQUESTS:
         assert engine.generate(request).trace.n_drafted == 0
     assert own.context.n_cached == 0

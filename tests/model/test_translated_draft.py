@@ -13,11 +13,10 @@ import torch
 
 from codespec.backends.llama import LlamaTarget, load_model
 from codespec.drafters.cost import CostCurve
-from codespec.drafters.model import ModelDrafter
 from codespec.drafters.small import SharedVocabulary
-from codespec.engine.completer import in_one_turn
 from codespec.engine.drafts import check_draft, shares_tokens
 from codespec.engine.local import LocalEngine
+from codespec.engine.turns import in_one_turn
 from codespec.models.registry import (
     BUNDLED_DRAFT,
     BUNDLED_TARGET,
@@ -31,6 +30,7 @@ from codespec.train import export, tokenizer
 from codespec.train.model import Llama, ModelConfig
 from codespec.types import SamplingParams
 from tests import training
+from tests.drafters import assume, model_drafter_of
 from tests.model.test_greedy_equality import positions
 
 
@@ -77,7 +77,7 @@ def engine(request, tmp_path, model_options):
 
 def complete(engine, request, *drafters):
     """As if the target were a thousand times as dear."""
-    engine.curve.become(CostCurve({1: 1000.0, 33: 1100.0}))
+    assume(engine._pace, CostCurve({1: 1000.0, 33: 1100.0}))
     return engine.generate(dataclasses.replace(request, drafters=drafters))
 
 
@@ -98,7 +98,7 @@ def asked(n):
 )
 def test_the_text_is_the_targets_own(engine, sampling):
     engine, is_like = engine
-    (model,) = (d for d in engine.chain("").drafters if isinstance(d, ModelDrafter))
+    model = model_drafter_of(engine.chain(""))
     n_drafted = n_accepted = 0
     for request in asked(12):
         request = dataclasses.replace(request, sampling=sampling)
@@ -146,7 +146,7 @@ def test_a_family_padded_to_other_lengths_is_one_by_ids(tmp_path, model_options)
     assert check_draft(target_path(model), draft)
     drafting = msgspec.structs.replace(model_options.drafting, adaptive=False)
     engine = LocalEngine(msgspec.structs.replace(model_options, model=model, drafting=drafting))
-    (drafter,) = (d for d in engine.chain("").drafters if isinstance(d, ModelDrafter))
+    drafter = model_drafter_of(engine.chain(""))
     assert isinstance(drafter._small, SharedVocabulary)
     n_accepted = 0
     for request in asked(4):
@@ -181,6 +181,6 @@ def test_the_bundled_target_drafts_for_large_ones_unless_their_passes_are_quick(
 
 
 def drafting_for(engine):
-    (drafter,) = (d for d in engine.chain("").drafters if isinstance(d, ModelDrafter))
+    drafter = model_drafter_of(engine.chain(""))
     assert isinstance(drafter._small, SharedVocabulary)
     return Path(drafter._small._passes.model.info.path)

@@ -12,10 +12,9 @@ import pytest
 from codespec.backends.checkpoints import LEAST_HELD, Checkpoints
 from codespec.backends.llama.parts import Parts
 from codespec.drafters.cost import CostCurve
-from codespec.drafters.model import ModelDrafter
 from codespec.requests import CompletionRequest
 from codespec.types import Context, SamplingParams
-from tests.drafters import draft_much
+from tests.drafters import assume, draft_much, model_drafter_of
 
 FILES = ("argparse.py", "tarfile.py", "json/decoder.py", "statistics.py")
 LAWS = {
@@ -305,10 +304,10 @@ def test_reading_ahead_can_be_cancelled_and_forgotten(engine):
 @pytest.mark.parametrize("is_dear", [True, False])
 def test_the_draft_model_reads_ahead_where_it_will_be_asked(engine, is_dear):
     place = next(places(1))
-    (model,) = (d for d in engine.chain("").drafters if isinstance(d, ModelDrafter))
+    model = model_drafter_of(engine.chain(""))
     model.read_ahead(Context(np.array([1, 1], np.int32)), lambda: False)
     pass_ms = 1000.0 if is_dear else 1e-3
-    engine.curve.become(CostCurve({1: pass_ms, 2: 2 * pass_ms, 33: 33 * pass_ms}))
+    assume(engine._pace, CostCurve({1: pass_ms, 2: 2 * pass_ms, 33: 33 * pass_ms}))
     assert list(engine.prefetching(place)) == []
     n_prompt = len(engine.context(place).prompt)
     assert engine.target.n_cached == n_prompt - 1

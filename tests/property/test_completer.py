@@ -11,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codespec.backends.fake import FakeRows, FakeTarget, hashed_logits
-from codespec.drafters.chain import DraftChain
-from codespec.engine.completer import Completer, Limits
+from codespec.drafters.base import Traits
+from codespec.drafters.guard import Policy
+from codespec.engine.completer import Completer
+from codespec.engine.output import Limits
 from codespec.sampling import Sampler
-from codespec.types import Context, Draft, SamplingParams, Source, Tokens
-from tests.drafters import OracleDrafter, ScriptedDrafter, tree
+from codespec.types import Context, Draft, PassState, SamplingParams, Source, Tokens
+from tests.drafters import OracleDrafter, ScriptedDrafter, chain_of, tree
 
 N_VOCAB = 12
 EOG = frozenset({11})
@@ -54,9 +56,9 @@ class CheckedTarget(FakeTarget):
         assert self.n_cached == (n_read if is_whole else self._n_before)
 
 
-def run(drafters, prompt, sampling, max_tokens=24, **options):
+def run(drafters, prompt, sampling, max_tokens=24, policy=Policy.RAISE, **options):
     target = CheckedTarget(**options)
-    chain = DraftChain(drafters, N_VOCAB, target.can.max_leaves)
+    chain = chain_of(drafters, N_VOCAB, target.can.max_leaves, policy=policy)
     context = Context(np.array(prompt, np.int32), sampling=sampling)
     out, finish = Completer(target, chain).run(
         context, Sampler(sampling), Limits(max_tokens=max_tokens)
@@ -114,22 +116,21 @@ def malicious(choices):
 class HostileJudge(ScriptedDrafter):
     """Its word about what others see is as bad."""
 
-    is_cheap = True
+    traits = Traits(takes_time=True, judges=True)
 
-    def is_due(self) -> bool:
+    def is_cheap(self) -> bool:
         return True
 
-    def plan(self, n_max: int) -> tuple[int, float]:
-        return 0, 0.0
-
-    def judge(self, emitted: Tokens, seen: Draft, rate: float, n_max: int) -> Draft | None:
-        return self._script(emitted, n_max)
+    def judge(self, state: PassState, seen: Draft, rate: float, n_max: int) -> Draft | None:
+        return self._script(state.emitted, n_max)
 
 
 class Showing(OracleDrafter):
     """Shows what it knows to whoever judges it."""
 
-    def extend(self, emitted: Tokens, given: Draft, n_max: int) -> Draft:
+    traits = Traits(weighs=True)
+
+    def extend(self, state: PassState, given: Draft, n_max: int) -> Draft:
         return given
 
     def candidates(self, n_max: int) -> Draft:
@@ -148,7 +149,8 @@ kinds = ["tree", "wild", "endless", "raise", "none", "float", "shapes", "nan", "
 )
 def test_no_drafter_changes_the_output(prompt, sampling, choices, options):
     plain, finish, _ = run([], prompt, sampling)
-    drafted = run([malicious(choices), malicious(choices[::-1])], prompt, sampling, **options)
+    members = [malicious(choices), malicious(choices[::-1])]
+    drafted = run(members, prompt, sampling, policy=Policy.LEAVE_OUT, **options)
     assert (plain, finish) == drafted[:2]
 
 
@@ -161,8 +163,9 @@ def test_no_drafter_changes_the_output(prompt, sampling, choices, options):
 )
 def test_nobodys_opinion_of_a_draft_changes_the_output(prompt, sampling, choices, max_leaves):
     plain, finish, _ = run([], prompt, sampling)
-    judge = HostileJudge(malicious(choices).propose)
-    drafted = run([Showing(plain), judge], prompt, sampling, max_leaves=max_leaves)
+    judge = HostileJudge(malicious(choices)._script)
+    members, hostile = [Showing(plain), judge], Policy.LEAVE_OUT
+    drafted = run(members, prompt, sampling, policy=hostile, max_leaves=max_leaves)
     assert (plain, finish) == drafted[:2]
 
 
@@ -214,7 +217,8 @@ def test_ten_thousand_random_trees():
         prompt = rng.integers(0, N_VOCAB - 1, 5).tolist()
         plain, finish, _ = run([], prompt, sampling, max_tokens=150)
         drafter = ScriptedDrafter(script)
-        out, finish2, target = run([drafter], prompt, sampling, max_tokens=150)
+        # Some trees hold a token twice.
+        out, finish2, target = run([drafter], prompt, sampling, 150, Policy.LEAVE_OUT)
         assert (out, finish2) == (plain, finish)
         n_trees += target.n_passes
     while n_trees < 10_000:
@@ -224,7 +228,8 @@ def test_ten_thousand_random_trees():
         outs = []
         for drafters in ([], [ScriptedDrafter(script)]):
             target = FakeTarget(hashed_logits(N_VOCAB, 3.0), N_VOCAB, eog=frozenset())
-            chain = DraftChain(drafters, N_VOCAB, target.can.max_leaves)
+            leaves = target.can.max_leaves
+            chain = chain_of(drafters, N_VOCAB, leaves, policy=Policy.LEAVE_OUT)
             context = Context(np.array(prompt, np.int32), sampling=sampling)
             completer = Completer(target, chain)
             outs.append(completer.run(context, Sampler(sampling), Limits(max_tokens=1500))[0])
@@ -247,7 +252,7 @@ class NoLaw:
 def test_a_draft_that_could_not_be_judged_leaves_the_cache():
     long, _, _ = run([], [1, 2, 3], SamplingParams(), 24, eog=frozenset())
     target = CheckedTarget(eog=frozenset())
-    completer = Completer(target, DraftChain([OracleDrafter(long)], N_VOCAB, target.can.max_leaves))
+    completer = Completer(target, chain_of([OracleDrafter(long)], N_VOCAB, target.can.max_leaves))
     context = Context(np.array([1, 2, 3], np.int32))
     with pytest.raises(ValueError, match="no law here"):
         completer.run(context, Sampler(SamplingParams(), NoLaw()), Limits(24))
@@ -268,7 +273,7 @@ def test_what_is_read_again_changes_nothing(prompt, sampling, data):
         wrong = data.draw(st.lists(st.integers(0, N_VOCAB - 1), min_size=n, max_size=n))
         return Draft.chain([*right, *wrong][:n])
 
-    options = {"rolls_back": False, "max_leaves": 1, "max_draft": 4}
+    options: dict[str, Any] = {"rolls_back": False, "max_leaves": 1, "max_draft": 4}
     out, finish2, target = run([ScriptedDrafter(script)], prompt, sampling, **options)
     assert (out, finish2) == (plain, finish)
     # However often that happens, what a pass reads stays short.
@@ -292,7 +297,7 @@ def test_tokens_that_are_free_count_for_no_limit(n_free, drafts):
     long, _, _ = run([], [1, 2, 3], sampling, 24, eog=frozenset())
     target = CheckedTarget(eog=frozenset())
     drafters = [OracleDrafter(long)] if drafts else []
-    out, finish = Completer(target, DraftChain(drafters, N_VOCAB, target.can.max_leaves)).run(
+    out, finish = Completer(target, chain_of(drafters, N_VOCAB, target.can.max_leaves)).run(
         Context(np.array([1, 2, 3], np.int32), sampling=sampling),
         Sampler(sampling),
         Limits(max_tokens=2, n_free=lambda emitted: min(len(emitted), n_free)),
@@ -306,7 +311,7 @@ def test_no_pass_begins_once_a_request_is_cancelled(n_passes, drafts):
     sampling = SamplingParams()
     target = CheckedTarget(eog=frozenset())
     drafters = [ScriptedDrafter(lambda e, n: Draft.chain([1] * n))] if drafts else []
-    out, finish = Completer(target, DraftChain(drafters, N_VOCAB, target.can.max_leaves)).run(
+    out, finish = Completer(target, chain_of(drafters, N_VOCAB, target.can.max_leaves)).run(
         Context(np.array([1, 2, 3], np.int32), sampling=sampling),
         Sampler(sampling),
         Limits(max_tokens=24),

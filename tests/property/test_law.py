@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import FakeTarget, hashed_logits
-from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
-from codespec.engine.completer import Completer, Limits
+from codespec.drafters.guard import Policy
+from codespec.engine.completer import Completer
+from codespec.engine.output import Limits
 from codespec.sampling import Sampler
 from codespec.types import Context, Draft, SamplingParams
 from codespec.verify import propose
-from tests.drafters import ScriptedDrafter, drafter_over, tree
+from tests.drafters import ScriptedDrafter, chain_of, drafter_over, tree
 
 N_VOCAB = 4
 N_TOKENS = 3
@@ -53,7 +54,9 @@ def sampled(make_drafter, n_seeds=N_SEEDS, **options) -> np.ndarray:
         sampling = SamplingParams(seed=seed, **options)
         target = FakeTarget(TARGET, N_VOCAB, eog=frozenset())
         drafters = [make_drafter(seed, sampling)] if make_drafter else []
-        completer = Completer(target, DraftChain(drafters, N_VOCAB, 8))
+        # Random trees may hold a token twice.
+        hostile = Policy.LEAVE_OUT
+        completer = Completer(target, chain_of(drafters, N_VOCAB, 8, policy=hostile))
         context = Context(np.array(PROMPT, np.int32), sampling=sampling)
         out, _ = completer.run(context, Sampler(sampling), Limits(N_TOKENS))
         outputs[seed] = np.ravel_multi_index(out, [N_VOCAB] * N_TOKENS)
@@ -153,7 +156,7 @@ def test_rejection_accepts_often_when_the_laws_agree():
 
     sampling = SamplingParams(temperature=1.0, seed=5, any_seed=True)
     target = FakeTarget(TARGET, N_VOCAB, eog=frozenset())
-    completer = Completer(target, DraftChain([drafter(0, sampling)], N_VOCAB))
+    completer = Completer(target, chain_of([drafter(0, sampling)], N_VOCAB))
     context = Context(np.array(PROMPT, np.int32), sampling=sampling)
     out, _ = completer.run(context, Sampler(sampling), Limits(40, max_width=7))
     assert len(out) == 40

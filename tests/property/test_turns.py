@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codespec.backends.fake import FakeTarget, hashed_logits
-from codespec.drafters.chain import DraftChain
-from codespec.engine.completer import Completer, Limits
+from codespec.engine.completer import Completer
+from codespec.engine.output import Limits
 from codespec.sampling import Sampler
 from codespec.types import Context, Draft, SamplingParams
-from tests.drafters import OracleDrafter, ScriptedDrafter
+from tests.drafters import OracleDrafter, ScriptedDrafter, chain_of
 from tests.property.test_completer import EOG, N_VOCAB, params, prompts
 
 
@@ -48,7 +48,7 @@ class Generation:
 
 
 def completer(target, drafters=()):
-    return Completer(target, DraftChain(drafters, N_VOCAB, target.can.max_leaves))
+    return Completer(target, chain_of(drafters, N_VOCAB, target.can.max_leaves))
 
 
 def fake(**options):

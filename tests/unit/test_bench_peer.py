@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from codespec.drafters.lookup import REPOSITORY
-from codespec.types import NO_TOKENS, Context
+from codespec.types import NO_TOKENS, Context, PassState
 from codespec_bench.peer import load_peer
 from codespec_bench.reference import (
     MAX_TOKENS,
@@ -54,7 +54,7 @@ def test_chains_are_theirs(peer):
             theirs = tree.speculate_ndarray(context, MAX_TOKENS, 1.0, 0.0, MIN_PRODUCT, False)
             ours = SuffixTrie(Sources(automaton_of([text])))
             ours.begin(Context(NO_TOKENS, context[:1]))
-            draft = ours.propose(context[1:], MAX_TOKENS)
+            draft = ours.propose(PassState(context[1:]), MAX_TOKENS)
             assert len(draft) == len(theirs.token_ids)
             n_equal += draft.tokens.tolist() == list(theirs.token_ids)
             n += 1

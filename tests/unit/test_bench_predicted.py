@@ -9,10 +9,19 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import FakeTarget
-from codespec.drafters.chain import DraftChain
-from codespec.engine.completer import Completer, Limits
+from codespec.drafters.base import Drafter
+from codespec.engine.completer import Completer
+from codespec.engine.output import Limits
 from codespec.sampling import Sampler
-from codespec.types import NO_DRAFT, Context, Draft, SamplingParams, Tokens, Trace, Verdict
+from codespec.types import (
+    NO_DRAFT,
+    Context,
+    Draft,
+    PassState,
+    SamplingParams,
+    Tokens,
+    Trace,
+)
 from codespec_bench.peers import report
 from codespec_bench.peers.base import Decoded, Job
 from codespec_bench.peers.inprocess import Engine
@@ -25,6 +34,7 @@ from codespec_bench.predicted import (
     PassTimer,
     Run,
 )
+from tests.drafters import chain_of
 
 
 class Machine(FakeTarget):
@@ -117,7 +127,7 @@ def test_measuring_ends_with_its_time() -> None:
     assert 0 < target.now < 8 * len(WIDTHS)
 
 
-class Repeats:
+class Repeats(Drafter):
     """`Drafter` of two tokens, now and then, that takes 3 ms on the machine's clock."""
 
     name = "repeats"
@@ -125,13 +135,9 @@ class Repeats:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
 
-    def begin(self, context: Context) -> None: ...
-
-    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+    def propose(self, state: PassState, n_max: int) -> Draft:
         self._machine.now += 3e-3
-        return Draft.chain(np.array([1, 2], np.int32)) if len(emitted) % 3 == 0 else NO_DRAFT
-
-    def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None: ...
+        return Draft.chain(np.array([1, 2], np.int32)) if len(state.emitted) % 3 == 0 else NO_DRAFT
 
 
 def test_the_time_of_a_run_follows_from_parts_measured_apart() -> None:
@@ -142,7 +148,7 @@ def test_the_time_of_a_run_follows_from_parts_measured_apart() -> None:
     def run() -> tuple[Trace, float]:
         target.prefill(context.prompt, lambda: False)
         trace, started, busy_s = Trace(), target.now, target.busy_s
-        chain = DraftChain([Repeats(target)], target.info.n_vocab)
+        chain = chain_of([Repeats(target)], target.info.n_vocab)
         completer = Completer(target, chain, target.clock)
         completer.run(context, Sampler(SamplingParams()), Limits(40), trace=trace)
         trace.ms = (target.now - started) * 1e3

@@ -16,7 +16,7 @@ from codespec.config import load_settings
 from codespec.drafters.cost import CostCurve
 from codespec.errors import InputError
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
-from codespec.types import NO_TOKENS, Context
+from codespec.types import NO_TOKENS, Context, PassState
 from codespec_bench import replay_report
 from codespec_bench.history import History
 from codespec_bench.reference import (
@@ -115,7 +115,9 @@ def propose(make, left, right="", repository=(), emitted="", n_max=24):
     texts, context = sources(left, right, repository)
     drafter = make(texts)
     drafter.begin(context)
-    return TOKENIZER.decode(drafter.propose(TOKENIZER.encode(emitted), n_max).tokens).decode()
+    return TOKENIZER.decode(
+        drafter.propose(PassState(TOKENIZER.encode(emitted)), n_max).tokens
+    ).decode()
 
 
 def test_the_trie_rule():
@@ -142,7 +144,7 @@ def test_the_ideal_stops_where_the_text_does():
     texts, context = sources("alpha(beta, x)\nalpha")
     drafter = Ideal(texts, lambda: truth)
     drafter.begin(context)
-    assert TOKENIZER.decode(drafter.propose(NO_TOKENS, 24).tokens) == b"(beta"
+    assert TOKENIZER.decode(drafter.propose(PassState(), 24).tokens) == b"(beta"
 
 
 def test_replay_accounts_for_every_token(repository):
@@ -172,10 +174,15 @@ def test_replay_accounts_for_every_token(repository):
 
 
 def test_what_is_read_again_is_paid_for(repository, monkeypatch):
-    curve = CostCurve(CURVE.points)
-    curve.reads_again = True
+    curve = CostCurve(CURVE.points, rolls_back=False)
     tails: list[int] = []
-    monkeypatch.setattr(curve, "set_tail", tails.append)
+    first = CostCurve.either_first
+
+    def noted(self, state, n):
+        tails.append(self.n_tail(state))
+        return first(self, state, n)
+
+    monkeypatch.setattr(CostCurve, "either_first", noted)
     cut, again = Replay(repository, TOKENIZER, CURVE), Replay(repository, TOKENIZER, curve)
     for replay in (cut, again):
         replay.run(9)
@@ -190,7 +197,7 @@ def test_what_is_read_again_is_paid_for(repository, monkeypatch):
 
 
 def test_curves_by_name_and_from_files(tmp_path):
-    assert load_curve("cpu-500m-hybrid-q8").reads_again
+    assert not load_curve("cpu-500m-hybrid-q8").rolls_back
     shipped = load_curve("cpu-500m-q8")
     assert shipped.ms(np.array([2]))[0] == pytest.approx(23.2 * 1.78)
     file = tmp_path / "curve.json"

@@ -5,6 +5,7 @@ import pytest
 
 from codespec.drafters.cost import FLAT, CostCurve, best_width
 from codespec.drafters.refined import N_TABLE, ContextSlope
+from codespec.types import NO_TOKENS, PassState
 
 STEPS = CostCurve({1: 1.0, 2: 1.8, 3: 2.1, 4: 2.3, 8: 3.5, 16: 5.6})
 
@@ -59,15 +60,15 @@ def with_reading(probs, n_tail):
 @pytest.mark.parametrize("n_tail", [1, 5])
 def test_what_will_have_to_be_read_again_is_part_of_the_cost(n_tail):
     rng = np.random.default_rng(2)
-    curve = CostCurve(STEPS.points)
-    curve.set_tail(n_tail)
-    assert curve.n_tail == 1  # of a cache that can be cut, a pass always reads one
-    curve.reads_again = True
-    curve.set_tail(n_tail)
+    state = PassState(NO_TOKENS, n_tail)
+    # Of a cache that can be cut, a pass always reads one.
+    assert CostCurve(STEPS.points).n_tail(state) == 1
+    curve = CostCurve(STEPS.points, rolls_back=False)
+    assert curve.n_tail(state) == n_tail
     widths = set()
     for _ in range(200):
         probs = rng.random(8) ** 0.2
-        k, rate = best_width(probs.tolist(), curve)
+        k, rate = best_width(probs.tolist(), curve, state)
         costs = list(with_reading(probs, n_tail))
         path = np.cumprod(probs)
         rates = [(1 + path[:n].sum()) / cost for n, cost in enumerate(costs)]
@@ -75,7 +76,6 @@ def test_what_will_have_to_be_read_again_is_part_of_the_cost(n_tail):
         assert rates[k] == pytest.approx(max(rates))
         widths.add(k)
     assert len(widths) > 2
-    curve.set_tail(1)
     assert best_width([0.9] * 8, STEPS)[0] > best_width([0.9] * 8, curve)[0]
 
 
@@ -130,36 +130,32 @@ def test_the_pass_after_a_wider_one_teaches_nothing():
 
 def test_the_way_back_is_due_once():
     curve = CostCurve({1: 1.0, 9: 5.0}, back_ms=0.6)
-    np.testing.assert_allclose(curve.first(3), [1.0, 1.5 + 0.4, 2.0 + 0.4])
-    curve.is_back = False
-    np.testing.assert_allclose(curve.first(3), [1.0 + 0.2, 1.5, 2.0])
-    np.testing.assert_allclose(curve.either_first(3)[0], curve.first(3))
-    np.testing.assert_allclose(curve.first(200)[[0, 2, 199]], [1.2, 2.0, 100.5])
-    assert best_width([0.6], curve)[0] == 1  # 1.6 tokens in 1.5 ms, beside one in 1.2
-    curve.is_back = True
-    np.testing.assert_allclose(curve.either_first(3)[1], curve.first(3))
-    assert best_width([0.6], curve)[0] == 0
+    single, wide = PassState(), PassState(after_single=False)
+    np.testing.assert_allclose(curve.first(single, 3), [1.0, 1.5 + 0.4, 2.0 + 0.4])
+    np.testing.assert_allclose(curve.first(wide, 3), [1.0 + 0.2, 1.5, 2.0])
+    np.testing.assert_allclose(curve.either_first(wide, 3)[0], curve.first(wide, 3))
+    np.testing.assert_allclose(curve.first(wide, 200)[[0, 2, 199]], [1.2, 2.0, 100.5])
+    assert best_width([0.6], curve, wide)[0] == 1  # 1.6 tokens in 1.5 ms, beside one in 1.2
+    np.testing.assert_allclose(curve.either_first(single, 3)[1], curve.first(single, 3))
+    assert best_width([0.6], curve, single)[0] == 0
     # Passes of one width have no way back.
     curve = CostCurve({1: 1.0, 5: 3.0, 9: 5.0}, back_ms=0.6, steady={5: 1.5})
-    curve.set_width(5)
-    np.testing.assert_allclose(*curve.either_first(9))
+    np.testing.assert_allclose(*curve.either_first(PassState(width=5), 9))
 
 
 def test_passes_of_one_width_cost_what_they_cost_in_a_row():
     curve = CostCurve({1: 1.0, 2: 3.0, 5: 3.2, 9: 4.0}, back_ms=0.5, steady={5: 1.5})
     np.testing.assert_allclose(curve.table[[0, 1, 4, 8]], [1.0, *np.array([3.0, 3.2, 4.0]) + 1 / 3])
-    free = curve.table.copy()
-    curve.set_width(5)
     # A wider one is followed by two that are new again.
-    np.testing.assert_allclose(curve.table[[0, 1, 4, 8]], [1.5, 1.5, 1.5, 4.0 + 2 * (3.2 - 1.5)])
-    np.testing.assert_allclose(curve.tables, [free, curve.table])
-    assert curve.pass_ms(3) == pytest.approx(1.5)
-    curve.set_width(1)
+    free, full = curve.tables
+    np.testing.assert_allclose(full[[0, 1, 4, 8]], [1.5, 1.5, 1.5, 4.0 + 2 * (3.2 - 1.5)])
+    np.testing.assert_allclose(curve.first(PassState(width=5), len(full)), full)
+    assert curve.pass_ms(3, width=5) == pytest.approx(1.5)
     np.testing.assert_allclose(curve.table, free)
     assert [curve.settled_ms(1, n) for n in range(3)] == [1.25, 1.25, 1.0]
     assert [curve.settled_ms(5, n) for n in (0, 1, 2, 9)] == pytest.approx([3.2, 3.2, 1.5, 1.5])
     with pytest.raises(ValueError, match="measured"):
-        curve.set_width(4)
+        curve.pass_ms(1, width=4)
     for wrong in ({0: 1.0}, {4: 0.0}, {4: float("nan")}):
         with pytest.raises(ValueError, match="points"):
             CostCurve({1: 1.0}, steady=wrong)
@@ -168,20 +164,18 @@ def test_passes_of_one_width_cost_what_they_cost_in_a_row():
 def test_passes_of_one_width_teach_once_they_are_repeated():
     points = {1: 1.0, 5: 3.0}
     curve = CostCurve(points, n_context=64, slope=ContextSlope(1e-3, 0.0), steady={5: 1.5})
-    curve.set_width(5)
     for _ in range(60):
         for ms in (9.0, 9.0, *[2.0] * 20):  # in truth
             curve.observe(5, ms)
         curve.observe(9, 6.0)
-    assert curve.pass_ms(5) == pytest.approx(2.0, rel=0.03)
+    assert curve.pass_ms(5, width=5) == pytest.approx(2.0, rel=0.03)
     assert curve.steady[5] > 1.5
     curve.set_context(1064)
-    assert curve.pass_ms(5) > 2.9
+    assert curve.pass_ms(5, width=5) > 2.9
     guessed = CostCurve(points, is_prior=True, steady={5: 1.5})
-    guessed.set_width(5)
     for _ in range(3):
         guessed.observe(5, 30.0)
-    assert guessed.pass_ms(5) == pytest.approx(30.0)
+    assert guessed.pass_ms(5, width=5) == pytest.approx(30.0)
     # After a wide pass, two of one token feel it.
     curve = CostCurve(points, steady={5: 1.5})
     for ms in (3.0, 7.0, 7.0, 1.0) * 100:
@@ -231,17 +225,6 @@ def test_the_rest_of_a_long_prompt_is_no_slow_pass():
     guess = CostCurve({1: 1.0, 32: 32.0}, is_prior=True)
     guess.observe(512, 3 * 512.0)
     assert guess.pass_ms(1) == pytest.approx(3.0)
-
-
-def test_one_curve_can_show_another():
-    shown, one, two = CostCurve({1: 9.0}), CostCurve({1: 1.0}), CostCurve({1: 2.0})
-    shown.become(one)
-    for _ in range(64):
-        shown.observe(1, 3.0)
-    assert one.n_observed == 64
-    shown.become(two)
-    assert shown.table[0] == 2.0
-    assert one.table[0] > 2.0
 
 
 @pytest.mark.parametrize("bad", [(0, 1.0), (1, 0.0), (2, -1.0)])

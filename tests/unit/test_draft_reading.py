@@ -8,12 +8,13 @@ import numpy as np
 
 from codespec.backends.base import CancelledError
 from codespec.backends.fake import FakeTarget, hashed_logits
-from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
-from codespec.engine.completer import Completer, Limits
+from codespec.drafters.guard import Policy
+from codespec.engine.completer import Completer
+from codespec.engine.output import Limits
 from codespec.sampling import Sampler
-from codespec.types import NO_TOKENS, Context, SamplingParams, Tokens
-from tests.drafters import ScriptedDrafter, drafter_over
+from codespec.types import ANY_PASS, Context, PassState, SamplingParams, Tokens
+from tests.drafters import ScriptedDrafter, chain_of, drafter_over
 
 CHEAP = CostCurve({1: 1.0, 17: 1.1})
 
@@ -33,7 +34,7 @@ def test_a_request_that_is_cancelled_does_not_wait_for_a_draft_model_to_read():
     small = SlowReader(hashed_logits(20), 20, eog=frozenset())
     drafter = drafter_over(small, CHEAP)
     target = FakeTarget(hashed_logits(20), 20, eog=frozenset())
-    completer = Completer(target, DraftChain([drafter], 20))
+    completer = Completer(target, chain_of([drafter], 20))
 
     def cancelled():
         return small.n_cached > 100
@@ -52,7 +53,7 @@ def test_a_member_that_only_says_it_was_cancelled_is_left_out_like_any_that_fail
         raise CancelledError
 
     target = FakeTarget(hashed_logits(20), 20, eog=frozenset())
-    completer = Completer(target, DraftChain([ScriptedDrafter(script)], 20))
+    completer = Completer(target, chain_of([ScriptedDrafter(script)], 20, policy=Policy.LEAVE_OUT))
     tokens, _ = completer.run(
         Context(np.array([1], np.int32)), Sampler(SamplingParams()), Limits(8)
     )
@@ -63,14 +64,14 @@ def test_a_draft_model_of_a_shorter_context_is_left_alone_where_it_has_no_room()
     prompt = np.arange(500, dtype=np.int32) % 20
     small = FakeTarget(hashed_logits(20), 20, eog=frozenset(), n_ctx=400)
     drafter = drafter_over(small, CHEAP)
-    assert drafter.is_of_use(Context(prompt[:300]))
-    assert not drafter.is_of_use(Context(prompt))
-    chain = DraftChain([drafter], 20, curve=CHEAP)
+    assert drafter.wants_prompt(Context(prompt[:300]))
+    assert not drafter.wants_prompt(Context(prompt))
+    chain = chain_of([drafter], 20, curve=CHEAP)
     said = prompt[:80]
     # It is asked again with the next request, and when it is too late in one, in the next.
     for n, drafts in ((300, True), (500, False), (300, True), (330, True), (300, True)):
         chain.begin(Context(prompt[:n]))
-        assert (len(chain.propose(NO_TOKENS, 8)) > 0) == drafts
-        assert (len(chain.propose(said, 8)) > 0) == (n == 300)
-        n_passes = chain.alone(8)[1]  # for which nobody has to be asked
+        assert (len(chain.propose(PassState(), 8)) > 0) == drafts
+        assert (len(chain.propose(PassState(said), 8)) > 0) == (n == 300)
+        n_passes = chain.standing_in(ANY_PASS, 8)[1]  # for which nobody has to be asked
         assert (n_passes == 0) == (n == 300)

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import numpy as np
+import pytest
 
 from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
+from codespec.drafters.base import Plan, Traits
 from codespec.drafters.calibrate import Planners
-from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.filler import Filler
+from codespec.drafters.guard import MalformedError, Policy
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import PREFIX, REPOSITORY, SUFFIX, LookupDrafter
 from codespec.drafters.small import DRAFT_MODEL
 from codespec.index.live import LiveDocument
 from codespec.native import Planner, Segment
-from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Source, Verdict
+from codespec.types import ANY_PASS, NO_DRAFT, NO_TOKENS, Context, Draft, PassState, Source, Verdict
 from codespec_bench.replay_trees import segment_of
-from tests.drafters import Script, ScriptedDrafter, drafter_over
+from tests.drafters import Script, ScriptedDrafter, chain_of, drafter_over
 
 TOKENIZER = ByteTokenizer()
 KINDS = token_kinds(TOKENIZER)
@@ -68,7 +70,7 @@ def drafter_for(
 
 
 def propose(drafter, emitted="", n=8):
-    draft = drafter.propose(TOKENIZER.encode(emitted), n)
+    draft = drafter.propose(PassState(TOKENIZER.encode(emitted)), n)
     source = Source.of(int(draft.sources[0])) if len(draft) else None
     return TOKENIZER.decode(draft.tokens).decode(), source
 
@@ -103,7 +105,7 @@ def test_output_counts_as_context():
 
 
 def test_nothing_matches():
-    assert drafter_for("abc").propose(TOKENIZER.encode("Z"), 4) is NO_DRAFT
+    assert drafter_for("abc").propose(PassState(TOKENIZER.encode("Z")), 4) is NO_DRAFT
 
 
 def texts(draft: Draft) -> set[str]:
@@ -119,24 +121,24 @@ def texts(draft: Draft) -> set[str]:
 def test_where_width_costs_nothing_branches_are_looked_up_further():
     """The runner-up of a vote is a single token; what follows it stands in the text as well."""
     drafter = drafter_for("get(one) get(one) get(two) get(", max_leaves=8)
-    found = texts(drafter.propose(NO_TOKENS, 16))
+    found = texts(drafter.propose(PassState(), 16))
     assert {"one)", "two)"} <= found
 
 
 def test_where_width_costs_nothing_the_last_token_alone_is_looked_up_as_well():
     """The longest match knows one continuation, a shorter one another."""
     text = "a.name b.kind c.kind d.kind a."
-    wide = texts(drafter_for(text, max_leaves=8).propose(NO_TOKENS, 16))
+    wide = texts(drafter_for(text, max_leaves=8).propose(PassState(), 16))
     assert {"name", "kind"} <= wide
     steep = CostCurve({1: 1.0, 16: 16.0})
-    narrow = texts(drafter_for(text, curve=steep, max_leaves=8).propose(NO_TOKENS, 16))
+    narrow = texts(drafter_for(text, curve=steep, max_leaves=8).propose(PassState(), 16))
     assert "kind" not in narrow
 
 
 def test_a_draft_is_never_longer_than_asked():
     drafter = drafter_for("abcabcabcabc")
     for n in range(1, 9):
-        assert len(drafter.propose(NO_TOKENS, n)) <= n
+        assert len(drafter.propose(PassState(), n)) <= n
 
 
 def test_sources_that_lose_are_weighed_again():
@@ -146,7 +148,7 @@ def test_sources_that_lose_are_weighed_again():
         planner = new_planner()
         for _ in range(60):
             drafter = drafter_for("alpha beta! alpha ", "", OneFile("alpha gamma"), planner)
-            draft = drafter.propose(NO_TOKENS, 1)
+            draft = drafter.propose(PassState(), 1)
             drafter.observe(NO_TOKENS, draft, Verdict(tuple(right.encode()), ()))
         drafter = drafter_for("alpha beta! alpha ", "", OneFile("alpha gamma"), planner)
         assert propose(drafter, n=1)[0] == right[0] != wrong[0]
@@ -154,9 +156,9 @@ def test_sources_that_lose_are_weighed_again():
 
 def test_what_another_drafter_says_is_continued():
     drafter = drafter_for("one two three four\n")
-    assert not len(drafter.propose(TOKENIZER.encode("Z"), 12))
+    assert not len(drafter.propose(PassState(TOKENIZER.encode("Z")), 12))
     given = Draft.chain(TOKENIZER.encode("two"), DRAFT_MODEL, np.full(3, 0.9, np.float32))
-    draft = drafter.extend(TOKENIZER.encode("Z"), given, 12)
+    draft = drafter.extend(PassState(TOKENIZER.encode("Z")), given, 12)
     assert TOKENIZER.decode(draft.tokens) == b"two three fo"
     assert draft.sources.tolist() == [DRAFT_MODEL] * 3 + [PREFIX] * 9
     np.testing.assert_allclose(draft.probs[:3], 0.9)
@@ -170,7 +172,7 @@ def test_a_tree_where_branches_are_allowed():
             lambda path: document, lambda workspace: new_planner(), max_leaves=max_leaves
         )
         drafter.begin(Context(NO_TOKENS, document.left))
-        draft = drafter.propose(NO_TOKENS, 40)
+        draft = drafter.propose(PassState(), 40)
         roots = draft.tokens[draft.parents == -1]
         assert len(roots) == min(max_leaves, 2)
         assert set(roots.tolist()) <= set(b"ny")
@@ -182,7 +184,7 @@ def test_of_two_documents_with_one_path_each_drafts_from_its_own_text():
         document.update("said: ", f"\nsaid: {name}\n")
         lookup = LookupDrafter(documents.__getitem__, lambda workspace: new_planner(), curve=CHEAP)
         lookup.begin(Context(NO_TOKENS, document.left, path="/w/a.py", document=name))
-        draft = lookup.propose(NO_TOKENS, 16)
+        draft = lookup.propose(PassState(), 16)
         assert TOKENIZER.decode(draft.tokens).startswith(name.encode()[:4])
 
 
@@ -195,7 +197,7 @@ def test_the_model_drafts_what_it_would_say():
     model = FakeTarget(logits, 20, eog=frozenset())
     drafter = drafter_over(model, CHEAP)
     drafter.begin(Context(np.array([1, 2, 3], np.int32)))
-    draft = drafter.propose(np.array([4], np.int32), 5)
+    draft = drafter.propose(PassState(np.array([4], np.int32)), 5)
     context = [1, 2, 3, 4]
     for token in draft.tokens.tolist():
         assert token == int(logits(tuple(context[-3:])).argmax())
@@ -207,7 +209,7 @@ def test_the_model_drafts_what_it_would_say():
 def test_the_model_stops_drafting_where_it_does_not_pay():
     drafter = drafter_over(FakeTarget(hashed_logits(20), 20), DEAR)
     drafter.begin(Context(np.array([1], np.int32)))
-    drafts = [len(drafter.propose(NO_TOKENS, 8)) for _ in range(100)]
+    drafts = [len(drafter.propose(PassState(), 8)) for _ in range(100)]
     # But it tries again now and then: a drafter that never drafts never learns.
     assert set(drafts) == {0, 1}
     assert sum(drafts) <= 4
@@ -221,15 +223,15 @@ def test_a_prompt_that_takes_long_to_read_is_read_only_where_that_is_repaid():
         curve = CostCurve({1: scale, 17: 1.1 * scale})
         drafter = drafter_over(FakeTarget(hashed_logits(20), 20, eog=frozenset()), curve, own)
         drafter.begin(Context(prompt))
-        assert bool(len(drafter.propose(NO_TOKENS, 8))) == drafts
+        assert bool(len(drafter.propose(PassState(), 8))) == drafts
     # Read once, it goes on from there, also where a few keys were typed.
     for typed in (prompt, np.append(prompt, [3, 4]).astype(np.int32)):
         drafter.begin(Context(typed))
-        assert drafter.plan(8)[0] > 0
+        assert drafter.plan(ANY_PASS, 8)[0] > 0
     cheap = drafter_over(FakeTarget(hashed_logits(20), 20, eog=frozenset()), CHEAP, own)
     for n_read, drafts in ((3, True), (5, True), (500, False)):
         cheap.begin(Context(prompt[:n_read]))
-        assert bool(len(cheap.propose(NO_TOKENS, 8))) == drafts
+        assert bool(len(cheap.propose(PassState(), 8))) == drafts
 
 
 def test_a_plan_is_made_again_only_where_something_is_new(monkeypatch):
@@ -245,21 +247,22 @@ def test_a_plan_is_made_again_only_where_something_is_new(monkeypatch):
         return plan(*args)
 
     monkeypatch.setattr(drafter, "_plan", counted)
-    rate = drafter.plan(8)[1]
-    assert [drafter.plan(8)[1] for _ in range(9)] == [rate] * 9
+    rate = drafter.plan(ANY_PASS, 8)[1]
+    assert [drafter.plan(ANY_PASS, 8)[1] for _ in range(9)] == [rate] * 9
     assert n_made == 1
-    curve.is_back = False  # a wider pass costs less beside one over one token
-    assert drafter.plan(8)[1] > rate
-    drafter.plan(8)
+    wide = PassState(after_single=False)  # a wider pass costs less beside one over one token
+    assert drafter.plan(wide, 8)[1] > rate
+    drafter.plan(wide, 8)
     assert n_made == 2
     draft = Draft.chain([1, 2], DRAFT_MODEL)
     drafter.observe(NO_TOKENS, draft, Verdict((1, 2, 3), (0, 1)))
-    curve.is_back = True
-    assert drafter.plan(8)[1] > rate  # it was right
+    assert drafter.plan(ANY_PASS, 8)[1] > rate  # it was right
     assert n_made == 3
-    curve.set_context(1000)
-    curve.become(CostCurve({1: 1.0, 8: 8.0}))
-    assert drafter.plan(8)[1] < rate
+    for _ in range(64):  # wider passes take much longer than was thought
+        curve.observe(1, 1.0)
+        curve.observe(1, 1.0)
+        curve.observe(8, 16.0)
+    assert drafter.plan(ANY_PASS, 8)[1] < rate
     assert n_made == 4
 
 
@@ -273,7 +276,7 @@ def test_what_does_not_pay_is_planned_ever_less_often_until_the_prompt_is_read()
     for n_passed in range(600):
         if drafter.is_due():
             due.append(n_passed)
-            assert drafter.plan(8)[0] == 0
+            assert drafter.plan(ANY_PASS, 8)[0] == 0
     waits = np.diff(due).tolist()
     assert len(waits) > 3
     assert waits == sorted(waits)
@@ -281,7 +284,7 @@ def test_what_does_not_pay_is_planned_ever_less_often_until_the_prompt_is_read()
     drafter.read_ahead(Context(prompt), lambda: False)
     assert drafter.is_due()
     drafter.begin(Context(prompt))
-    assert drafter.plan(8)[0] > 0
+    assert drafter.plan(ANY_PASS, 8)[0] > 0
 
 
 def test_a_hit_rate_changes_the_depth():
@@ -289,15 +292,15 @@ def test_a_hit_rate_changes_the_depth():
     curve, own = CostCurve({1: 1.0, 2: 1.3, 9: 3.4}), CostCurve({1: 0.05})
     drafter = drafter_over(model, curve, own, clock=lambda: 0.0)
     drafter.begin(Context(np.array([1], np.int32)))
-    start = drafter.plan(8)[0]
+    start = drafter.plan(ANY_PASS, 8)[0]
     for _ in range(40):
-        draft = drafter.propose(NO_TOKENS, 8)
+        draft = drafter.propose(PassState(), 8)
         n = len(draft)
         drafter.observe(NO_TOKENS, draft, Verdict((*draft.tokens.tolist(), 7), tuple(range(n))))
-    assert drafter.plan(8)[0] > start
+    assert drafter.plan(ANY_PASS, 8)[0] > start
     for _ in range(80):
-        drafter.observe(NO_TOKENS, drafter.propose(NO_TOKENS, 8), Verdict((19,), ()))
-    assert drafter.plan(8)[0] == 0
+        drafter.observe(NO_TOKENS, drafter.propose(PassState(), 8), Verdict((19,), ()))
+    assert drafter.plan(ANY_PASS, 8)[0] == 0
 
 
 def test_a_model_that_was_wrong_for_long_is_believed_again_where_it_is_right():
@@ -309,18 +312,18 @@ def test_a_model_that_was_wrong_for_long_is_believed_again_where_it_is_right():
     for is_right in (False, True):
         n_asked = 0
         for _ in range(3000):
-            draft = drafter.propose(NO_TOKENS, 4) if drafter.is_due() else NO_DRAFT
+            draft = drafter.propose(PassState(), 4) if drafter.is_due() else NO_DRAFT
             n_asked += len(draft) > 0
             said = draft.tokens.tolist()[:1] if is_right else [19]
             drafter.observe(NO_TOKENS, draft, Verdict(tuple(said), ()))
         asked.append(n_asked)
-        assert (drafter.plan(4)[0] > 0) == is_right
+        assert (drafter.plan(ANY_PASS, 4)[0] > 0) == is_right
     # It was tried now and then only, and is now asked each time.
     assert asked[0] < 300 < asked[1]
 
 
-def chain_of(*scripts, curve=CHEAP):
-    chain = DraftChain([ScriptedDrafter(s) for s in scripts], 10, 2, curve)
+def scripted(*scripts, curve=CHEAP, policy=Policy.RAISE):
+    chain = chain_of([ScriptedDrafter(s) for s in scripts], 10, 2, curve, policy=policy)
     chain.begin(Context(NO_TOKENS))
     return chain
 
@@ -328,11 +331,11 @@ def chain_of(*scripts, curve=CHEAP):
 def test_the_first_with_something_worth_while_wins():
     weak = Draft.chain([1, 2], probs=np.array([0.01, 0.01], np.float32))
     strong = Draft.chain([3, 4], probs=np.array([0.99, 0.99], np.float32))
-    chain = chain_of(lambda e, n: weak, lambda e, n: strong, curve=DEAR)
-    assert len(chain.propose(NO_TOKENS, 4)) == 0
+    chain = scripted(lambda e, n: weak, lambda e, n: strong, curve=DEAR)
+    assert len(chain.propose(PassState(), 4)) == 0
     middling = CostCurve({1: 1.0, 2: 1.2, 3: 1.4})
-    chain = chain_of(lambda e, n: weak, lambda e, n: strong, curve=middling)
-    assert chain.propose(NO_TOKENS, 4).tokens.tolist() == [3, 4]
+    chain = scripted(lambda e, n: weak, lambda e, n: strong, curve=middling)
+    assert chain.propose(PassState(), 4).tokens.tolist() == [3, 4]
 
 
 def test_a_raising_member_is_left_out_until_the_next_request():
@@ -342,12 +345,12 @@ def test_a_raising_member_is_left_out_until_the_next_request():
         calls.append(n)
         raise ZeroDivisionError
 
-    chain = chain_of(bad, lambda e, n: Draft.chain([5]))
-    assert chain.propose(NO_TOKENS, 4).tokens.tolist() == [5]
-    assert chain.propose(NO_TOKENS, 4).tokens.tolist() == [5]
+    chain = scripted(bad, lambda e, n: Draft.chain([5]), policy=Policy.LEAVE_OUT)
+    assert chain.propose(PassState(), 4).tokens.tolist() == [5]
+    assert chain.propose(PassState(), 4).tokens.tolist() == [5]
     assert len(calls) == 1
     chain.begin(Context(NO_TOKENS))
-    chain.propose(NO_TOKENS, 4)
+    chain.propose(PassState(), 4)
     assert len(calls) == 2
 
 
@@ -355,13 +358,25 @@ def test_logs_of_a_failure_hold_no_source_text(caplog):
     def bad(emitted, n):
         raise ValueError("password = hunter2")
 
-    chain_of(bad).propose(NO_TOKENS, 4)
+    scripted(bad, policy=Policy.LEAVE_OUT).propose(PassState(), 4)
     assert "left out" in caplog.text
     assert "hunter2" not in caplog.text
 
 
+def test_in_tests_what_a_member_raises_is_raised():
+    def bad(emitted, n):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        scripted(bad).propose(PassState(), 4)
+    with pytest.raises(MalformedError, match="scripted"):
+        scripted(lambda e, n: Draft.chain([99])).propose(PassState(), 4)
+
+
 class Costly(ScriptedDrafter):
     """Costs time to ask, and says what it expects."""
+
+    traits = Traits(takes_time=True)
 
     def __init__(self, script: Script, rate: float) -> None:
         super().__init__(script)
@@ -371,8 +386,8 @@ class Costly(ScriptedDrafter):
     def is_due(self) -> bool:
         return not self.rests
 
-    def plan(self, n_max: int) -> tuple[int, float]:
-        return 1, self._rate
+    def plan(self, state: PassState, n_max: int) -> Plan:
+        return Plan(1, self._rate)
 
 
 def test_a_costly_member_is_asked_where_it_promises_more():
@@ -380,9 +395,9 @@ def test_a_costly_member_is_asked_where_it_promises_more():
     dear = Draft.chain([3, 4], DRAFT_MODEL, np.array([0.9, 0.9], np.float32))
     for promised, expected in ((0.1, [1, 2]), (9.0, [3, 4])):
         members = [ScriptedDrafter(lambda e, n: free), Costly(lambda e, n: dear, promised)]
-        chain = DraftChain(members, 10, 2, CHEAP)
+        chain = chain_of(members, 10, 2, CHEAP)
         chain.begin(Context(NO_TOKENS))
-        draft = chain.propose(NO_TOKENS, 4)
+        draft = chain.propose(PassState(), 4)
         assert draft.tokens.tolist() == expected
         # Each learns what became of its own draft.
         chain.observe(np.array([3], np.int32), draft, Verdict((3,), ()))
@@ -394,11 +409,11 @@ def test_a_sampled_draft_once_drawn_is_verified():
     free = Draft.chain([1, 2], probs=np.array([0.9, 0.9], np.float32))
     q = np.full((1, 10), 0.1, np.float32)
     drawn = Draft.chain([5], DRAFT_MODEL, np.array([0.01], np.float32), q)
-    chain = DraftChain(
+    chain = chain_of(
         [ScriptedDrafter(lambda e, n: free), Costly(lambda e, n: drawn, 9.0)], 10, 2, DEAR
     )
     chain.begin(Context(NO_TOKENS))
-    assert chain.propose(NO_TOKENS, 4) is drawn
+    assert chain.propose(PassState(), 4) is drawn
 
 
 def test_lookup_continues_what_the_model_drafts():
@@ -409,7 +424,7 @@ def test_lookup_continues_what_the_model_drafts():
     )
     said = Draft.chain(TOKENIZER.encode("def al"), DRAFT_MODEL, np.full(6, 0.95, np.float32))
     model = Costly(lambda e, n: said, 9.0)
-    chain = DraftChain([lookup, model], 256, 4, CHEAP)
+    chain = chain_of([lookup, model], 256, 4, CHEAP)
     chain.begin(Context(NO_TOKENS, document.left))
-    draft = chain.propose(NO_TOKENS, 16)
+    draft = chain.propose(PassState(), 16)
     assert draft.tokens.tolist() == list(b"def alpha(beta):")

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import ByteTokenizer, FakeTarget
-from codespec.drafters.chain import DraftChain
 from codespec.drafters.lookup import PREFIX
-from codespec.engine.completer import Completer, Limits
+from codespec.engine.completer import Completer
 from codespec.engine.explain import explain
+from codespec.engine.output import Limits
 from codespec.requests import Completion, CompletionRequest
 from codespec.sampling import Sampler
 from codespec.types import Context, Draft, SamplingParams, Trace
-from tests.drafters import ScriptedDrafter
+from tests.drafters import ScriptedDrafter, chain_of
 
 BODY = "    total = price * amount\n"
 ABOVE = f"def first(price, amount):\n{BODY}def other(q):\n{BODY}"
@@ -36,7 +36,7 @@ class FakeEngine:
         prompt = self.tokenizer.encode(known)
         target = FakeTarget(self._law(known + said), order=len(known) + len(said))
         drafter = ScriptedDrafter(lambda emitted, n: self._draft(said[len(emitted) :][: min(n, 6)]))
-        chain = DraftChain([drafter, *self.watchers], self.tokenizer.n_vocab)
+        chain = chain_of([drafter, *self.watchers], self.tokenizer.n_vocab)
         context = Context(prompt, prompt, healed=self._healed)
         trace = Trace()
         tokens, finish = Completer(target, chain).run(

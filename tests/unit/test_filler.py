@@ -10,15 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codespec.backends.fake import FakeTarget, hashed_logits
-from codespec.drafters.chain import DraftChain
+from codespec.drafters.base import Traits
 from codespec.drafters.cost import CostCurve
-from codespec.drafters.filler import Filler
+from codespec.drafters.filler import Filler, filled
+from codespec.drafters.guard import Policy
 from codespec.drafters.worth import Worth
-from codespec.engine.completer import Completer, Limits
-from codespec.native import Drafting, Planner, Sources, SuffixAutomaton
+from codespec.engine.completer import Completer
+from codespec.engine.output import Limits
+from codespec.native import Planner, Sources, SuffixAutomaton
 from codespec.sampling import Sampler
-from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, SamplingParams, Trace, Verdict
-from tests.drafters import OracleDrafter, ScriptedDrafter, tree
+from codespec.types import (
+    NO_DRAFT,
+    NO_TOKENS,
+    Context,
+    Draft,
+    PassState,
+    SamplingParams,
+    Trace,
+    Verdict,
+)
+from tests.drafters import OracleDrafter, ScriptedDrafter, chain_of, tree
 from tests.property.test_completer import CheckedTarget
 from tests.unit.test_drafters import TOKENIZER, drafter_for, new_planner
 
@@ -33,8 +44,7 @@ def curve(steady: dict[int, float] | None = None) -> CostCurve:
 class Planning(ScriptedDrafter):
     """Such a drafter says what filling brings."""
 
-    def alone(self, n_max: int) -> tuple[Drafting | None, int]:
-        return None, 0
+    traits = Traits(is_native=True)
 
 
 class Oracle(OracleDrafter, Planning):
@@ -70,9 +80,9 @@ def test_what_is_usual_decides_until_more_is_known():
         costs = curve(steady)
         filler = Filler(costs)
         filler.begin(True)
-        assert costs.width == width
+        assert filler.width == width
         filler.begin(False)
-        assert costs.width == 1
+        assert filler.width == 1
 
 
 def test_the_way_that_brings_more_is_gone():
@@ -81,28 +91,28 @@ def test_the_way_that_brings_more_is_gone():
     filler.begin(True)
     filler.learn(planned(900, [920.0, 950.0], [900.0, 1350.0]))
     filler.begin(True)
-    assert costs.width == 1
+    assert filler.width == 1
     filler.learn(planned(900, [920.0, 1500.0], [900.0, 1350.0]))
     filler.begin(True)
-    assert costs.width == 5
+    assert filler.width == 5
 
 
 def test_a_request_goes_on_as_it_began_unless_much_is_to_be_gained():
     costs = curve()
     filler = watching(costs)
     filler.begin(True)
-    assert costs.width == 5
+    assert filler.width == 5
     filler.learn(planned(900, [900.0, 1300.0], [900.0, 1350.0]))  # 4 % more without
     filler.step(True)
-    assert costs.width == 5
+    assert filler.width == 5
     filler.begin(True)
-    assert costs.width == 1
+    assert filler.width == 1
     filler.learn(planned(20, [20.0, 9000.0], [20.0, 30.0]))
     filler.step(True)  # a choice holds for some passes
-    assert costs.width == 1
+    assert filler.width == 1
     filler.learn(planned(20, [20.0, 9000.0], [20.0, 30.0]))
     filler.step(True)
-    assert costs.width == 5
+    assert filler.width == 5
 
 
 def test_nothing_is_filled_up_for_who_drafts_nothing():
@@ -113,11 +123,11 @@ def test_nothing_is_filled_up_for_who_drafts_nothing():
         ([Planning(lambda e, n: NO_DRAFT)], None, 5),
     ):
         costs = curve()
-        costs.set_width(5)
-        chain = DraftChain(members, N_VOCAB, 1, costs, worth, watching(costs))
+        filler = watching(costs)
+        filler.width = 5
+        chain = chain_of(members, N_VOCAB, 1, costs, worth, filler)
         chain.begin(Context(NO_TOKENS))
-        chain.propose(NO_TOKENS, 4)
-        assert costs.width == width
+        assert chain.state(NO_TOKENS, 1, True).width == width
 
 
 class Resting(Worth):
@@ -128,46 +138,36 @@ class Resting(Worth):
 
 def test_where_drafting_rests_for_a_while_so_does_filling():
     costs, worth = curve(), Worth(CostCurve(POINTS))
-    chain = DraftChain([Oracle([1, 2, 3])], N_VOCAB, 1, costs, worth, watching(costs))
+    filler = watching(costs)
+    chain = chain_of([Oracle([1, 2, 3])], N_VOCAB, 1, costs, worth, filler)
     chain.begin(Context(NO_TOKENS))
-    for rest in (lambda: chain.propose(NO_TOKENS, 4), lambda: chain.alone(4)):
-        costs.set_width(5)
-        worth._n_left = 3
-        rest()
-        assert costs.width == 1
+    filler.width = 5
+    assert chain.state(NO_TOKENS, 1, True).width == 5
+    worth._n_left = 3
+    assert chain.state(NO_TOKENS, 1, True).width == 1
 
 
 def test_a_chain_without_a_filler_takes_passes_as_they_are():
-    costs = curve()
-    costs.set_width(5)
-    chain = DraftChain([OracleDrafter([1, 2, 3])], N_VOCAB, 1, costs)
+    chain = chain_of([OracleDrafter([1, 2, 3])], N_VOCAB, 1, curve())
     chain.begin(Context(NO_TOKENS))
-    assert costs.width == 1
-    assert len(chain.filled(Draft.chain([1, 2]), 1, 60)) == 2
+    state = chain.state(NO_TOKENS, 1, True)
+    assert state.width == 1
+    assert len(filled(Draft.chain([1, 2]), state, 60)) == 2
 
 
 def test_what_was_typed_is_part_of_a_filled_pass():
     """So that the first pass of a request is like those after it."""
     costs = curve({5: 1.01})
-    filler = Filler(costs)
-    oracle = Oracle(list(range(1, 12)))
-    chain = DraftChain([oracle], N_VOCAB, 1, costs, filler=filler)
+    rows = costs.tables[1]
     for n_tail, n_first in ((1, 1), (3, 3), (5, 5), (6, 1), (40, 1)):
-        chain.begin(Context(NO_TOKENS))
-        chain.propose(NO_TOKENS, 9, n_tail)
-        assert costs.width == 5
-        assert costs.n_tail == n_first
-        np.testing.assert_allclose(costs.first(4), costs.table[n_first - 1 : n_first + 3])
-        chain.alone(9)
-        assert costs.n_tail == 1
+        state = PassState(NO_TOKENS, n_tail, 5)
+        assert costs.n_tail(state) == n_first
+        np.testing.assert_allclose(costs.first(state, 4), rows[n_first - 1 : n_first + 3])
 
 
 def test_what_is_filled_up():
-    costs = curve()
-    filler = watching(costs)
     draft, branches = Draft.chain([3, 4]), tree([3, 4], [-1, -1])
-    assert filler.fill(draft, 1, 60) is draft
-    costs.set_width(5)
+    assert filled(draft, PassState(), 60) is draft
     for asked, n_tail, n_room, n in (
         (draft, 1, 60, 4),
         (NO_DRAFT, 1, 60, 4),
@@ -177,9 +177,9 @@ def test_what_is_filled_up():
         (Draft.chain([1] * 7), 1, 60, 7),
         (branches, 1, 60, 2),
     ):
-        filled = filler.fill(asked, n_tail, n_room)
-        assert len(filled) == n
-        assert filled.tokens[: len(asked)].tolist() == asked.tokens.tolist()
+        wide = filled(asked, PassState(NO_TOKENS, n_tail, 5), n_room)
+        assert len(wide) == n
+        assert wide.tokens[: len(asked)].tolist() == asked.tokens.tolist()
 
 
 @given(
@@ -196,7 +196,8 @@ def test_what_is_filled_up():
 def test_the_output_is_the_plain_output(seed, prompt, sampling, n_ctx, width, n_tokens):
     def run(drafters, costs, filler):
         target = CheckedTarget(n_ctx=n_ctx)
-        chain = DraftChain(drafters, N_VOCAB, 1, costs, filler=filler)
+        # Guesses may be longer than asked for.
+        chain = chain_of(drafters, N_VOCAB, 1, costs, filler=filler, policy=Policy.LEAVE_OUT)
         trace = Trace()
         context = Context(np.array(prompt, np.int32), sampling=sampling)
         out, finish = Completer(target, chain).run(
@@ -212,8 +213,8 @@ def test_the_output_is_the_plain_output(seed, prompt, sampling, n_ctx, width, n_
     guesses = Planning(lambda e, n: Draft.chain(rng.integers(0, N_VOCAB, rng.integers(9)).tolist()))
     oracle = Oracle(plain[0])
     for drafter in (guesses, oracle):
-        filled, trace = run([drafter], costs, filler)
-        assert filled == plain
+        out, trace = run([drafter], costs, filler)
+        assert out == plain
         assert trace.n_drafted == sum(trace.pass_depth)
         n_before = len(prompt)
         for taken, n_accepted in zip(trace.pass_width, trace.pass_accepted, strict=True):
@@ -260,14 +261,14 @@ def test_text_that_repeats_is_worth_a_fixed_width_and_new_text_is_not():
         filler = Filler(costs)
         for start in range(80, 480, 40):
             drafter = drafter_for(text[:start], planner=planner, curve=costs, filler=filler)
-            chain = DraftChain([drafter], 256, 1, costs, filler=filler)
+            chain = chain_of([drafter], 256, 1, costs, filler=filler)
             left, said = (TOKENIZER.encode(t) for t in (text[:start], text[start : start + 40]))
             chain.begin(Context(left, left, path="/w/a.py"))
             for n in range(len(said)):
-                draft = chain.propose(said[:n], 16)
+                draft = chain.propose(chain.state(said[:n], 1, True), 16)
                 verdict = Verdict((int(said[n]),), ())
                 chain.observe(said[: n + 1], draft, verdict)
-        assert (costs.width == 5) == is_wide
+        assert (filler.width == 5) == is_wide
 
 
 def test_fake_passes_over_filled_drafts_read_no_further():
@@ -276,7 +277,7 @@ def test_fake_passes_over_filled_drafts_read_no_further():
     target = FakeTarget(law, N_VOCAB)
     costs = curve({8: 1.01})
     filler = watching(costs)
-    chain = DraftChain([Planning(lambda e, n: NO_DRAFT)], N_VOCAB, 1, costs, filler=filler)
+    chain = chain_of([Planning(lambda e, n: NO_DRAFT)], N_VOCAB, 1, costs, filler=filler)
     trace = Trace()
     context = Context(np.zeros(4, np.int32))
     Completer(target, chain).run(context, Sampler(SamplingParams()), Limits(20), trace=trace)

@@ -9,15 +9,26 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import FakeTarget, hashed_logits
+from codespec.drafters.base import Plan, Traits
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
+from codespec.drafters.guard import Policy
 from codespec.drafters.judge import Confidence, Pool, worth_of_asking
 from codespec.drafters.lookup import REPOSITORY, LookupDrafter
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.small import DRAFT_MODEL
 from codespec.native import margin
-from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, SamplingParams, Tokens, Verdict
-from tests.drafters import ScriptedDrafter, drafter_over
+from codespec.types import (
+    ANY_PASS,
+    NO_DRAFT,
+    NO_TOKENS,
+    Context,
+    Draft,
+    PassState,
+    SamplingParams,
+    Verdict,
+)
+from tests.drafters import ScriptedDrafter, chain_of, drafter_over
 
 CURVE = CostCurve({1: 1.0, 2: 1.2, 9: 2.6})
 CHEAP = CostCurve({1: 0.01, 9: 0.02})
@@ -85,12 +96,12 @@ def test_only_drafts_that_may_be_dropped_count_on_that():
         drafter = drafter_over(model, CostCurve({1: 1.0, 2: 1.6, 3: 2.4}))
         sampling = SamplingParams(temperature=temperature, any_seed=True)
         drafter.begin(Context(PROMPT, sampling=sampling))
-        plans.append(drafter.plan(2)[0])
+        plans.append(drafter.plan(ANY_PASS, 2)[0])
     assert plans == [1, 0]
 
 
 def test_perfect_knowledge_is_worth_what_it_saves():
-    costs, rate = CURVE.first(9), 0.9
+    costs, rate = CURVE.first(ANY_PASS, 9), 0.9
     rng = np.random.default_rng(1)
     for _ in range(50):
         probs = rng.random(rng.integers(1, 8)).tolist()
@@ -106,7 +117,9 @@ def test_perfect_knowledge_is_worth_what_it_saves():
 
 @pytest.mark.parametrize("prob", [0.0, 1.0])
 def test_what_is_certain_is_not_worth_asking_about(prob):
-    assert worth_of_asking([prob] * 5, CURVE.first(9), 1.0) == pytest.approx(0.0, abs=1e-12)
+    assert worth_of_asking([prob] * 5, CURVE.first(ANY_PASS, 9), 1.0) == pytest.approx(
+        0.0, abs=1e-12
+    )
 
 
 def says(n: int) -> list[int]:
@@ -132,8 +145,8 @@ def seen(tokens: list[int], prob: float = 0.6) -> Draft:
 def test_a_chain_is_cut_where_the_model_would_say_something_else():
     right = says(6)
     wrong = [*right[:3], (right[3] + 1) % N_VOCAB, *right[4:]]
-    kept = judge().judge(NO_TOKENS, seen(right), 1.0, 8)
-    cut = judge().judge(NO_TOKENS, seen(wrong), 1.0, 8)
+    kept = judge().judge(PassState(), seen(right), 1.0, 8)
+    cut = judge().judge(PassState(), seen(wrong), 1.0, 8)
     assert kept is not None
     assert cut is not None
     assert len(kept) > 3
@@ -146,13 +159,13 @@ def test_where_the_first_token_is_another_one_the_model_drafts_its_own():
     right = says(8)
     drafter = judge()
     doubtful = seen([(right[0] + 1) % N_VOCAB, *right[1:]], 0.3)
-    assert drafter.judge(NO_TOKENS, doubtful, 1.0, 8) is not None
+    assert drafter.judge(PassState(), doubtful, 1.0, 8) is not None
     # Once it is known to be right where it is as sure as here.
     for _ in range(200):
-        draft = drafter.judge(NO_TOKENS, doubtful, 1.0, 8) or NO_DRAFT
+        draft = drafter.judge(PassState(), doubtful, 1.0, 8) or NO_DRAFT
         said = tuple(right)
         drafter.observe(np.array(said, np.int32), draft, Verdict(said, tuple(range(len(draft)))))
-    draft = drafter.judge(NO_TOKENS, doubtful, 1.0, 8)
+    draft = drafter.judge(PassState(), doubtful, 1.0, 8)
     assert draft is not None
     assert draft.sources.tolist() == [DRAFT_MODEL] * len(draft)
     assert draft.tokens.tolist() == right[: len(draft)] != []
@@ -161,12 +174,12 @@ def test_where_the_first_token_is_another_one_the_model_drafts_its_own():
 def test_opinions_that_prove_right_count_for_more():
     right = says(5)
     drafter, chain = judge(), seen(right, 0.5)
-    first = drafter.judge(NO_TOKENS, chain, 1.0, 8)
+    first = drafter.judge(PassState(), chain, 1.0, 8)
     assert first is not None
     for _ in range(100):
-        draft = drafter.judge(NO_TOKENS, chain, 1.0, 8) or NO_DRAFT
+        draft = drafter.judge(PassState(), chain, 1.0, 8) or NO_DRAFT
         drafter.observe(NO_TOKENS, draft, Verdict(tuple(right), ()))
-    last = drafter.judge(NO_TOKENS, chain, 1.0, 8)
+    last = drafter.judge(PassState(), chain, 1.0, 8)
     assert last is not None
     assert last.probs[0] > first.probs[0]
 
@@ -177,7 +190,7 @@ def test_opinions_that_prove_right_count_for_more():
     ids=["dear", "sampled"],
 )
 def test_who_is_not_asked(drafter):
-    assert drafter.judge(NO_TOKENS, seen(says(6)), 1.0, 8) is None
+    assert drafter.judge(PassState(), seen(says(6)), 1.0, 8) is None
 
 
 def test_a_prompt_that_takes_long_to_read_is_not_read_for_an_opinion():
@@ -185,13 +198,16 @@ def test_a_prompt_that_takes_long_to_read_is_not_read_for_an_opinion():
     drafter = drafter_over(small, CURVE, CostCurve({1: 0.01, 2: 0.02}))
     for n_prompt, is_read in ((5, True), (3000, False)):
         drafter.begin(Context(np.arange(n_prompt, dtype=np.int32) % N_VOCAB))
-        assert (drafter.judge(NO_TOKENS, seen([1, 2, 3]), 1.0, 8) is not None) == is_read
+        assert (drafter.judge(PassState(), seen([1, 2, 3]), 1.0, 8) is not None) == is_read
 
 
 class Judging(ScriptedDrafter):
     """Cheap to ask; says `opinion` of what others see."""
 
-    is_cheap = True
+    traits = Traits(takes_time=True, judges=True)
+
+    def is_cheap(self) -> bool:
+        return True
 
     def __init__(self, opinion: Callable[[Draft, int], Draft | None]) -> None:
         super().__init__(lambda emitted, n_max: NO_DRAFT)
@@ -202,10 +218,10 @@ class Judging(ScriptedDrafter):
     def is_due(self) -> bool:
         return not self.rests
 
-    def plan(self, n_max: int) -> tuple[int, float]:
-        return 0, 0.0
+    def plan(self, state: PassState, n_max: int) -> Plan:
+        return Plan(0, 0.0)
 
-    def judge(self, emitted: Tokens, seen: Draft, rate: float, n_max: int) -> Draft | None:
+    def judge(self, state: PassState, seen: Draft, rate: float, n_max: int) -> Draft | None:
         self.seen.append(seen.tokens.tolist())
         return self._opinion(seen, n_max)
 
@@ -213,10 +229,12 @@ class Judging(ScriptedDrafter):
 class Knowing(ScriptedDrafter):
     """Drafts one token, sees three, and continues nothing."""
 
+    traits = Traits(weighs=True)
+
     def __init__(self) -> None:
         super().__init__(lambda emitted, n_max: Draft.chain([4]))
 
-    def extend(self, emitted: Tokens, given: Draft, n_max: int) -> Draft:
+    def extend(self, state: PassState, given: Draft, n_max: int) -> Draft:
         return NO_DRAFT
 
     def candidates(self, n_max: int) -> Draft:
@@ -225,7 +243,7 @@ class Knowing(ScriptedDrafter):
 
 def chained(opinion) -> tuple[DraftChain, Judging]:
     member = Judging(opinion)
-    chain = DraftChain([Knowing(), member], 10, 1, CURVE)
+    chain = chain_of([Knowing(), member], 10, 1, CURVE, policy=Policy.LEAVE_OUT)
     chain.begin(Context(NO_TOKENS))
     return chain, member
 
@@ -244,7 +262,7 @@ def chained(opinion) -> tuple[DraftChain, Judging]:
 )
 def test_a_chain_takes_the_word_of_a_member_that_judges(opinion, drafted):
     chain, member = chained(opinion)
-    assert chain.propose(NO_TOKENS, 8).tokens.tolist() == drafted
+    assert chain.propose(PassState(), 8).tokens.tolist() == drafted
     assert member.seen == [[4, 5, 6]]
 
 
@@ -254,7 +272,7 @@ def test_members_say_nothing_of_a_pass_that_they_were_not_asked_about():
     class Late(Knowing):
         n_asked = 0
 
-        def extend(self, emitted: Tokens, given: Draft, n_max: int) -> Draft:
+        def extend(self, state: PassState, given: Draft, n_max: int) -> Draft:
             self.n_asked += 1
             return NO_DRAFT
 
@@ -265,10 +283,10 @@ def test_members_say_nothing_of_a_pass_that_they_were_not_asked_about():
     for own in ([7], []):
         first, late = Judging(lambda seen, n: seen), Late()
         first._script = lambda emitted, n_max, own=own: Draft.chain(own)
-        chain = DraftChain([first, late], 10, 1, CURVE)
+        chain = chain_of([first, late], 10, 1, CURVE)
         chain.begin(Context(NO_TOKENS))
         for _ in range(2):
-            assert chain.propose(NO_TOKENS, 8).tokens.tolist() == (own or [4])
+            assert chain.propose(PassState(), 8).tokens.tolist() == (own or [4])
         assert first.seen == []
         assert late.n_asked == 0
 
@@ -276,11 +294,11 @@ def test_members_say_nothing_of_a_pass_that_they_were_not_asked_about():
 def test_a_member_that_rests_is_not_asked_and_does_not_begin():
     chain, member = chained(lambda seen, n: seen)
     member.rests = True
-    assert chain.propose(NO_TOKENS, 8).tokens.tolist() == [4]
+    assert chain.propose(PassState(), 8).tokens.tolist() == [4]
     chain.observe(np.array([4], np.int32), Draft.chain([4]), Verdict((4,), (0,)))
     assert member.seen == member.contexts == member.observed == []
     member.rests = False
-    chain.propose(np.array([4], np.int32), 8)
+    chain.propose(PassState(np.array([4], np.int32)), 8)
     assert len(member.contexts) == 1
     assert member.observed[0][2].emitted == (4,)  # what was said before it began
 
@@ -288,7 +306,7 @@ def test_a_member_that_rests_is_not_asked_and_does_not_begin():
 def test_the_model_rests_where_it_is_dear_and_would_draft_nothing():
     dear, cheap = judge(own_curve=CostCurve({1: 0.9, 9: 1.8})), judge()
     for drafter, n_asked in ((dear, 2), (cheap, 20)):
-        asked = [drafter.is_due() and bool(drafter.plan(4)) for _ in range(20)]
+        asked = [drafter.is_due() and bool(drafter.plan(ANY_PASS, 4)) for _ in range(20)]
         assert sum(asked) == n_asked
 
 
@@ -300,7 +318,7 @@ def test_lookups_give_what_they_saw_also_where_it_does_not_pay():
     wide = CostCurve({1: 1.0, 2: 9.0, 16: 99.0})
     lookup = LookupDrafter(lambda path: document, lambda workspace: new_planner(), curve=wide)
     lookup.begin(Context(NO_TOKENS, document.left))
-    assert len(lookup.propose(NO_TOKENS, 6)) == 0
+    assert len(lookup.propose(PassState(), 6)) == 0
     assert lookup.candidates(6).tokens.tolist() == list(b"ha = b")
-    assert lookup.propose(np.array([ord("z")], np.int32), 6) is NO_DRAFT
+    assert lookup.propose(PassState(np.array([ord("z")], np.int32)), 6) is NO_DRAFT
     assert len(lookup.candidates(6)) == 0

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import FakeTarget, hashed_logits
-from codespec.drafters.chain import DraftChain
 from codespec.drafters.mapped import MappedModel, shared_ids
 from codespec.drafters.model import ModelDrafter
-from codespec.engine.completer import Completer, Limits
+from codespec.engine.completer import Completer
 from codespec.engine.drafts import shares_tokens
+from codespec.engine.output import Limits
 from codespec.sampling import Sampler
 from codespec.types import NO_DRAFT, Context, SamplingParams, Trace
-from tests.drafters import drafter_over
+from tests.drafters import chain_of, drafter_over
 
 N_VOCAB = 30
 KNOWN = np.array([1, 4, 5, 9, 12, 20, 21, 22, 28], np.int32)
@@ -31,7 +31,7 @@ def mapped() -> MappedModel:
 
 def complete(sampling: SamplingParams, *drafters: ModelDrafter) -> tuple[list[int], Trace]:
     trace = Trace()
-    out, _ = Completer(target(), DraftChain(drafters, N_VOCAB)).run(
+    out, _ = Completer(target(), chain_of(drafters, N_VOCAB)).run(
         Context(PROMPT, sampling=sampling), Sampler(sampling), Limits(24), trace=trace
     )
     return out, trace

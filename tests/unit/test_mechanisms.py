@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pytest
 
 from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
+from codespec.drafters.base import Plan, Traits
 from codespec.drafters.calibrate import Planners, prior
-from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.filler import Filler
 from codespec.drafters.kinds import token_kinds
@@ -18,12 +18,13 @@ from codespec.drafters.learned import source_names
 from codespec.drafters.lookup import ANSWERS, BUFFERS, EDITS, LookupDrafter
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.small import DRAFT_MODEL
-from codespec.engine.completer import Completer, Limits
+from codespec.engine.completer import Completer
+from codespec.engine.output import Limits
 from codespec.index.live import LiveDocument
 from codespec.native import SuffixAutomaton
 from codespec.sampling import Sampler
-from codespec.types import NO_TOKENS, Context, Draft, SamplingParams, Verdict
-from tests.drafters import ScriptedDrafter, drafter_over
+from codespec.types import ANY_PASS, NO_TOKENS, Context, Draft, PassState, SamplingParams, Verdict
+from tests.drafters import ScriptedDrafter, chain_of, drafter_over
 
 TOKENIZER = ByteTokenizer()
 KINDS = token_kinds(TOKENIZER)
@@ -60,7 +61,7 @@ def test_output_depends_on_none_of_them(name):
 
     def run(*members, curve: CostCurve | None = None) -> list[int]:
         target = FakeTarget(hashed_logits(256), n_vocab=256)
-        chain = DraftChain(members, 256, 4, curve or CostCurve(CHEAP), mechanisms=chosen)
+        chain = chain_of(members, 256, 4, curve or CostCurve(CHEAP), mechanisms=chosen)
         context = Context(TOKENIZER.encode("abcabcab"), TOKENIZER.encode("abcabcab"))
         return Completer(target, chain).run(context, Sampler(SamplingParams()), Limits(40))[0]
 
@@ -82,14 +83,14 @@ def test_a_source_less(name, source):
     proposed = {}
     for chosen in (PRODUCT, without(name)):
         drafter, _ = lookup_in(document, chosen, [(source, text)], curve=CostCurve(CHEAP))
-        proposed[chosen] = len(drafter.propose(NO_TOKENS, 4))
+        proposed[chosen] = len(drafter.propose(PassState(), 4))
     assert proposed == {PRODUCT: 4, without(name): 0}
 
 
 def test_the_text_after_the_cursor_less():
     document = document_of("alpha(", "\nalpha(beta)\n")
     lengths = [
-        len(lookup_in(document, chosen, curve=CostCurve(CHEAP))[0].propose(NO_TOKENS, 4))
+        len(lookup_in(document, chosen, curve=CostCurve(CHEAP))[0].propose(PassState(), 4))
         for chosen in (PRODUCT, without("suffix"))
     ]
     assert lengths[0] > 0
@@ -100,7 +101,7 @@ def test_chains_in_place_of_trees():
     document = document_of("f(a)\nf(b)\nf(")
     is_chain = [
         lookup_in(document, chosen, curve=CostCurve(CHEAP), max_leaves=8)[0]
-        .propose(NO_TOKENS, 16)
+        .propose(ANY_PASS, 16)
         .is_chain
         for chosen in (PRODUCT, without("trees"))
     ]
@@ -112,9 +113,9 @@ def test_what_outcomes_do_not_teach():
     names = source_names()
     for name in ("learning", "recalibration", "worth"):
         drafter, planner = lookup_in(document_of("abcabcab"), without(name), curve=CostCurve(CHEAP))
-        draft = drafter.propose(NO_TOKENS, 4)
+        draft = drafter.propose(PassState(), 4)
         drafter.observe(draft.tokens[:1], draft, Verdict((5,), ()))
-        drafter.propose(draft.tokens[:1], 4)
+        drafter.propose(PassState(draft.tokens[:1]), 4)
         start = prior().state(names)[: planner.n_weights]
         changed[name] = not np.array_equal(planner.state()[: planner.n_weights], start)
     assert changed == {"learning": False, "recalibration": True, "worth": True}
@@ -128,7 +129,7 @@ def test_probabilities_without_recalibration_follow_the_weights_alone():
         n = planner.n_weights
         state[n:] = np.tile([1000, 0, 900], (len(state) - n) // 3)
         planner.load(state)
-        drafted.append(len(drafter.propose(NO_TOKENS, 4)))
+        drafted.append(len(drafter.propose(PassState(), 4)))
     assert drafted[0] < drafted[1]
 
 
@@ -151,48 +152,42 @@ def test_the_guess_of_a_width_is_never_given_up():
     filler = Filler(curve, searches=False)
     filler.watch(Planned())  # pyright: ignore[reportArgumentType]
     filler.begin(True)
-    assert curve.width == 5
+    assert filler.width == 5
 
 
 def test_the_way_back_as_part_of_every_wide_pass():
-    curve = CostCurve({1: 1.0, 16: 4.0}, back_ms=1.0)
-    curve.always_back()
-    after_wide, after_one = curve.either_first(5)
-    np.testing.assert_array_equal(after_wide, after_one)
+    for chosen, is_single in ((PRODUCT, False), (without("way_back"), True)):
+        chain = chain_of([], 256, mechanisms=chosen)
+        chain.begin(Context(NO_TOKENS))
+        assert chain.state(NO_TOKENS, 1, False).after_single == is_single
 
 
 def test_a_draft_model_without_opinions_trials_and_rests():
     small = FakeTarget(hashed_logits(256), n_vocab=256)
     flat, free = CostCurve({1: 1.0}), CostCurve({1: 1e-6})
-    assert drafter_over(small, flat, free).is_cheap
-    assert not drafter_over(small, flat, free, mechanisms=without("judge")).is_cheap
+    assert drafter_over(small, flat, free).is_cheap()
+    assert not drafter_over(small, flat, free, mechanisms=without("judge")).is_cheap()
     steep, dear = CostCurve({1: 1.0, 2: 9.0, 3: 18.0}), CostCurve({1: 5.0})
     drafted = {}
     for name in ("draft_trials", "worth"):
         drafter = drafter_over(small, steep, dear, mechanisms=without(name))
         drafter.begin(Context(TOKENIZER.encode("ab")))
-        drafted[name] = any(len(drafter.propose(NO_TOKENS, 4)) for _ in range(2000))
+        drafted[name] = any(len(drafter.propose(PassState(), 4)) for _ in range(2000))
     assert drafted == {"draft_trials": False, "worth": True}
     for name, n_rest in (("draft_rests", 0), ("worth", 16)):
         drafter = drafter_over(small, steep, dear, mechanisms=without(name))
         drafter.begin(Context(TOKENIZER.encode("ab")))
-        drafter.propose(NO_TOKENS, 4)
-        assert drafter.n_rest == n_rest
+        drafter.propose(PassState(), 4)
+        assert drafter.n_rest() == n_rest
 
 
 class Sure(ScriptedDrafter):
     """Costs time to ask, and promises more than lookups."""
 
-    n_rest = 0
+    traits = Traits(takes_time=True)
 
-    def is_due(self) -> bool:
-        return True
-
-    def rested(self, n_passes: int) -> None:
-        pass
-
-    def plan(self, n_max: int) -> tuple[int, float]:
-        return n_max, 9.0
+    def plan(self, state: PassState, n_max: int) -> Plan:
+        return Plan(n_max, 9.0)
 
 
 def test_lookups_do_not_go_on_behind_a_draft_model():
@@ -202,7 +197,7 @@ def test_lookups_do_not_go_on_behind_a_draft_model():
     for name in ("extending", "worth"):
         lookup, _ = lookup_in(document, without(name), curve=CostCurve(CHEAP))
         members = [lookup, Sure(lambda e, n: said)]
-        chain = DraftChain(members, 256, 1, CostCurve(CHEAP), mechanisms=without(name))
+        chain = chain_of(members, 256, 1, CostCurve(CHEAP), mechanisms=without(name))
         chain.begin(Context(NO_TOKENS, document.left))
-        drafted[name] = len(chain.propose(NO_TOKENS, 16))
+        drafted[name] = len(chain.propose(PassState(), 16))
     assert drafted == {"extending": 6, "worth": 16}

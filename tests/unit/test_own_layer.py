@@ -9,7 +9,7 @@ from codespec.backends.base import DraftingLayer
 from codespec.backends.fake import FakeTarget
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.own_layer import OwnLayer
-from codespec.types import NO_DRAFT, NO_TOKENS, Context, SamplingParams, Tokens
+from codespec.types import NO_DRAFT, NO_TOKENS, Context, PassState, SamplingParams, Tokens
 
 PROMPT = np.arange(40, 60, dtype=np.int32)
 
@@ -92,6 +92,6 @@ def test_a_drafter_that_knows_nothing_drafts_nothing(layer, model, sampling):
     drafter = ModelDrafter(layer)
     drafter.begin(Context(PROMPT, sampling=sampling))
     model.n = 10
-    assert not len(drafter.propose(NO_TOKENS, 4))
+    assert not len(drafter.propose(PassState(), 4))
     model.n = 100
-    assert len(drafter.propose(NO_TOKENS, 4))
+    assert len(drafter.propose(PassState(), 4))

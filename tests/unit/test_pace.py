@@ -10,14 +10,15 @@ import pytest
 
 from codespec.backends.fake import FakeRows, FakeTarget
 from codespec.config import ModelSettings
-from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import CurveStore
-from codespec.engine.completer import Completer, Limits
+from codespec.engine.completer import Completer
 from codespec.engine.models import curve_key
+from codespec.engine.output import Limits
 from codespec.engine.pace import Pace, ThreadChoice, thread_counts
 from codespec.sampling import Sampler
 from codespec.types import Context, Draft, LogitsRows, SamplingParams, Tokens, Trace
+from tests.drafters import chain_of
 
 
 def run(choice, slowness, n_passes, rng):
@@ -181,7 +182,7 @@ def test_what_drawing_tokens_takes_is_no_part_of_what_passes_cost():
             return super().sample(rows, i, emitted)
 
     completer = Completer(
-        Pass(), DraftChain([], 260), lambda: now, lambda widths, ms: seen.extend(ms)
+        Pass(), chain_of([], 260), lambda: now, lambda widths, ms: seen.extend(ms)
     )
     trace = Trace()
     context = Context(np.frombuffer(b"def f(", np.uint8).astype(np.int32))

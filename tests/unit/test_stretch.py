@@ -10,19 +10,21 @@ import pytest
 from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
 from codespec.backends.llama.loader import lib
 from codespec.context.healing import HealingMask, vocabulary_of
+from codespec.drafters.base import Drafter, Plan, Traits
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.worth import Worth
 from codespec.engine.candidates import OtherFirstToken
-from codespec.engine.completer import Completer, Limits
+from codespec.engine.completer import Completer
 from codespec.engine.generation import Generation
+from codespec.engine.output import Limits
 from codespec.engine.postprocess import Place, UnitStop, shape_at
 from codespec.engine.until import Until
-from codespec.native import Stretch
+from codespec.native import Drafting, Stretch
 from codespec.requests import CompletionRequest
 from codespec.sampling import Sampler
-from codespec.types import NO_TOKENS, Context, Draft, SamplingParams, Trace
-from tests.drafters import ScriptedDrafter
+from codespec.types import ANY_PASS, NO_TOKENS, Context, Draft, PassState, SamplingParams, Trace
+from tests.drafters import ScriptedDrafter, chain_of
 from tests.property.test_stretch import N_VOCAB, Model, drafting
 from tests.unit.test_drafters import drafter_for
 
@@ -34,31 +36,38 @@ EMITTED = [1, 2, 3]
 class Resting(ScriptedDrafter):
     """A costly member."""
 
-    def __init__(self, n_rest: int) -> None:
+    traits = Traits(takes_time=True)
+
+    def __init__(self, n_left: int) -> None:
         super().__init__(lambda emitted, n: Draft.chain([4]))
-        self.n_rest = n_rest
+        self.n_left = n_left
 
     def is_due(self) -> bool:
-        return not self.n_rest
+        return not self.n_left
+
+    def n_rest(self) -> int:
+        return self.n_left
 
     def rested(self, n_passes: int) -> None:
-        self.n_rest -= n_passes
+        self.n_left -= n_passes
 
-    def plan(self, n_max: int) -> tuple[int, float]:
-        return 1, 0.0
+    def plan(self, state: PassState, n_max: int) -> Plan:
+        return Plan(1, 0.0)
 
 
 class Native(ScriptedDrafter):
-    def __init__(self, n_passes: int = 256) -> None:
+    traits = Traits(is_native=True)
+
+    def __init__(self, can_now: bool = True) -> None:
         super().__init__(lambda emitted, n: Draft.chain([4]))
-        self._n_passes = n_passes
+        self._can_now = can_now
 
-    def alone(self, n_max: int):
-        return drafting([1], [], n_max) if self._n_passes else None, self._n_passes
+    def native(self, state: PassState, n_max: int) -> Drafting | None:
+        return drafting([1], [], n_max) if self._can_now else None
 
 
-def chain_of(*members, worth: Worth | None = None) -> DraftChain:
-    chain = DraftChain(members, 100, 1, CURVE, worth)
+def begun(*members: Drafter, worth: Worth | None = None) -> DraftChain:
+    chain = chain_of(members, 100, 1, CURVE, worth)
     chain.begin(Context(NO_TOKENS))
     return chain
 
@@ -75,12 +84,11 @@ def test_for_as_long_as_nobody_else_has_to_be_asked():
         ([Resting(7), Native(), Resting(5)], True, 5),
         ([Resting(7)], False, 7),
         ([Native(), Resting(0)], True, 0),
-        ([Native(1), Resting(5)], True, 1),
-        ([Native(0)], False, 0),
+        ([Native(False)], False, 0),
         ([Native(), ScriptedDrafter(lambda emitted, n: Draft.chain([4]))], False, 0),
         ([Native(), Native()], False, 0),
     ):
-        found, n = chain_of(*members).alone(4)
+        found, n = begun(*members).standing_in(ANY_PASS, 4)
         assert n == n_passes
         if n:
             assert (found is not None) == drafts
@@ -92,8 +100,8 @@ def test_what_does_not_pay_is_not_asked_in_stretches_either():
         worth.learn(9.0, 0, 0)
     n_rest = worth.n_rest
     native = Native()
-    chain = chain_of(native, Resting(1), worth=worth)
-    assert chain.alone(4) == (None, n_rest)
+    chain = begun(native, Resting(1), worth=worth)
+    assert chain.standing_in(ANY_PASS, 4) == (None, n_rest)
     done = stretch_of(1)
     chain.went(done.tokens, done)
     assert worth.n_rest == n_rest - 1
@@ -102,12 +110,12 @@ def test_what_does_not_pay_is_not_asked_in_stretches_either():
 
 def test_members_are_told_what_they_did_not_draft():
     native, resting, waiting = Native(), Resting(9), Resting(9)
-    chain = DraftChain([native, resting, waiting], 100, 1, CURVE, Worth(CURVE))
+    chain = chain_of([native, resting, waiting], 100, 1, CURVE, Worth(CURVE))
     chain.begin(Context(NO_TOKENS))
-    resting.n_rest = 0
-    chain.propose(NO_TOKENS, 4)  # it begins
-    resting.n_rest = 9
-    found, n_passes = chain.alone(4)
+    resting.n_left = 0
+    chain.propose(PassState(), 4)  # it begins
+    resting.n_left = 9
+    found, n_passes = chain.standing_in(ANY_PASS, 4)
     done = stretch_of(n_passes, found)
     said = [*EMITTED, *done.tokens]
     chain.went(said, done)
@@ -117,31 +125,28 @@ def test_members_are_told_what_they_did_not_draft():
     assert emitted == said
     assert len(draft) == 0
     assert list(verdict.emitted) == done.tokens
-    assert resting.n_rest == 0
+    assert resting.n_left == 0
     assert waiting.observed == []
 
 
 def test_asking_is_learned_from(monkeypatch):
     asked = []
-    monkeypatch.setattr(Worth, "learn", lambda self, *args: asked.append(args[1:]))
-    chain = chain_of(Native(), worth=Worth(CURVE))
-    found, _ = chain.alone(4)
+    monkeypatch.setattr(Worth, "learn", lambda self, *args: asked.append(args[1:3]))
+    chain = begun(Native(), worth=Worth(CURVE))
+    found, _ = chain.standing_in(ANY_PASS, 4)
     done = stretch_of(3, found)
     chain.went(EMITTED, done)
     assert asked == [(n, m) for n, m in zip(done.n_drafted, done.n_accepted, strict=True)]
     assert len(asked) == 3
-    nobody = chain_of(worth=Worth(CURVE))
-    nobody.alone(4)
+    nobody = begun(worth=Worth(CURVE))
+    nobody.standing_in(ANY_PASS, 4)
     nobody.went(EMITTED, stretch_of(3))
     assert len(asked) == 3, "nobody was asked"
 
 
 def test_lookups_draft_alone_once_the_cursor_does_not_matter():
-    drafting, n_passes = drafter_for("abcabc").alone(4)
-    assert drafting is not None
-    assert n_passes == 256
-    trees = drafter_for("abcabc", max_leaves=2)
-    assert trees.alone(4) == (None, 0)
+    assert drafter_for("abcabc").native(ANY_PASS, 4) is not None
+    assert drafter_for("abcabc", max_leaves=2).native(ANY_PASS, 4) is None, "of a tree"
 
 
 def test_the_output_can_end_only_with_a_line():
@@ -213,7 +218,7 @@ def test_a_stretch_that_came_too_late_for_a_pass_is_no_harm():
 
     target = FakeTarget(hashed_logits(20), 20, eog=frozenset())
     late = Late()
-    completer = Completer(target, DraftChain([], 20), stretches=late)  # pyright: ignore[reportArgumentType]
+    completer = Completer(target, chain_of([], 20), stretches=late)  # pyright: ignore[reportArgumentType]
     prompt = np.array([1, 2], np.int32)
     trace = Trace()
     args = Context(prompt), Sampler(SamplingParams())
@@ -230,13 +235,14 @@ def test_a_stretch_that_came_too_late_for_a_pass_is_no_harm():
 def test_who_failed_natively_is_left_out():
     class Broken:
         tokens, widths, n_drafted, n_accepted, draft_ms = [1], [1], [0], [0], [0.1]
+        by_source = ()
         is_damaged = True
 
-    chain = chain_of(Native())
-    assert chain.alone(4)[0] is not None
+    chain = begun(Native())
+    assert chain.standing_in(ANY_PASS, 4)[0] is not None
     chain.went(EMITTED, Broken())  # pyright: ignore[reportArgumentType]
-    assert len(chain.propose(np.array(EMITTED, np.int32), 4)) == 0
-    assert chain.alone(4) == (None, 256)
+    assert len(chain.propose(PassState(np.array(EMITTED, np.int32)), 4)) == 0
+    assert chain.standing_in(ANY_PASS, 4) == (None, 256)
 
 
 def test_the_batch_is_llama_cpps():
@@ -246,18 +252,34 @@ def test_the_batch_is_llama_cpps():
     assert ctypes.sizeof(lib.llama_batch) == 8 + 6 * ctypes.sizeof(ctypes.c_void_p)
 
 
-def test_the_curve_knows_what_the_last_pass_was() -> None:
-    curve = CostCurve({1: 1.0, 9: 2.0}, back_ms=0.5)
-    chain = DraftChain([Native()], N_VOCAB, 1, curve)
-    curve.is_back = True
-    chain.begin(Context(NO_TOKENS))
-    assert not curve.is_back  # prompts are read in wide passes
-    for drafted, n_tail, is_back in (([], 1, True), ([4], 1, False), ([], 1, True), ([], 2, False)):
-        chain.filled(Draft.chain(drafted), n_tail, 9)
-        assert curve.is_back == is_back
-    for n_draft in (0, 12):
+class Watching(ScriptedDrafter):
+    """Sees the state of each pass."""
+
+    def __init__(self, drafts: list[list[int]]) -> None:
+        super().__init__(lambda emitted, n: Draft.chain(drafts[min(len(emitted), len(drafts) - 1)]))
+        self.states: list[PassState] = []
+
+    def propose(self, state: PassState, n_max: int) -> Draft:
+        self.states.append(state)
+        return super().propose(state, n_max)
+
+
+def test_a_pass_knows_what_the_one_before_it_was() -> None:
+    """Prompts are read in wide passes; a wrong draft makes a pass wide, and emits one token."""
+    target = FakeTarget(lambda context: np.eye(20, dtype=np.float32)[7], 20, eog=frozenset())
+    watching = Watching([[], [4], [], [], [4, 4], []])
+    prompt = np.array([1], np.int32)
+    completer = Completer(target, chain_of([watching], 20))
+    for _ in range(2):
+        watching.states = []
+        completer.run(Context(prompt), Sampler(SamplingParams()), Limits(20))
+        singles = [state.after_single for state in watching.states]
+        assert singles[:6] == [False, True, False, True, True, False]
+
+
+def test_a_stretch_says_what_its_last_pass_was() -> None:
+    for n_draft, is_single in ((0, True), (12, False)):
         who = drafting([1, 2, 3], [1, 2, 3, *EMITTED] * 9, n_draft)
         limits = 1 + n_draft, 1, n_draft
         done = Model([1, 2]).stretch(who, [], 3, (0,) * N_VOCAB, *limits)
-        chain.went(done.tokens, done)
-        assert curve.is_back == (n_draft == 0)
+        assert (done.widths[-1] == 1) == is_single

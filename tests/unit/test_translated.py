@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from codespec.backends.base import CancelledError
 from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
-from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.translated import WINDOW, Translated
-from codespec.engine.completer import Completer, Limits
+from codespec.engine.completer import Completer
+from codespec.engine.output import Limits
 from codespec.sampling import Sampler
 from codespec.types import NO_TOKENS, Context, SamplingParams, Tokens, Trace
+from tests.drafters import chain_of
 
 BYTES = ByteTokenizer()
 CHEAP = CostCurve({1: 1.0, 17: 1.1})
@@ -294,7 +295,7 @@ def test_whatever_it_says_the_output_is_the_targets(seed, before, healed):
     context = at_cursor("x = " + before, before, healed)
 
     def run(*drafters: ModelDrafter) -> list[int]:
-        chain = DraftChain(drafters, WORDS.n_vocab, curve=CHEAP)
+        chain = chain_of(drafters, WORDS.n_vocab, curve=CHEAP)
         args = context, Sampler(SamplingParams()), Limits(24)
         return Completer(target, chain).run(*args)[0]
 
@@ -308,7 +309,7 @@ def test_a_model_that_would_say_the_same_text_saves_passes():
     passes: list[int] = []
     for drafters in ([], [drafter]):
         trace = Trace()
-        chain = DraftChain(drafters, truth.info.n_vocab, curve=CHEAP)
+        chain = chain_of(drafters, truth.info.n_vocab, curve=CHEAP)
         args = context, Sampler(SamplingParams()), Limits(24)
         tokens, finish = Completer(truth, chain).run(*args, trace=trace)
         assert WORDS.decode(tokens) == b"return self.width * width\n"

@@ -134,12 +134,12 @@ def test_the_choice_is_for_good_once_all_is_measured() -> None:
     assert choice.get() is small[1][0]
     for pace in (target, cheap):
         pace.is_measured = True
-    dear.curve.become(CostCurve({1: 1.1}))
+    dear.curve = CostCurve({1: 1.1})
     assert choice.get() is small[0][0]
-    dear.curve.become(CostCurve({1: 0.9}))
+    dear.curve = CostCurve({1: 0.9})
     dear.is_measured = True
     assert choice.get() is small[1][0]
-    dear.curve.become(CostCurve({1: 1.1}))
+    dear.curve = CostCurve({1: 1.1})
     assert choice.get() is small[1][0]
     assert Choice(target, []).get() is None  # pyright: ignore[reportArgumentType]
 

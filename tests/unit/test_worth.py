@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from codespec.drafters.base import Drafter
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.worth import Worth
-from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Tokens, Verdict
+from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, PassState, Tokens, Verdict
+from tests.drafters import chain_of
 
 CURVE = CostCurve({1: 1.0, 2: 1.5, 9: 4.0})
 
 
-class Counting:
+class Counting(Drafter):
     """Drafts the same token each time."""
 
     name = "counting"
@@ -25,7 +27,7 @@ class Counting:
     def begin(self, context: Context) -> None:
         self.has_begun, self.told = True, []
 
-    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+    def propose(self, state: PassState, n_max: int) -> Draft:
         self.n_asked += 1
         return Draft.chain([7], probs=np.ones(1, np.float32))
 
@@ -103,7 +105,7 @@ def given_up(member: Counting) -> DraftChain:
     passes(worth, 100, took_ms=0.1, n_drafted=0, n_accepted=0)
     while worth.ask():
         worth.learn(0.1, 0, 0)
-    chain = DraftChain([member], n_vocab=10, worth=worth)
+    chain = chain_of([member], n_vocab=10, worth=worth)
     chain.begin(Context(NO_TOKENS))
     return chain
 
@@ -111,7 +113,7 @@ def given_up(member: Counting) -> DraftChain:
 def test_a_chain_asks_nobody_where_it_does_not_pay():
     member = Counting()
     chain = given_up(member)
-    draft = chain.propose(NO_TOKENS, 4)
+    draft = chain.propose(PassState(), 4)
     chain.observe(NO_TOKENS, draft, Verdict((3,), ()))
     assert draft is NO_DRAFT
     assert member.n_asked == 0
@@ -124,7 +126,7 @@ def test_a_member_asked_late_in_a_request_knows_what_was_said():
     said: list[int] = []
     known: list[int] = []
     while not member.has_begun:
-        draft = chain.propose(np.array(said, np.int32), 4)
+        draft = chain.propose(PassState(np.array(said, np.int32)), 4)
         known = list(member.told)
         said.append(len(said) % 10)
         chain.observe(np.array(said, np.int32), draft, Verdict((said[-1],), ()))
@@ -140,7 +142,7 @@ class Noting(Worth):
         super().__init__(CURVE)
         self.told: list[tuple[int, int]] = []
 
-    def learn(self, took_ms: float, n_drafted: int, n_accepted: int) -> None:
+    def learn(self, took_ms: float, n_drafted: int, n_accepted: int, width: int = 1) -> None:
         assert took_ms > 0
         self.told.append((n_drafted, n_accepted))
 
@@ -148,19 +150,19 @@ class Noting(Worth):
 def test_a_chain_tells_what_became_of_its_drafts_and_nothing_without_members():
     for members, told in (([Counting()], [(1, 1), (1, 0)]), ([], [])):
         worth = Noting()
-        chain = DraftChain(members, n_vocab=10, worth=worth)
+        chain = chain_of(members, n_vocab=10, worth=worth)
         chain.begin(Context(NO_TOKENS))
         for verdict in (Verdict((7, 3), (0,)), Verdict((3,), ())):
-            draft = chain.propose(NO_TOKENS, 4)
+            draft = chain.propose(PassState(), 4)
             chain.observe(NO_TOKENS, draft, verdict)
         assert worth.told == told
 
 
 def test_a_request_that_is_gone_on_with_teaches_nothing_by_what_it_said_before():
     worth = Noting()
-    chain = DraftChain([Counting()], n_vocab=10, worth=worth)
+    chain = chain_of([Counting()], n_vocab=10, worth=worth)
     for _ in range(2):
         chain.begin(Context(NO_TOKENS))
         chain.observe(NO_TOKENS, NO_DRAFT, Verdict((7, 3), ()))
-        chain.observe(NO_TOKENS, chain.propose(NO_TOKENS, 4), Verdict((7, 3), (0,)))
+        chain.observe(NO_TOKENS, chain.propose(PassState(), 4), Verdict((7, 3), (0,)))
     assert worth.told == [(1, 1), (1, 1)]

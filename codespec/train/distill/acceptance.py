@@ -15,14 +15,16 @@ from codespec.backends.registry import targets_of
 from codespec.config import Settings
 from codespec.context.build import Window, build_context
 from codespec.context.healing import HealingMask, vocabulary_of
+from codespec.drafters.base import Drafter
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.filler import Filler
 from codespec.drafters.measure import measure
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.small import DRAFT_MODEL, OnPass, SmallModel, unheard
-from codespec.engine.completer import Completer, Limits
+from codespec.engine.completer import Completer
 from codespec.engine.drafts import as_draft
+from codespec.engine.output import Limits
 from codespec.index import text
 from codespec.models.drafts import Measured
 from codespec.requests import CompletionRequest
@@ -32,12 +34,10 @@ from codespec.types import (
     NO_DRAFT,
     Context,
     Draft,
-    Drafter,
+    PassState,
     SamplingParams,
     Tokenizer,
-    Tokens,
     Trace,
-    Verdict,
 )
 
 N_DRAFT = 4
@@ -45,7 +45,7 @@ MAX_TOKENS = 32
 N_CTX = 2048
 
 
-class FixedDrafter:
+class FixedDrafter(Drafter):
     """`Drafter` that always drafts a model's N_DRAFT greedy tokens, whether it pays or not."""
 
     name = "fixed"
@@ -58,15 +58,13 @@ class FixedDrafter:
         self._small.begin(context)
         self._n_prompt = len(context.prompt)
 
-    def propose(self, emitted: Tokens, n_max: int) -> Draft:
+    def propose(self, state: PassState, n_max: int) -> Draft:
+        emitted = state.emitted
         if not self._small.fits(self._n_prompt + len(emitted) + N_DRAFT):
             return NO_DRAFT
         self._small.catch_up(emitted, lambda: False)
         words = [self._small.next() for _ in range(min(N_DRAFT, n_max))]
         return Draft.chain([word[0] for word in words if word is not None], DRAFT_MODEL)
-
-    def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
-        pass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,175 @@
+"""Drafters are not trusted: every call to one goes through its guard.
+
+A drafter that raises is left out for the rest of the request, one that returns something malformed
+is ignored. Nothing a drafter does can reach the output. Tests let its exceptions through instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, TypeVar
+
+from codespec.backends.base import CancelledError
+from codespec.drafters.base import Drafter, Plan
+from codespec.native import Drafting
+from codespec.tree import followed
+from codespec.types import NO_DRAFT, Context, Draft, PassState, Tokens, Verdict
+from codespec.verify import wellformed
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Policy(Enum):
+    """What becomes of a drafter that fails."""
+
+    LEAVE_OUT = "it is left out of the request, or what it said is ignored"
+    RAISE = "its exception is raised, for tests"
+
+
+class MalformedError(ValueError):
+    """A drafter returned something that its contract does not allow."""
+
+
+class Guarded:
+    """One member of a chain, for one request after the other.
+
+    n_vocab: ids at or above it are refused.
+    """
+
+    def __init__(self, drafter: Drafter, n_vocab: int, policy: Policy = Policy.LEAVE_OUT) -> None:
+        self._drafter = drafter
+        self._n_vocab = n_vocab
+        self._policy = policy
+        self._interrupted: Callable[[], bool] = lambda: False
+        self._proposed: Draft | None = None
+        self.traits = drafter.traits
+        self.is_active = True
+        """False once it was left out of the request."""
+        self.has_begun = False
+
+    @property
+    def name(self) -> str:
+        return self._drafter.name
+
+    def start(self, interrupted: Callable[[], bool]) -> None:
+        """A request starts; the drafter itself begins when it is first asked."""
+        self._interrupted = interrupted
+        self.is_active, self.has_begun = True, False
+        self._proposed = None
+        if self.traits.reads:
+            self._call(self._drafter.heed, interrupted)
+
+    def begin(self, context: Context, emitted: Tokens) -> None:
+        """Begin, or go on where the others are: `emitted` since the request began."""
+        self.has_begun = True
+        self._call(self._drafter.begin, context)
+        if len(emitted):
+            said = Verdict(tuple(emitted.tolist()), ())
+            self._call(self._drafter.observe, emitted, NO_DRAFT, said)
+
+    def propose(self, state: PassState, n_max: int) -> Draft:
+        self._drafter.counters.n_asked += 1
+        return self._noted(self._draft(self._drafter.propose, state, n_max)) or NO_DRAFT
+
+    def judge(self, state: PassState, seen: Draft, rate: float, n_max: int) -> Draft | None:
+        judged = self._draft(self._drafter.judge, state, seen, rate, n_max)
+        return None if judged is None or judged.q is not None else self._noted(judged)
+
+    def extend(self, state: PassState, given: Draft, n_max: int) -> Draft:
+        return self._draft(self._drafter.extend, state, given, n_max) or NO_DRAFT
+
+    def candidates(self, n_max: int) -> Draft:
+        return self._draft(self._drafter.candidates, n_max) or NO_DRAFT
+
+    def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
+        """A member that proposed something is told what became of that."""
+        if not self.has_begun:
+            return
+        proposed, self._proposed = self._proposed, None
+        if proposed is not None:
+            # A sampled draft that is refused may hold the very token that is drawn in its place.
+            sampled = proposed.q is not None
+            path = verdict.path if sampled else followed(proposed, verdict.emitted)
+            self._drafter.counters.count(proposed, path)
+        self._call(self._drafter.observe, emitted, draft if proposed is None else proposed, verdict)
+
+    def is_due(self) -> bool:
+        return bool(self._call(self._drafter.is_due))
+
+    def n_rest(self) -> int:
+        n = self._call(self._drafter.n_rest)
+        return n if isinstance(n, int) and n > 0 else 0
+
+    def rested(self, n_passes: int) -> None:
+        self._call(self._drafter.rested, n_passes)
+
+    def plan(self, state: PassState, n_max: int) -> Plan:
+        plan = self._call(self._drafter.plan, state, n_max)
+        if isinstance(plan, Plan) and isinstance(plan.rate, float) and not math.isnan(plan.rate):
+            return plan
+        return Plan(0, 0.0)
+
+    def is_cheap(self) -> bool:
+        return bool(self._call(self._drafter.is_cheap))
+
+    def has_room(self, n_tokens: int) -> bool:
+        return bool(self._call(self._drafter.has_room, n_tokens))
+
+    def wants_prompt(self, context: Context) -> bool:
+        return bool(self._call(self._drafter.wants_prompt, context))
+
+    @property
+    def n_cached(self) -> int:
+        n = self._call(lambda: self._drafter.n_cached)
+        return n if isinstance(n, int) else 0
+
+    def read_ahead(self, context: Context, cancelled: Callable[[], bool]) -> None:
+        """Raises: CancelledError."""
+        self._interrupted = cancelled
+        self._call(self._drafter.read_ahead, context, cancelled)
+
+    def native(self, state: PassState, n_max: int) -> Drafting | None:
+        found = self._call(self._drafter.native, state, n_max)
+        return found if isinstance(found, Drafting) else None
+
+    def leave_out(self) -> None:
+        """Do without it for the rest of the request."""
+        # Not `exception`: a traceback may carry source text in its values.
+        log.warning("the drafter %s failed and is left out of this request", self.name)
+        self.is_active = False
+
+    def _draft(self, ask: Callable[..., Draft | None], *args: Any) -> Draft | None:
+        """A draft; None where it is malformed. The last argument is how much it may be."""
+        return self._call(self._wellformed, ask, *args)
+
+    def _wellformed(self, ask: Callable[..., Draft | None], *args: Any) -> Draft | None:
+        draft = ask(*args)
+        if draft is None or wellformed(draft, self._n_vocab, args[-1]):
+            return draft
+        if self._policy is Policy.RAISE:
+            raise MalformedError(f"the drafter {self.name} returned {draft}")
+        log.warning("the drafter %s returned a malformed draft", self.name)
+        return None
+
+    def _noted(self, draft: Draft | None) -> Draft | None:
+        if draft is not None and len(draft):
+            self._proposed = draft
+        return draft
+
+    def _call(self, call: Callable[..., T], *args: Any) -> T | None:
+        if not self.is_active:
+            return None
+        try:
+            return call(*args)
+        except Exception as e:
+            if isinstance(e, CancelledError) and self._interrupted():
+                raise
+            if self._policy is Policy.RAISE:
+                raise
+            self.leave_out()
+            return None
