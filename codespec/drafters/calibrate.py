@@ -28,6 +28,7 @@ from codespec.drafters.learned import (
 )
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.native import Planner
+from codespec.types import Source
 
 MAX_WORKSPACES = 8
 SAVE_EVERY = 64
@@ -82,6 +83,8 @@ class Planners:
     def of(self, workspace: str) -> Planner:
         """For a request in this folder, "" for none."""
         planner = self._known.pop(workspace, None) or self._open(workspace)
+        if planner.n_sources < Source.count():
+            planner = self._with_new_sources(planner)
         self._known[workspace] = planner
         self._n_unsaved[workspace] = self._n_unsaved.get(workspace, 0) + 1
         if self._n_unsaved[workspace] >= SAVE_EVERY:
@@ -102,9 +105,7 @@ class Planners:
                     file.unlink()
 
     def _open(self, workspace: str) -> Planner:
-        chosen, names = self._mechanisms, source_names()
-        planner = Planner(self._kinds, len(names), chosen.learning, chosen.recalibration)
-        planner.load(self._start.state(names))
+        planner, names = self._new(self._start), source_names()
         for name in (_ANY, workspace) if self._folder else ():
             known = read_learned(self._path(name))
             if known is not None:
@@ -112,11 +113,19 @@ class Planners:
                     planner.load(known.state(names))
         return planner
 
+    def _with_new_sources(self, planner: Planner) -> Planner:
+        """One that goes on from what this one learned: drafters registered sources since."""
+        return self._new(_learned(planner))
+
+    def _new(self, start: Learned) -> Planner:
+        chosen, names = self._mechanisms, source_names()
+        planner = Planner(self._kinds, len(names), chosen.learning, chosen.recalibration)
+        planner.load(start.state(names))
+        return planner
+
     def _save(self, workspace: str) -> None:
         if self._folder and self._n_unsaved.pop(workspace, 0):
-            planner = self._known[workspace]
-            learned = learned_of(planner.state(), source_names()[: planner.n_sources])
-            assert learned is not None
+            learned = _learned(self._known[workspace])
             with contextlib.suppress(OSError):
                 for name in (workspace, _ANY):
                     write_learned(self._path(name), learned)
@@ -124,3 +133,9 @@ class Planners:
     def _path(self, workspace: str) -> Path:
         name = hashlib.sha256(f"{workspace}\0{self._model}".encode("utf-8", "replace")).hexdigest()
         return Path(self._folder or "", f"{name[:32]}.bin")
+
+
+def _learned(planner: Planner) -> Learned:
+    learned = learned_of(planner.state(), source_names()[: planner.n_sources])
+    assert learned is not None
+    return learned

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from codespec import folders
 from codespec.config import Settings
+from codespec.drafters import registry
 from codespec.drafters.base import Drafter
 from codespec.drafters.calibrate import Planners, prior
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.filler import Filler
+from codespec.drafters.guard import Policy
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter, Repository
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
@@ -22,12 +24,10 @@ from codespec.engine.documents import OpenDocuments
 from codespec.engine.drafts import Choice, Unload, WorkspaceDrafts, as_draft
 from codespec.engine.models import Models, Running
 from codespec.engine.pace import Pace
-from codespec.errors import ConfigError, ModelError
+from codespec.errors import ModelError
 from codespec.models.registry import draft_paths
 from codespec.native import Boundary, Vocabulary
 from codespec.types import Tokenizer
-
-DRAFTERS = ("lookup", "model")
 
 
 class Drafting:
@@ -35,6 +35,7 @@ class Drafting:
 
     repository: gives the index of a workspace folder.
     mechanisms: which optional parts there are.
+    policy:     what becomes of a drafter that fails.
 
     Raises: ModelError, ConfigError.
     """
@@ -49,8 +50,10 @@ class Drafting:
         documents: OpenDocuments,
         repository: Callable[[str], Repository | None],
         mechanisms: Mechanisms = PRODUCT,
+        policy: Policy = Policy.LEAVE_OUT,
     ) -> None:
         self._settings = settings
+        self._policy = policy
         self._mechanisms = mechanisms
         self._models = models
         self._target = target
@@ -69,7 +72,7 @@ class Drafting:
             prior(info.n_params),
             mechanisms,
         )
-        check_drafters(settings.drafting.drafters)
+        registry.check(settings.drafting.drafters)
         self._lookup = LookupDrafter(
             documents.get,
             self._planners.of,
@@ -95,6 +98,9 @@ class Drafting:
                 small.append((drafter, running.pace))
         self._small = Choice(target.pace, small)
         self._distilled = WorkspaceDrafts(Path(info.path), self._loaded)
+        context = target.context
+        self._site = registry.Site(info, tokenizer, target.pace.curve, context.can.max_leaves)
+        self._added: dict[str, Drafter] = {}
         self.watchers: list[Drafter] = []
         """See each request's context and verdicts; what they draft comes last."""
 
@@ -104,7 +110,7 @@ class Drafting:
         Raises: ConfigError.
         """
         names = self._settings.drafting.drafters if names is None else names
-        check_drafters(names)
+        registry.check(names)
         found = [self._drafter(name, workspace) for name in names]
         members = [drafter for drafter in (*found, *self.watchers) if drafter is not None]
         context = self._target.context
@@ -116,6 +122,7 @@ class Drafting:
             self._worth,
             self._filler,
             self._mechanisms,
+            self._policy,
         )
 
     def save(self) -> None:
@@ -127,7 +134,11 @@ class Drafting:
             distilled = self._distilled.get(workspace)
             if distilled is not None:
                 return distilled
-        return self._small.get() if name == "model" else self._lookup
+        if name in registry.BUILT_IN:
+            return self._small.get() if name == "model" else self._lookup
+        if name not in self._added:
+            self._added[name] = registry.made(name, self._site)
+        return self._added[name]
 
     def _loaded(self, path: Path) -> tuple[ModelDrafter, Unload]:
         drafter, small = self._draft_model(path)
@@ -144,13 +155,3 @@ class Drafting:
             raise
         curves = self._target.pace.curve, small.pace.curve
         return ModelDrafter(speaking, *curves, mechanisms=self._mechanisms), small
-
-
-def check_drafters(names: tuple[str, ...]) -> None:
-    """Raises: ConfigError for a name that is no drafter's."""
-    for name in names:
-        if name not in DRAFTERS:
-            raise ConfigError(
-                f'unknown drafter "{name}"',
-                f"Known: {', '.join(DRAFTERS)}; none for plain decoding.",
-            )

@@ -16,6 +16,7 @@ from codespec.context.healing import HealingMask, vocabulary_of
 from codespec.drafters.base import Drafter
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
+from codespec.drafters.guard import Policy
 from codespec.drafters.lookup import Repository
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.edit import Edit
@@ -68,10 +69,11 @@ class LocalEngine:
         on_loading: Callable[[float], None] = lambda _: None,
         repository: Callable[[str], Repository | None] | None = None,
         mechanisms: Mechanisms = PRODUCT,
+        policy: Policy = Policy.LEAVE_OUT,
     ) -> None:
         """on_loading: told the share of the target that is loaded, 0 to 1. repository: gives the
         index of a workspace folder; default: the one in the cache folder. mechanisms: which
-        optional parts of drafting there are."""
+        optional parts of drafting there are. policy: what becomes of a drafter that fails."""
         self.settings = settings
         self._clock = time.perf_counter
         self._models = Models(settings.model, mechanisms)
@@ -98,6 +100,7 @@ class LocalEngine:
             self._documents,
             repository or self._index,
             mechanisms,
+            policy,
         )
         self.watchers: list[Drafter] = self._drafting.watchers
         """See each request's context and verdicts; what they draft comes last."""

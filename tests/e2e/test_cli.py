@@ -17,11 +17,11 @@ from click.testing import CliRunner
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.cli import main
 from codespec.config import Settings, load_settings
-from codespec.engine.local import LocalEngine
 from codespec.models import library
 from codespec.models.registry import BUNDLED_TARGET, bundled
 from codespec.requests import Completion, CompletionRequest
 from tests.e2e.command_line import codespec, error
+from tests.engines import strict_engine
 
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])
 
@@ -80,7 +80,7 @@ def test_the_repository_drafts(repository):
     assert "repository" not in before["by_source"]
     codespec("index", repository)
     # On a busy machine the measured costs may say that nothing pays; here everything does.
-    engine = LocalEngine(load_settings())
+    engine = strict_engine(load_settings())
     engine.settle()
     engine.close()
     curves = Path(os.environ["CODESPEC_CACHE_DIR"], "curves.json")

@@ -25,11 +25,11 @@ from codespec.daemon.address import address_of
 from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.client import DaemonEngine
 from codespec.daemon.wire import StateChanged
-from codespec.engine.local import LocalEngine
 from codespec.errors import DaemonError, ModelError
 from codespec.models.registry import target_path
 from codespec.requests import CompletionRequest
 from tests.e2e.conftest import TIMEOUT_S, Home, is_alive, report_of, wait_until_gone
+from tests.engines import strict_engine
 
 REQUEST = CompletionRequest(
     "import os\n\n\ndef read_file(path):\n    with open(",
@@ -70,7 +70,7 @@ def cli(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_it_says_what_the_engine_says(home: Home) -> None:
-    local = LocalEngine(home.settings)
+    local = strict_engine(home.settings)
     expected = local.complete(REQUEST)
     local.close()
     assert expected.text

@@ -19,10 +19,10 @@ import pytest
 from codespec.config import load_settings
 from codespec.daemon import control
 from codespec.daemon.client import DaemonEngine
-from codespec.engine.local import LocalEngine
 from codespec.engine.until import Until
 from codespec.requests import Completion, CompletionRequest
 from tests.e2e.conftest import Home, daemon_of, report_of, until
+from tests.engines import strict_engine
 from tests.http_client import Front, events, front_of, refusal
 
 PREFIX = "import os\n\n\ndef read_file(path):\n    with open("
@@ -41,7 +41,7 @@ def front(home: Home) -> Iterator[Front]:
 @pytest.fixture(scope="module")
 def plain() -> Iterator[Callable[[CompletionRequest], Completion]]:
     """What the model says by itself."""
-    engine = LocalEngine(load_settings())
+    engine = strict_engine(load_settings())
     yield engine.complete
     engine.close()
 
@@ -92,7 +92,7 @@ def test_the_servers_workspace_drafts(home, monkeypatch, tmp_path) -> None:
     (home.workspace / "encoder.py").write_text((library / "encoder.py").read_text())
     subprocess.run([sys.executable, "-m", "codespec", "index", str(home.workspace)], check=True)
     # On a busy machine the measured costs may say that nothing pays; here everything does.
-    with closing(LocalEngine(home.settings)) as engine:
+    with closing(strict_engine(home.settings)) as engine:
         engine.settle()
     curves = tmp_path / "cache" / "curves.json"
     cheap = {"points": {"1": 1.0, "32": 1.1}}

@@ -12,7 +12,6 @@ from itertools import count
 import pytest
 
 from codespec.daemon import control
-from codespec.engine.local import LocalEngine
 from codespec.index.reader import WorkspaceIndex
 from codespec.requests import CompletionRequest
 from codespec.stats import summary
@@ -28,6 +27,7 @@ from tests.e2e.conftest import (
     wait_until_gone,
 )
 from tests.e2e.test_daemon import stopped
+from tests.engines import strict_engine
 from tests.rpc import LspClient
 
 URI = "file:///project/a.py"
@@ -44,7 +44,7 @@ def status_of(home: Home) -> tuple[int, int]:
 
 
 def test_an_editor_gets_what_the_engine_says(home: Home, spawn: Spawn) -> None:
-    local = LocalEngine(home.settings)
+    local = strict_engine(home.settings)
     lines = CODE.split("\n")
     prefix = "\n".join([*lines[: CURSOR[0]], lines[CURSOR[0]][: CURSOR[1]]])
     expected = local.complete(
@@ -83,7 +83,7 @@ def test_an_editor_gets_what_the_engine_says(home: Home, spawn: Spawn) -> None:
 
 
 def spawn_text(home: Home, prefix: str, suffix: str) -> str:
-    local = LocalEngine(home.settings)
+    local = strict_engine(home.settings)
     try:
         request = CompletionRequest(prefix, suffix, path="/project/a.py", language_id="python")
         return local.complete(request).text
@@ -220,7 +220,7 @@ def test_the_workspace_is_indexed_in_the_background(home: Home, spawn: Spawn) ->
     (home.workspace / "a.py").write_text("def in_the_workspace():\n    return 1\n" * 20)
     client = spawn()
     client.initialize(home.workspace, options={"index": {"enabled": True}})
-    local = LocalEngine(home.settings)
+    local = strict_engine(home.settings)
     token_hash = local.tokenizer.hash
     local.close()
 

@@ -21,6 +21,7 @@ from codespec.daemon.http import Front
 from codespec.engine.local import LocalEngine
 from codespec.requests import Completion, CompletionRequest, OnProgress
 from codespec.types import Context, Snippet
+from tests.engines import strict_engine
 from tests.families import model_file
 
 FAMILY = Family(
@@ -42,7 +43,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 def engine(tmp_path: Path) -> Iterator[LocalEngine]:
     path = model_file(tmp_path, "Newcomer 1B", MARKERS)
     settings = {"model": {"target": str(path)}, "context": {"buffers": "on"}}
-    engine = LocalEngine(load_settings(settings, env={}))
+    engine = strict_engine(load_settings(settings, env={}))
     yield engine
     engine.close()
 

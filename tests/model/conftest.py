@@ -12,6 +12,7 @@ from codespec.backends.llama import kernels
 from codespec.config import Settings
 from codespec.engine.local import LocalEngine
 from tests import zoo
+from tests.engines import strict_engine
 from tests.own_layer import FAMILIES
 
 
@@ -21,7 +22,7 @@ def engine(
 ) -> Iterator[LocalEngine]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CODESPEC_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        engine = LocalEngine(model_options)
+        engine = strict_engine(model_options)
         yield engine
         engine.close()
 

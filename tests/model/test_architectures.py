@@ -16,12 +16,12 @@ from codespec.backends.base import CancelledError
 from codespec.backends.llama import LlamaTarget, LlamaTokenizer, kernels, load_model
 from codespec.config import ModelSettings, Settings, load_settings
 from codespec.drafters.cost import CostCurve
-from codespec.engine.local import LocalEngine
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.requests import CompletionRequest
 from codespec.types import NO_DRAFT, Draft, SamplingParams
 from tests import zoo
 from tests.drafters import OracleDrafter, ScriptedDrafter, assume, draft_much, tree
+from tests.engines import strict_engine
 from tests.zoo.parts import N_CTX as N_LEARNED
 from tests.zoo.parts import WINDOW
 
@@ -207,7 +207,7 @@ def make():
             },
             env={},
         )
-        made.append(LocalEngine(settings))
+        made.append(strict_engine(settings))
         draft_much(made[-1])
         return made[-1]
 
@@ -250,6 +250,6 @@ def test_as_a_draft_model(file, make):
 def test_positions_that_were_not_learned_are_not_asked_for(tmp_path):
     file = zoo.write(tmp_path / "starcoder.gguf", "starcoder")
     settings = ModelSettings(target=str(file), draft="", n_ctx=2 * N_LEARNED, n_threads=1)
-    engine = LocalEngine(Settings(model=settings))
+    engine = strict_engine(Settings(model=settings))
     assert engine.target.info.n_ctx == N_LEARNED
     engine.close()

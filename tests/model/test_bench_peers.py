@@ -25,10 +25,10 @@ from codespec.backends.llama import kernels
 from codespec.cli import INTERRUPTED
 from codespec.cli.bench.peers import command
 from codespec.config import Settings
-from codespec.engine.local import LocalEngine
 from codespec.errors import ModelError
 from codespec.models.registry import draft_path, target_path
 from codespec.types import Context
+from tests.engines import strict_engine
 
 LINES = "".join(f"    total_{i} = compute_value(first_{i}, second_{i})\n" for i in range(12))
 
@@ -303,7 +303,7 @@ def test_no_more_servers_than_memory_has_room_for(
 def test_transformers_says_what_our_engine_says(model_options: Settings) -> None:
     """Greedy, with the same weights; where passes are fewer, drafts were accepted."""
     pytest.importorskip("transformers")
-    engine = LocalEngine(model_options)
+    engine = strict_engine(model_options)
     model = model_options.model
     library = huggingface.Library(target_path(model), draft_path(model), 1)
     try:

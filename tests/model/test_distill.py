@@ -38,6 +38,7 @@ from codespec.train.distill.workspace import Workspace
 from codespec.train.model import Llama, ModelConfig
 from tests import training
 from tests.distilling import LIBRARY, QUICK, settings, stage_of, workspace
+from tests.engines import strict_engine
 
 __all__ = ["workspace"]
 
@@ -142,7 +143,7 @@ def test_stopped_by_a_signal_it_loses_nothing(workspace: Path) -> None:
 def test_the_draft_of_a_workspace_is_used_there_and_only_there(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = LocalEngine(settings())
+    engine = strict_engine(settings())
     plain, _ = complete(engine, workspace, ())
     record = Job(settings(), workspace).run(QUICK)
     assert record.before is not None, "the bundled pair is what it is compared with"
@@ -171,7 +172,7 @@ def test_the_draft_of_a_workspace_is_used_there_and_only_there(
     (at / record.file).write_bytes(b"GGUF and then nothing")
     engine.close()
     monkeypatch.undo()
-    again = LocalEngine(settings())
+    again = strict_engine(settings())
     assert complete(again, workspace, ("model",))[0] == plain, "a damaged draft is left out"
     again.close()
 
@@ -191,7 +192,7 @@ def test_a_large_vocabulary_gets_a_small_draft_and_the_same_output(
     assert record.pays
     assert record.n_vocab < 8_193
     assert record.n_params < 2_400_000
-    engine = LocalEngine(chosen)
+    engine = strict_engine(chosen)
     plain, _ = complete(engine, workspace, ())
     # Whether it pays depends on the machine; here it is to draft.
     monkeypatch.setattr(ModelDrafter, "plan", lambda self, n_max: (min(2, n_max), 1.0))
@@ -206,7 +207,7 @@ def test_a_large_vocabulary_gets_a_small_draft_and_the_same_output(
     made.close()
     other = settings(draft=str(file))
     with pytest.raises(ModelError, match="distilled for another target"):
-        LocalEngine(other)
+        strict_engine(other)
 
 
 def test_what_rules_exclude_is_not_learned_from(workspace: Path) -> None:

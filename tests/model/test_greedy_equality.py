@@ -21,11 +21,11 @@ from codespec.backends.checkpoints import Checkpoints
 from codespec.backends.llama import kernels
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.model import ModelDrafter
-from codespec.engine.local import LocalEngine
 from codespec.engine.turns import in_one_turn
 from codespec.requests import CompletionRequest
 from codespec.types import NO_DRAFT, NO_TOKENS, Draft, SamplingParams
 from tests.drafters import assume, draft_much, tree
+from tests.engines import strict_engine
 
 N_POSITIONS = 200
 N_TOKENS = 24
@@ -51,7 +51,7 @@ def engine(instructions, tmp_path_factory, model_options):
         kernels.use(True, instructions)
         # Whether drafting pays is for the clock to say; here drafts are put to the test.
         drafting = msgspec.structs.replace(model_options.drafting, adaptive=False)
-        engine = LocalEngine(msgspec.structs.replace(model_options, drafting=drafting))
+        engine = strict_engine(msgspec.structs.replace(model_options, drafting=drafting))
         draft_much(engine)
         yield engine
         engine.close()

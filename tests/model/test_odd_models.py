@@ -15,12 +15,12 @@ import pytest
 from codespec.backends.llama import LlamaTarget, LlamaTokenizer, load_model
 from codespec.backends.llama.loader import lib
 from codespec.config import ModelSettings, Settings
-from codespec.engine.local import LocalEngine
 from codespec.errors import ModelError
 from codespec.models.registry import BUNDLED_DRAFT, bundled
 from codespec.train import export, tokenizer
 from codespec.train.model import Llama
 from tests import training
+from tests.engines import strict_engine
 
 
 def with_number(path: Path, key: str, number: int) -> Path:
@@ -40,7 +40,7 @@ def test_weights_that_are_no_numbers_are_noticed_on_loading(tmp_path: Path) -> N
     norm.data[:] = np.nan
     norm.data.flush()
     with pytest.raises(ModelError, match="no numbers"):
-        LocalEngine(Settings(model=ModelSettings(target=str(file), draft="")))
+        strict_engine(Settings(model=ModelSettings(target=str(file), draft="")))
 
 
 def test_the_reason_is_what_failed_and_nothing_said_before(tmp_path: Path) -> None:

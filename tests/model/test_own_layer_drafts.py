@@ -15,13 +15,13 @@ from codespec.cli.doctor.model import _draft
 from codespec.cli.models_show import describe
 from codespec.config import load_settings
 from codespec.drafters.cost import CostCurve
-from codespec.engine.local import LocalEngine
 from codespec.engine.pace import Pace
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.requests import CompletionRequest
 from codespec.types import SamplingParams
 from tests import zoo
 from tests.drafters import assume
+from tests.engines import strict_engine
 from tests.own_layer import TEXTS, answering
 
 pytestmark = pytest.mark.skipif(
@@ -44,7 +44,7 @@ def make(monkeypatch):
             },
             env={},
         )
-        made.append(LocalEngine(settings))
+        made.append(strict_engine(settings))
         assume(made[-1]._pace, CostCurve({1: 10.0, 33: 11.0}))
         own = made[-1]._models._running[0].own
         if own is not None:

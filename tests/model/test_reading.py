@@ -9,16 +9,16 @@ import pytest
 from codespec.config import CompletionSettings, Settings
 from codespec.context.build import STEP
 from codespec.engine import local
-from codespec.engine.local import LocalEngine
 from codespec.engine.postprocess import Place, shape_at
 from codespec.requests import CompletionRequest
+from tests.engines import strict_engine
 
 LONG = "".join(f"value_{n} = compute({n}, value_{n - 1})\n" for n in range(1, 400))
 
 
 def test_the_window_is_cut_once_passes_are_measured():
     settings = Settings(completion=CompletionSettings(max_read_ms=0.001))
-    engine = LocalEngine(settings)
+    engine = strict_engine(settings)
     try:
         request = CompletionRequest(LONG + "result = ", "\n" + LONG, path="/a.py")
         whole = engine.context(request)
@@ -54,7 +54,7 @@ def test_nobody_looks_for_shapes_in_megabytes(monkeypatch: pytest.MonkeyPatch) -
         return shape_at(place, multiline=multiline)
 
     monkeypatch.setattr(local, "shape_at", noted)
-    engine = LocalEngine(Settings())
+    engine = strict_engine(Settings())
     try:
         request = CompletionRequest("(" * 1_000_000, max_tokens=1, verbatim=True)
         assert engine.complete(request).trace.n_tokens == 1

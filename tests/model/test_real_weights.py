@@ -17,6 +17,7 @@ from codespec.engine.local import LocalEngine
 from codespec.requests import CompletionRequest
 from codespec.types import SamplingParams
 from tests.drafters import assume, draft_much
+from tests.engines import strict_engine
 from tests.model.test_greedy_equality import examine, positions
 from tests.real_weights import smollm2
 
@@ -33,7 +34,9 @@ def engine(
     drafting = msgspec.structs.replace(model_options.drafting, adaptive=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CODESPEC_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        engine = LocalEngine(msgspec.structs.replace(model_options, model=model, drafting=drafting))
+        engine = strict_engine(
+            msgspec.structs.replace(model_options, model=model, drafting=drafting)
+        )
         draft_much(engine)
         yield engine
         engine.close()

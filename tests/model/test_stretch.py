@@ -14,13 +14,13 @@ import pytest
 from codespec.backends.base import CancelledError
 from codespec.config import load_settings
 from codespec.drafters.cost import CostCurve
-from codespec.engine.local import LocalEngine
 from codespec.engine.pace import Pace
 from codespec.errors import ModelError
 from codespec.native import ENDS_STRETCH, Ends
 from codespec.requests import CompletionRequest
 from codespec.types import NO_DRAFT
 from tests.drafters import assume
+from tests.engines import strict_engine
 
 FILES = ("argparse.py", "tarfile.py", "json/decoder.py", "statistics.py")
 
@@ -41,7 +41,7 @@ def engines(tmp_path_factory):
                 },
                 env={},
             )
-            made.append(LocalEngine(settings))
+            made.append(strict_engine(settings))
         made[1]._stretches = None
         yield made
         for engine in made:

@@ -15,7 +15,6 @@ from codespec.backends.llama import LlamaTarget, load_model
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.small import SharedVocabulary
 from codespec.engine.drafts import check_draft, shares_tokens
-from codespec.engine.local import LocalEngine
 from codespec.engine.turns import in_one_turn
 from codespec.models.registry import (
     BUNDLED_DRAFT,
@@ -31,6 +30,7 @@ from codespec.train.model import Llama, ModelConfig
 from codespec.types import SamplingParams
 from tests import training
 from tests.drafters import assume, model_drafter_of
+from tests.engines import strict_engine
 from tests.model.test_greedy_equality import positions
 
 
@@ -70,7 +70,7 @@ def engine(request, tmp_path, model_options):
     target = request.param(tmp_path)
     model = msgspec.structs.replace(model_options.model, target=str(target))
     drafting = msgspec.structs.replace(model_options.drafting, adaptive=False)
-    engine = LocalEngine(msgspec.structs.replace(model_options, model=model, drafting=drafting))
+    engine = strict_engine(msgspec.structs.replace(model_options, model=model, drafting=drafting))
     yield engine, request.param is renamed
     engine.close()
 
@@ -145,7 +145,7 @@ def test_a_family_padded_to_other_lengths_is_one_by_ids(tmp_path, model_options)
     assert draft is not None
     assert check_draft(target_path(model), draft)
     drafting = msgspec.structs.replace(model_options.drafting, adaptive=False)
-    engine = LocalEngine(msgspec.structs.replace(model_options, model=model, drafting=drafting))
+    engine = strict_engine(msgspec.structs.replace(model_options, model=model, drafting=drafting))
     drafter = model_drafter_of(engine.chain(""))
     assert isinstance(drafter._small, SharedVocabulary)
     n_accepted = 0
@@ -164,7 +164,7 @@ def test_the_bundled_target_drafts_for_large_ones_unless_their_passes_are_quick(
     os.truncate(path, TIMES_DEARER * path.stat().st_size)  # the rest is not stored
     model = msgspec.structs.replace(model_options.model, target=str(path))
     drafting = msgspec.structs.replace(model_options.drafting, adaptive=False)
-    engine = LocalEngine(msgspec.structs.replace(model_options, model=model, drafting=drafting))
+    engine = strict_engine(msgspec.structs.replace(model_options, model=model, drafting=drafting))
     request = next(asked(1))
     plain = complete(engine, request)
     drafted = complete(engine, request, "model")

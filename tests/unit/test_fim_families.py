@@ -13,9 +13,9 @@ from codespec.context.build import Window, build_context
 from codespec.context.families import FAMILIES, Family, family_in
 from codespec.context.snippets import render
 from codespec.context.templates import parted
-from codespec.engine.local import LocalEngine
 from codespec.requests import CompletionRequest
 from codespec.types import Snippet
+from tests.engines import strict_engine
 from tests.families import model_file
 
 STARCODER = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<file_sep>")
@@ -133,7 +133,7 @@ def test_what_is_written_ends_before_any_marker(
 def test_completing_with_a_model_without_a_marker_of_the_middle(tmp_path: Path) -> None:
     path = model_file(tmp_path, "Codestral", MISTRAL)
     settings = load_settings({"model": {"target": str(path)}})
-    engine = LocalEngine(settings)
+    engine = strict_engine(settings)
     made = engine.generate(CompletionRequest("x = 1\ny = (", ")\nz = 3\n", max_tokens=8))
     texts = made.context.prompt.tolist()
     assert made.context.fim

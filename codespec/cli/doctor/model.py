@@ -17,7 +17,7 @@ from codespec.backends.base import Model, Target, computes_nothing
 from codespec.backends.registry import target_of, targets_of
 from codespec.cli.doctor.findings import Finding
 from codespec.config import CompletionSettings, Settings
-from codespec.engine.drafting import check_drafters
+from codespec.drafters.registry import check as check_drafters
 from codespec.engine.drafts import check_draft
 from codespec.engine.reading import readable, whole
 from codespec.errors import ConfigError, ModelError
