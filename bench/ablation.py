@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from codespec.backends.llama import LlamaTokenizer, load_model
+from codespec.backends.registry import open_vocabulary
 from codespec.config import Settings, load_settings
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.models.registry import target_path
@@ -193,7 +193,7 @@ class Measuring:
             else:
                 curve, n_params = CURVES[name]
                 told = self._job.model or target_path(Settings().model)
-                tokenizer = LlamaTokenizer(load_model(told, vocab_only=True))
+                tokenizer = open_vocabulary(told).tokenizer
                 people = People(tokenizer)
                 made = SimulatedTarget(name, load_curve(curve), tokenizer, n_params, people)
             self._targets[name] = made

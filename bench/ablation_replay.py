@@ -18,29 +18,33 @@ from pathlib import Path
 import numpy as np
 
 from codespec import folders
-from codespec.backends.llama import LlamaTarget, LlamaTokenizer, load_model
-from codespec.backends.llama.loader import build
+from codespec.backends.base import Target
+from codespec.backends.registry import open_model, targets_of
 from codespec.config import ModelSettings, Settings
+from codespec.drafters.base import Drafter
 from codespec.drafters.calibrate import Planners, prior
+from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.filler import Filler
+from codespec.drafters.guard import Policy
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter
 from codespec.drafters.measure import CurveStore, measure
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.translated import Translated
-from codespec.engine.completer import Completer, Limits
+from codespec.engine.completer import Completer
 from codespec.engine.drafts import dearest
 from codespec.engine.local import LocalEngine
 from codespec.engine.models import curve_key
+from codespec.engine.output import Limits
 from codespec.index.live import LiveDocument
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.sampling import Sampler
-from codespec.types import Context, Drafter, SamplingParams, Tokenizer, Tokens
+from codespec.types import Context, SamplingParams, Tokenizer, Tokens, Trace
 
 from .history import Hunk
-from .replay import MAX_LEAVES, MAX_TOKENS, Replay, Session, Tally, TextTarget, cost_of
+from .replay import MAX_LEAVES, MAX_TOKENS, Replay, Session, TextTarget, cost_of
 from .replay_draft import N_CTX
 from .replay_trees import Tree
 from .writers import Model, Writer, key_of
@@ -53,8 +57,8 @@ _CHEAP_DRAFT = 0.05
 class DraftFile:
     """A draft model, its own tokenizer and what its passes cost."""
 
-    context: LlamaTarget
-    tokenizer: LlamaTokenizer
+    context: Target
+    tokenizer: Tokenizer
     curve: CostCurve
 
 
@@ -64,17 +68,17 @@ def draft_files() -> Generator[list[DraftFile], None, None]:
     with ExitStack() as stack:
         found: list[DraftFile] = []
         for name in (BUNDLED_DRAFT, BUNDLED_TARGET):
-            model = stack.enter_context(closing(load_model(bundled(name))))
-            context = LlamaTarget(model, n_ctx=N_CTX, n_threads=N_THREADS)
+            model = stack.enter_context(closing(open_model(bundled(name))))
+            context = model.context(n_ctx=N_CTX, n_threads=N_THREADS)
             stack.enter_context(closing(context))
-            found.append(DraftFile(context, LlamaTokenizer(model), _measured(context)))
+            found.append(DraftFile(context, model.tokenizer, _measured(context)))
         yield found
 
 
-def _measured(context: LlamaTarget) -> CostCurve:
+def _measured(context: Target) -> CostCurve:
     """What its passes cost, measured once: as an engine keeps it."""
     store = CurveStore(folders.cache_path() / "curves.json")
-    key = f"{curve_key(context.info, ModelSettings(), build())}:{N_THREADS}"
+    key = f"{curve_key(context.info, ModelSettings(), targets_of(context.info.path).build())}:{N_THREADS}"
     curve = store.load(key)
     if curve is None:
         curve = measure(context)
@@ -128,16 +132,15 @@ _NOT_SEEN = {
 
 
 def copied(curve: CostCurve) -> CostCurve:
-    """The same costs, with no state of a pass."""
-    copy = CostCurve(
+    """The same costs, with nothing learned from passes."""
+    return CostCurve(
         curve.points,
         curve.n_context,
         curve.slope,
         curve.back_ms,
         steady=curve.steady,
+        rolls_back=curve.rolls_back,
     )
-    copy.reads_again = curve.reads_again
-    return copy
 
 
 class Way:
@@ -148,8 +151,6 @@ class Way:
     ) -> None:
         self._target, self._mechanisms = target, mechanisms
         self._curve = copied(target.curve)
-        if not mechanisms.way_back:
-            self._curve.always_back()
         self._kinds = token_kinds(target.tokenizer)
         self._planners = self._fresh()
         self._session: Session | None = None
@@ -197,26 +198,29 @@ class Way:
             self._model.read_ahead(context, lambda: False)
             members.append(self._model)
         n_vocab = self._target.tokenizer.n_vocab
-        chain = Tally(
+        chain = DraftChain(
             members,
             n_vocab,
             MAX_LEAVES,
             self._curve,
             filler=self._filler,
             mechanisms=self._mechanisms,
+            policy=Policy.RAISE,
         )
         target = TextTarget(n_vocab, 64)
         target.truth = text
         self._spent_ms = 0.0
         n_most = len(text) if self._target.writer.tells_end else MAX_TOKENS
+        trace = Trace()
         emitted, _ = Completer(target, chain).run(
             context,
             Sampler(SamplingParams()),
             Limits(n_most),
             lambda emitted: len(emitted) == len(text),
+            trace=trace,
         )
         assert emitted == text.tolist(), "verification emitted something else"
-        self.cost_ms += cost_of(chain.widths, self._target.curve) + self._spent_ms
+        self.cost_ms += cost_of(trace.pass_width, self._target.curve) + self._spent_ms
 
     def _fresh(self) -> Planners:
         start = prior(self._target.n_params)
