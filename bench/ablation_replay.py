@@ -78,7 +78,8 @@ def draft_files() -> Generator[list[DraftFile], None, None]:
 def _measured(context: Target) -> CostCurve:
     """What its passes cost, measured once: as an engine keeps it."""
     store = CurveStore(folders.cache_path() / "curves.json")
-    key = f"{curve_key(context.info, ModelSettings(), targets_of(context.info.path).build())}:{N_THREADS}"
+    build = targets_of(context.info.path).build()
+    key = f"{curve_key(context.info, ModelSettings(), build)}:{N_THREADS}"
     curve = store.load(key)
     if curve is None:
         curve = measure(context)
