@@ -114,7 +114,9 @@ def _asked(name: str, place: Place, engine: LocalEngine, request: CompletionRequ
         opened[earlier.path] = None
     completion = engine.complete(request)
     context = engine.context(request)
-    tokens, _ = engine.decode(context, request.max_tokens, engine.chain(request.workspace, ()))
+    tokens, _ = engine.passes.decode(
+        context, request.max_tokens, engine.chain(request.workspace, ())
+    )
     said = engine.tokenizer.decode(tokens)
     # The model says by itself what was held back of the text before the cursor, or says no such.
     said = said[len(context.healed) :] if said.startswith(context.healed) else b""

@@ -210,7 +210,7 @@ class ModelReplay:
         shared: Row = {
             "model": info.name,
             "backend": info.backend,
-            "n_threads": self._engine.n_threads,
+            "n_threads": self._engine.target.n_threads,
             "n_hunks": self.n_hunks,
         }
         rows: list[Row] = []

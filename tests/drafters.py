@@ -109,4 +109,4 @@ class OracleDrafter(ScriptedDrafter):
 
 def draft_much(engine: LocalEngine) -> None:
     """As if wide passes cost little: many drafts, and trees."""
-    assume(engine._pace, CostCurve({1: 1.0, 33: 1.1}))
+    assume(engine.passes.pace, CostCurve({1: 1.0, 33: 1.1}))

@@ -69,7 +69,7 @@ class LlamaKernels:
         with kernels.left_out():
             none = self._engine.chain(job.context.workspace, ())
             # Its cache is its own: what the others find read there, it reads before the clock runs.
-            self._engine.decode(job.context, 1, none)
+            self._engine.passes.decode(job.context, 1, none)
             done = _timed(self._engine, job, none)
         # What passes cost is measured with our kernels, so nothing is predicted.
         return dataclasses.replace(done, trace=None)
@@ -153,7 +153,7 @@ def _timed(engine: LocalEngine, job: Job, chain: DraftChain) -> Decoded:
     # Servers sleep while others decode: we do, too.
     time.sleep(PAUSE_S)
     busy_s = engine.target.busy_s
-    tokens, trace = engine.decode(job.context, job.max_tokens, chain)
+    tokens, trace = engine.passes.decode(job.context, job.max_tokens, chain)
     passes_ms = (engine.target.busy_s - busy_s) * 1e3
     # An end token takes a pass like any other, and the other peers count it.
     n_timed = len(tokens) + (len(tokens) < job.max_tokens)

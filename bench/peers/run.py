@@ -136,7 +136,7 @@ class Comparison:
             on = {
                 "model": engine.info.name,
                 "backend": engine.info.backend,
-                "n_threads": engine.n_threads,
+                "n_threads": engine.target.n_threads,
             }
             return rows(tallies, passes.costs(), on)
         finally:
@@ -252,12 +252,12 @@ class Comparison:
                 flags,
                 target_path(chosen),
                 draft,
-                engine.n_threads,
+                engine.target.n_threads,
                 engine.info.n_ctx,
                 chosen.n_gpu_layers if engine.info.backend != "cpu" else 0,
                 engine.info.eog,
             )
-        library = huggingface.Library(target_path(chosen), draft, engine.n_threads)
+        library = huggingface.Library(target_path(chosen), draft, engine.target.n_threads)
         ways = dict(huggingface.DEFAULTS)
         if draft is not None:
             ways |= huggingface.DRAFT_DEFAULT

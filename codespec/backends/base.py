@@ -3,11 +3,14 @@
 A backend is of one of two kinds. A *target* is a model whose passes we verify in: speculative
 decoding (Leviathan et al. 2023, Chen et al. 2023) needs the logits after every drafted token and a
 KV cache that can give drafted tokens back. What a target can do beyond that is said by a value, its
-`Capabilities`. Backends are found by what `model.target` names, see `backends.registry`.
+`Capabilities`. A *generator* decodes by itself, here or on another machine: it gives a stream of
+ids or of text, and has no passes, no roll back and no log-probabilities. Backends are found by what
+`model.target` names, see `backends.registry`.
 """
 
 from __future__ import annotations
 
+from collections import abc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
@@ -18,7 +21,17 @@ from codespec.backends.checkpoints import Checkpoint, State
 from codespec.errors import InputError, ModelError
 from codespec.native import Drafting, Ends, Stretch
 from codespec.sampling import TokenMask
-from codespec.types import NO_DRAFT, NO_TOKENS, Draft, LogitsRows, ModelInfo, Tokenizer, Tokens
+from codespec.types import (
+    NO_DRAFT,
+    NO_TOKENS,
+    Draft,
+    Finish,
+    LogitsRows,
+    ModelInfo,
+    SamplingParams,
+    Tokenizer,
+    Tokens,
+)
 
 KvType: TypeAlias = Literal["f16", "q8_0"]
 """Numbers of keys and values in a KV cache."""
@@ -244,6 +257,63 @@ class Model:
         """Give back memory. No other call may follow."""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a generator is to go on from.
+
+    tokens:     (n,) the prompt in ids of the generator's tokenizer, its markers included.
+    text:       the same as text, markers spelled as `Generator.text` does.
+    before, after: the document's text around the cursor, as much as the prompt holds of it.
+    max_tokens: most tokens of the model that are of use, 1 or more.
+    stop:       texts before the first of which the output ends; to end there is the engine's task,
+                and a generator may, too.
+    """
+
+    tokens: Tokens
+    text: str
+    before: str
+    after: str
+    max_tokens: int
+    sampling: SamplingParams
+    stop: tuple[str, ...] = ()
+
+
+Stream: TypeAlias = abc.Generator[bytes | Sequence[int], None, Finish]
+"""Pieces of an output, as bytes of text or as ids, in order; returns why there are no more: "stop"
+where the text is complete, else "length"."""
+
+
+class Generator:
+    """A model that decodes by itself. A subclass needs `info`, `tokenizer` and `stream`.
+
+    n_units: tokens of `tokenizer` for one of the model's, which settings and requests count.
+    heals:   True if ids are the model's own, so that a half-typed word's last token is better held
+             back: the engine asks for what follows the tokens before, and once more, for what
+             follows all of them, where that does not begin with the bytes held back.
+    """
+
+    info: ModelInfo
+    tokenizer: Tokenizer
+    n_units: int = 1
+    heals: bool = True
+
+    def stream(self, asked: Asked, cancelled: Callable[[], bool]) -> Stream:
+        """What follows a prompt. Runs on a thread of its own, and may wait for as long as it likes:
+        it is closed at the next piece after `cancelled` turns true, and may end by itself then. An
+        earlier stream may still be on its way to its end.
+
+        Raises: ModelError, with the cause and the next step.
+        """
+        raise NotImplementedError
+
+    def text(self, tokens: Tokens) -> str:
+        """Text of a prompt, its markers spelled out."""
+        return self.tokenizer.decode(tokens).decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """No other call may follow."""
+
+
 class Remark(NamedTuple):
     """What there is to say about a backend here, or about a model of it.
 
@@ -318,6 +388,14 @@ class TargetBackend(Backend):
     def drafts_itself(self, where: str) -> bool:
         """True if a model has a layer of its own that drafts for it."""
         return False
+
+
+class GeneratorBackend(Backend):
+    """A backend of generators. A subclass needs `open`."""
+
+    def open(self, where: str) -> Generator:
+        """A generator, to be closed. Quick, and asks the model for nothing. Raises: ModelError."""
+        raise NotImplementedError
 
 
 def computes_nothing(model: ModelInfo) -> ModelError:

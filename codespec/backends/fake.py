@@ -20,27 +20,11 @@ from codespec.backends.base import (
     Target,
     TargetBackend,
 )
+from codespec.backends.text import N_BYTES, ByteTokenizer
 from codespec.tree import leaves
 from codespec.types import NO_DRAFT, Draft, FimTokens, Logits, ModelInfo, Tokens
 
 EOS, FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE = 256, 257, 258, 259
-
-
-class ByteTokenizer:
-    """One token a byte, and four special ids."""
-
-    n_vocab = 260
-    hash = "bytes-260"
-
-    def encode(self, text: str | bytes) -> Tokens:
-        raw = text.encode() if isinstance(text, str) else text
-        return np.frombuffer(raw, np.uint8).astype(np.int32)
-
-    def piece(self, token: int) -> bytes:
-        return bytes([token]) if 0 <= token < 256 else b""
-
-    def decode(self, tokens: Tokens | Sequence[int]) -> bytes:
-        return b"".join(self.piece(int(t)) for t in tokens)
 
 
 LogitsFunction = Callable[[tuple[int, ...]], Logits]
@@ -78,7 +62,7 @@ class FakeTarget(Target):
     def __init__(
         self,
         logits: LogitsFunction | None = None,
-        n_vocab: int = ByteTokenizer.n_vocab,
+        n_vocab: int = N_BYTES + 4,
         order: int = 3,
         eog: frozenset[int] = frozenset({EOS}),
         n_ctx: int = 4096,
@@ -98,7 +82,7 @@ class FakeTarget(Target):
             fim=fim,
             eog=eog,
             bos=None,
-            tokenizer_hash=ByteTokenizer.hash,
+            tokenizer_hash=ByteTokenizer().hash,
             backend="fake",
         )
         self.can = Capabilities(max_draft, max_leaves, rolls_back=rolls_back)

@@ -18,6 +18,7 @@ from codespec.models.registry import check_file, listed, model_file, target_path
 
 if TYPE_CHECKING:  # the daemon and every command import this module, and no native code
     from codespec.backends.base import Backend, Model, TargetBackend
+    from codespec.types import Tokenizer
 
 FILES = "codespec.backends.llama.backend"
 """For what is a file: GGUF, or something that its backend refuses in words."""
@@ -35,7 +36,7 @@ def scheme_of(model: str) -> str:
     found = _SCHEME.match(model)
     if found is None or listed(model) is not None:
         return ""
-    return found[1] if found[1] in SCHEMES or _plug_in(found[1]) else ""
+    return found[1] if found[1] in SCHEMES or plug_in(found[1]) else ""
 
 
 def in_full(model: str) -> str:
@@ -52,7 +53,7 @@ def backend_of(where: str | Path) -> Backend:
     """The backend of a file, or of what begins with a scheme; for "", that of the bundled models.
     Raises: ModelError where a plug-in cannot be imported."""
     scheme = scheme_of(where) if isinstance(where, str) else ""
-    module = SCHEMES.get(scheme) or _plug_in(scheme) if scheme else FILES
+    module = SCHEMES.get(scheme) or plug_in(scheme) if scheme else FILES
     try:
         return import_module(module).BACKEND
     except (ImportError, AttributeError) as e:
@@ -91,6 +92,15 @@ def try_out(where: str | Path) -> None:
     backend_of(where).try_out(str(where))
 
 
+def decodes_by_itself(where: str) -> bool:
+    """True for a generator's model. Imports no backend of files."""
+    if not scheme_of(where):
+        return False
+    from codespec.backends.base import GeneratorBackend
+
+    return isinstance(backend_of(where), GeneratorBackend)
+
+
 def open_model(where: str | Path) -> Model:
     """A target's model with its weights. Raises: ModelError."""
     return targets_of(where).open(str(where))
@@ -101,8 +111,18 @@ def open_vocabulary(where: str | Path) -> Model:
     return targets_of(where).open(str(where), vocab_only=True)
 
 
+def open_tokenizer(where: str | Path) -> Tokenizer:
+    """The tokenizer of a model of either kind, without its weights. Raises: ModelError."""
+    from codespec.backends.base import GeneratorBackend
+
+    backend = backend_of(where)
+    if isinstance(backend, GeneratorBackend):
+        return backend.open(str(where)).tokenizer
+    return open_vocabulary(where).tokenizer
+
+
 @cache
-def _plug_in(scheme: str) -> str:
+def plug_in(scheme: str) -> str:
     """The module of an installed package's backend; "" for none."""
     from importlib.metadata import entry_points  # takes as long as all the rest
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import msgspec
 
+from codespec.backends.registry import decodes_by_itself
 from codespec.cli import json_option, model_options, model_settings, print_json
 from codespec.config import load_settings
 from codespec.daemon import control
@@ -234,6 +235,8 @@ def _print(report: StatusReport) -> None:
         click.echo("  The model of your settings: codespec daemon restart; another: start --model")
     if report.model:
         click.echo(f"model     {report.model} on {report.backend} ({report.model_path})")
+        if decodes_by_itself(report.model_path):
+            click.echo("          it decodes by itself: nothing is drafted or read ahead for it")
     click.echo(f"daemon    {report.version}, process {report.pid}, up {report.uptime_s:.0f} s")
     if report.worker_pid:
         memory = f", {report.memory_bytes / 1e6:.0f} MB" if report.memory_bytes else ""

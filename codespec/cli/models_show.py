@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
-from codespec.backends.registry import targets_of
+from codespec.backends.base import GeneratorBackend
+from codespec.backends.registry import backend_of, targets_of
 from codespec.cli import printable
 from codespec.config import Settings
 from codespec.drafters.measure import measure as measure_curve
@@ -22,6 +23,9 @@ def describe(where: str, settings: Settings, *, measure: bool) -> dict[str, Any]
 
     Raises: ModelError when the file cannot be loaded.
     """
+    backend = backend_of(where)
+    if isinstance(backend, GeneratorBackend):
+        return _of_generator(backend, where)
     backend = targets_of(where)
     with closing(backend.open(where, n_gpu_layers=settings.model.n_gpu_layers)) as model:
         info = model.info
@@ -51,6 +55,20 @@ def describe(where: str, settings: Settings, *, measure: bool) -> dict[str, Any]
             with closing(target):
                 facts["tok_per_s"] = round(1e3 / measure_curve(target).points[1], 1)
         return facts
+
+
+def _of_generator(backend: GeneratorBackend, where: str) -> dict[str, Any]:
+    with closing(backend.open(where)) as generator:
+        info, n_units = generator.info, generator.n_units
+    return {
+        "name": info.name,
+        "path": where,
+        "backend": backend.name,
+        "parameters": info.n_params or None,
+        "context": info.n_ctx // n_units,
+        "fim_order": info.fim.order if info.fim else None,
+        "decodes_by_itself": True,
+    }
 
 
 def in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:

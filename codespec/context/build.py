@@ -47,15 +47,18 @@ def build_context(
     snippets: tuple[Snippet, ...] = (),
     shown: Rendered = NOTHING_SHOWN,
     document: str = "",
+    *,
+    heals: bool = True,
 ) -> Context:
     """`left` and `right` are the tokens before and after the cursor of what is known as `document`;
-    `shown` what `snippets` become, which leaves the window less room where the context is short."""
+    `shown` what `snippets` become, which leaves the window less room where the context is short.
+    heals: False to hold nothing back, see `healing`."""
     n_output = min(request.max_tokens, info.n_ctx // 2)
     if shown.n_tokens > (info.n_ctx - n_output) // 2:
         snippets, shown = (), NOTHING_SHOWN
     # A grammar describes what is written after the cursor and nothing before it. Something is left
     # to read, also for models whose prompts are the text alone.
-    heals = not request.sampling.grammar and (len(left) > 1 or n_markers(info) > 0)
+    heals &= not request.sampling.grammar and (len(left) > 1 or n_markers(info) > 0)
     kept, healed = hold_back(left, tokenizer) if heals else (left, b"")
     # What is held back is said once more.
     n_repeated = len(left) - len(kept)

@@ -67,6 +67,12 @@ class Family(NamedTuple):
         return self.prefix, self.suffix, self.middle
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """All of its markers, those of other files included."""
+        files = self.files or Files()
+        return tuple(filter(None, (*self.markers, files.repository, files.file)))
+
+    @property
     def spelled(self) -> tuple[Spelling, ...]:
         """All its spellings: none is the beginning of a later one."""
         files = self.files or Files()

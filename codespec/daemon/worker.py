@@ -257,7 +257,8 @@ def local_engine(
 
     engine = LocalEngine(settings, on_loading=on_loading)
     info = engine.info
-    return engine, wire.Ready(model=info.name, model_path=info.path, backend=info.backend)
+    path = info.path or settings.model.target
+    return engine, wire.Ready(model=info.name, model_path=path, backend=info.backend)
 
 
 def main(factory: EngineFactory = local_engine) -> int:

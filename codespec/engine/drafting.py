@@ -97,7 +97,8 @@ class Drafting:
                 drafter, running = self._draft_model(path)
                 small.append((drafter, running.pace))
         self._small = Choice(target.pace, small)
-        self._distilled = WorkspaceDrafts(Path(info.path), self._loaded)
+        # Drafts are distilled for files.
+        self._distilled = WorkspaceDrafts(Path(info.path), self._loaded) if info.path else None
         context = target.context
         self._site = registry.Site(info, tokenizer, target.pace.curve, context.can.max_leaves)
         self._added: dict[str, Drafter] = {}
@@ -130,7 +131,8 @@ class Drafting:
         self._planners.save()
 
     def _drafter(self, name: str, workspace: str) -> Drafter | None:
-        if name == "model" and self._settings.model.draft == "auto":
+        is_auto = self._settings.model.draft == "auto"
+        if name == "model" and self._distilled is not None and is_auto:
             distilled = self._distilled.get(workspace)
             if distilled is not None:
                 return distilled

@@ -1,4 +1,4 @@
-"""`LocalEngine`: models, drafters and the loop in this process."""
+"""`LocalEngine`: documents, a model and what becomes of its output, in this process."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, cast
 
-from codespec.backends.base import Target
-from codespec.backends.registry import target_of
+from codespec.backends.base import GeneratorBackend, Target
+from codespec.backends.registry import backend_of, target_of
 from codespec.config import Settings
 from codespec.context.build import build_context
-from codespec.context.healing import HealingMask, vocabulary_of
 from codespec.drafters.base import Drafter
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
@@ -20,33 +19,28 @@ from codespec.drafters.guard import Policy
 from codespec.drafters.lookup import Repository
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.edit import Edit
-from codespec.engine.ahead import read_in_turns
-from codespec.engine.candidates import alternatives
-from codespec.engine.completer import Completer
+from codespec.engine.decoder import Decoder
 from codespec.engine.documents import OpenDocuments
-from codespec.engine.drafting import Drafting
 from codespec.engine.gather import Gatherer
 from codespec.engine.generation import Generation
-from codespec.engine.models import Models
-from codespec.engine.output import Limits, Stop
+from codespec.engine.generator import Streamed
+from codespec.engine.output import Stop
+from codespec.engine.passes import Passes
 from codespec.engine.postprocess import Place, UnitStop, place_in, shape_at
 from codespec.engine.progress import Teller
-from codespec.engine.reading import Reading
-from codespec.engine.stretch import Stretches
 from codespec.engine.turns import Turns, in_one_turn
 from codespec.engine.until import Until
+from codespec.errors import ModelError
 from codespec.index.languages import TEXT
 from codespec.index.reader import WorkspaceIndex
 from codespec.index.text import safe_cuts
 from codespec.index.trees import Trees
 from codespec.native import MAX_DEPTH
 from codespec.requests import Completion, CompletionRequest, OnProgress, Paused
-from codespec.sampling import Sampler, TokenMask
 from codespec.types import (
     NO_TOKENS,
     Context,
     ModelInfo,
-    SamplingParams,
     Tokens,
     Trace,
 )
@@ -58,7 +52,7 @@ GRACE_S = 0.05
 
 
 class LocalEngine:
-    """`Engine` over a GGUF file. Loads its models at once; one thread only.
+    """`Engine` over a model of any backend. Loads it at once; one thread only.
 
     Raises: ModelError, ConfigError.
     """
@@ -76,14 +70,9 @@ class LocalEngine:
         optional parts of drafting there are. policy: what becomes of a drafter that fails."""
         self.settings = settings
         self._clock = time.perf_counter
-        self._models = Models(settings.model, mechanisms)
-        running = self._models.load(
-            target_of(settings.model), on_loading, own_layer=settings.may_draft_itself
-        )
-        self._model, self._target, self._pace = running.model, running.context, running.pace
-        self.info: ModelInfo = self._target.info
-        self.tokenizer = self._model.tokenizer
-        self._vocabulary = vocabulary_of(self.tokenizer)
+        self._decoder = _decoder(settings, on_loading, mechanisms, policy, lambda: self._clock())
+        self.info: ModelInfo = self._decoder.info
+        self.tokenizer = self._decoder.tokenizer
         cuts = safe_cuts(self.tokenizer)
         self._documents = OpenDocuments(self.tokenizer, cuts, settings.index.exclude)
         self._trees = Trees()
@@ -91,29 +80,9 @@ class LocalEngine:
             settings.context, self.info, self.tokenizer, self._documents, self._index, self._trees
         )
         self._indexes: dict[str, WorkspaceIndex] = {}
-        self._drafting = Drafting(
-            settings,
-            self._models,
-            running,
-            self.tokenizer,
-            self._vocabulary,
-            self._documents,
-            repository or self._index,
-            mechanisms,
-            policy,
-        )
-        self.watchers: list[Drafter] = self._drafting.watchers
-        """See each request's context and verdicts; what they draft comes last."""
-        self.chain = self._drafting.chain
-        """See `Drafting.chain`."""
+        self._decoder.serve(self._documents, repository or self._index)
         self.remembers = True
         """Whether answers are drafted from later; not where the same is asked to be timed."""
-        self._stretches: Stretches | None = None
-        if self._target.can.has_stretches and mechanisms.stretches:
-            self._stretches = Stretches(
-                self._target, self._vocabulary, lambda: self._pace.is_trying
-            )
-        self._reading = Reading(settings, running.pace, lambda: self._target.read_ms)
 
     def complete(
         self,
@@ -131,7 +100,7 @@ class LocalEngine:
         paused: Paused = lambda has_progressed: False,
     ) -> Turns[Completion]:
         """See `requests.Interruptible`."""
-        started, busy_s = self._clock(), self._models.busy_s
+        started, busy_s = self._clock(), self._decoder.busy_s
         if why := self._documents.why_excluded(request):
             return Completion(
                 reason=why,
@@ -146,7 +115,7 @@ class LocalEngine:
         trace.finish_ms = (self._clock() - before_finish) * 1e3
         alternatives = self._alternatives(request, made, finished.edit, started, cancelled)
         trace.ms = (self._clock() - started) * 1e3
-        trace.model_ms += (self._models.busy_s - busy_s) * 1e3
+        trace.model_ms += (self._decoder.busy_s - busy_s) * 1e3
         return Completion(
             edit=finished.edit,
             finish=made.finish,
@@ -167,11 +136,8 @@ class LocalEngine:
             spent_ms = (self._clock() - started) * 1e3
             return cancelled() or bool(request.deadline_ms and spent_ms >= request.deadline_ms)
 
-        def mask() -> TokenMask | None:
-            return self._mask(best.context, request)
-
         best = self._in_time(best, request, started, cancelled)
-        return alternatives(self._target, self.tokenizer, request, best, edit, mask, late)
+        return self._decoder.alternatives(request, best, edit, late)
 
     def _in_time(
         self,
@@ -226,61 +192,43 @@ class LocalEngine:
         trace.context_ms = (self._clock() - started) * 1e3
         if not len(context.prompt):
             return made
-        sampler = Sampler(request.sampling, self._mask(context, request))
         deadline = _deadline(request, started)
         n_free = made.n_repeating(self.tokenizer)
-        chain = self.chain(request.workspace, request.drafters)
-        completer = self._completer(chain)
         ends, is_in_line = made.ends(self.tokenizer), lambda: made.is_in_line
         if on_progress is not None:
             told = self._in_time(made, request, started, cancelled)
             ends, is_in_line = self._telling(on_progress, told, ends), lambda: False
-        width = self.settings.drafting.max_width
-        limits = Limits(request.max_tokens, deadline, width, n_free, is_in_line)
-        turns = completer.turns(context, sampler, limits, ends, cancelled, paused, trace)
+        turns = self._decoder.decoding(made, request, deadline, ends, is_in_line, cancelled, paused)
         tokens, ended = yield from self._taking_turns(turns, request, made)
         trace.n_repeated = n_free(tokens)
         if self.remembers:
             self._documents.answered(context, tokens)
         return dataclasses.replace(made, tokens=tokens, finish=ended)
 
-    def _completer(self, chain: DraftChain) -> Completer:
-        return Completer(self._target, chain, self._clock, self._pace.observe_all, self._stretches)
-
     def _taking_turns(
         self, turns: Turns[T], request: CompletionRequest, made: Generation
     ) -> Turns[T]:
-        """Between two turns, what the target's cache holds is kept: read again, in passes of other
-        widths, it would not be the same to the last digit."""
+        """Between two turns others are at work, for whom the model's state and the document make
+        room."""
         trace, parsed = made.trace, made.place.parsed
         text = parsed.text if parsed is not None else b""
         name = made.context.document
         document = self._documents.get(name)
         while True:
-            self._models.paces.begin(len(made.context.prompt))
+            self._decoder.begin(len(made.context.prompt))
             try:
                 next(turns)
             except StopIteration as end:
                 return cast(T, end.value)
-            held, paused_s, busy_s = self._target.hold(), self._clock(), self._models.busy_s
-            try:
+            paused_s, busy_s = self._clock(), self._decoder.busy_s
+            with self._decoder.left_off():
                 yield
-                self._target.take_back(held)
-            finally:  # it may have been forgotten
-                self._target.let_go(held)
             # Others may have asked about the same document, or one that was taken for it.
             if parsed is not None:
                 parsed.update(text)
             self._documents.go_on(request, name, document)
             trace.paused_ms += (self._clock() - paused_s) * 1e3
-            trace.model_ms -= (self._models.busy_s - busy_s) * 1e3  # of others
-
-    def _mask(self, context: Context, request: CompletionRequest) -> TokenMask | None:
-        if context.healed:
-            return HealingMask(context.healed, self._vocabulary, self.tokenizer)
-        if request.sampling.grammar:
-            return self._model.grammar_mask(request.sampling.grammar)
-        return None
+            trace.model_ms -= (self._decoder.busy_s - busy_s) * 1e3  # of others
 
     def _prepare(self, request: CompletionRequest) -> Generation:
         """Everything before the first pass: the prompt, and how much to suggest."""
@@ -288,10 +236,11 @@ class LocalEngine:
         name = self._documents.name_of(request)
         document = self._documents.update(request, name)
         right = document.right if self.info.fim is not None else NO_TOKENS
-        shown = self._reading.of(request, len(document.left), len(right))
+        shown = self._decoder.reading.of(request, len(document.left), len(right))
         snippets = self._gatherer.snippets(request, shown.n_snippet_tokens, name)
+        n_units = self._decoder.n_units
         context = build_context(
-            request,
+            dataclasses.replace(request, max_tokens=request.max_tokens * n_units),
             document.left,
             document.right,
             self.info,
@@ -300,9 +249,10 @@ class LocalEngine:
             snippets,
             self._gatherer.render(snippets, request),
             name,
+            heals=self._decoder.heals,
         )
         n_shown = context.n_before + context.n_after
-        trace.n_left_out = len(context.left) + len(context.right) - n_shown
+        trace.n_left_out = (len(context.left) + len(context.right) - n_shown) // n_units
         trace.n_snippets = len(context.snippets)
         started = self._clock()
         # A grammar says what the text is.
@@ -332,26 +282,6 @@ class LocalEngine:
         """What the model reads for a request, and what drafters know of its place."""
         return self._prepare(request).context
 
-    def decode(
-        self, context: Context, max_tokens: int, chain: DraftChain
-    ) -> tuple[list[int], Trace]:
-        """Greedy tokens after a prompt, without the rules for half-typed words and for where a
-        suggestion ends: what is left for comparing ways to decode. `Trace.ms` is the time from the
-        processed prompt on."""
-        context = dataclasses.replace(context, healed=b"")
-        self._models.paces.begin(len(context.prompt))
-        self._target.prefill(context.prompt, lambda: False)
-        trace = Trace(model=self.info.name, backend=self.info.backend)
-        width = self.settings.drafting.max_width
-        limits = Limits(max_tokens, max_width=width, is_in_line=lambda: True)
-        started, busy_s = self._clock(), self._models.busy_s
-        tokens, _ = self._completer(chain).run(
-            context, Sampler(SamplingParams()), limits, trace=trace
-        )
-        trace.ms = (self._clock() - started) * 1e3
-        trace.model_ms = (self._models.busy_s - busy_s) * 1e3
-        return tokens, trace
-
     def _telling(self, tell: OnProgress, made: Generation, stop: Stop) -> Stop:
         teller = Teller(
             tell,
@@ -379,35 +309,44 @@ class LocalEngine:
             return
         context = self._prepare(request).context
         if len(context.prompt):
-            # Lookups open the index and read the text around the place.
-            chain = self.chain(request.workspace, request.drafters)
-            chain.begin(context)
-            yield from read_in_turns(self._target, context.prompt, cancelled, paused)
-            for reader in chain.readers(context):
-                yield from read_in_turns(reader, context, cancelled, paused)
+            yield from self._decoder.reading_ahead(context, request, cancelled, paused)
 
     def idle(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
         """Do one piece of work that is due but that no request waits for: a pass at most. True
         while there is more. `interrupted` says that a request came."""
-        self._models.paces.learn()
-        if self._models.paces.measure(interrupted):
+        if self._decoder.idle(interrupted):
             return True
         return any(index.check_some() for index in self._indexes.values())
 
     @property
+    def passes(self) -> Passes:
+        """Target, drafters and loop, for measurements while no request is at work. Raises:
+        ModelError for a model that decodes by itself."""
+        if isinstance(self._decoder, Passes):
+            return self._decoder
+        raise ModelError(
+            f"{self.info.name} writes text by itself, and has no passes to measure",
+            "Give the file of a model instead.",
+        )
+
+    @property
+    def watchers(self) -> list[Drafter]:
+        """See `Drafting.watchers`."""
+        return self.passes.drafting.watchers
+
+    def chain(self, workspace: str, names: tuple[str, ...] | None = None) -> DraftChain:
+        """See `Drafting.chain`."""
+        return self.passes.drafting.chain(workspace, names)
+
+    @property
     def curve(self) -> CostCurve:
         """What passes of the target cost by now."""
-        return self._pace.curve
+        return self.passes.pace.curve
 
     @property
     def target(self) -> Target:
-        """The model itself, for measurements while no request is at work."""
-        return self._target
-
-    @property
-    def n_threads(self) -> int:
-        """How many threads the target runs on just now."""
-        return self._target.n_threads
+        """The model itself."""
+        return self.passes.target
 
     def settle(self) -> None:
         """All of `idle` at once: cost curves are measured afterwards."""
@@ -415,8 +354,7 @@ class LocalEngine:
             pass
 
     def close(self) -> None:
-        self._drafting.save()
-        self._models.close()
+        self._decoder.close()
 
     def file_with(self, tokens: Tokens, request: CompletionRequest) -> str:
         """The indexed file that holds most of the end of `tokens`, and goes on; "" for none."""
@@ -439,6 +377,20 @@ class LocalEngine:
             return index
         index.refresh()
         return index
+
+
+def _decoder(
+    settings: Settings,
+    on_loading: Callable[[float], None],
+    mechanisms: Mechanisms,
+    policy: Policy,
+    clock: Callable[[], float],
+) -> Decoder:
+    where = target_of(settings.model)
+    backend = backend_of(where)
+    if isinstance(backend, GeneratorBackend):
+        return Streamed(backend.open(where), settings, clock)
+    return Passes(settings, where, on_loading, mechanisms, policy, clock)
 
 
 def _deadline(request: CompletionRequest, started: float) -> float:

@@ -33,6 +33,10 @@ class Shown:
         """Of the document."""
         return self.window.n_prefix + self.window.n_suffix
 
+    def times(self, n: int) -> Shown:
+        window = Window(self.window.n_prefix * n, self.window.n_suffix * n)
+        return Shown(window, self.n_snippet_tokens * n)
+
     def halved(self) -> Shown:
         window = Window(self.window.n_prefix // 2, self.window.n_suffix // 2)
         return Shown(window, self.n_snippet_tokens // 2)
@@ -51,12 +55,18 @@ class Reading:
     """Decides once, when it was measured what passes cost: with another window, everything would be
     read anew. Until then, by what was read."""
 
-    def __init__(self, settings: Settings, passes: Passes, read_ms: Callable[[], float]) -> None:
-        """read_ms: milliseconds a token of what was read, 0 for nothing."""
+    def __init__(
+        self,
+        settings: Settings,
+        passes: Passes,
+        read_ms: Callable[[], float],
+        n_units: int = 1,
+    ) -> None:
+        """read_ms: milliseconds a token of what was read, 0 for nothing. n_units: see `Decoder`."""
         self._passes = passes
         self._read_ms = read_ms
         self._max_ms = settings.completion.max_read_ms
-        self._all = whole(settings)
+        self._all = whole(settings).times(n_units)
         self._decided: Shown | None = None
 
     @property

@@ -237,7 +237,7 @@ def test_the_whole_engine(file, make):
 
 def test_as_a_draft_model(file, make):
     engine = make(bundled(BUNDLED_TARGET), file)
-    running = engine._models._running[-1]
+    running = engine.passes.models._running[-1]
     assume(running.pace, CostCurve({1: 0.01, 33: 0.01}))  # as if it cost nothing to ask
     plain = engine.generate(replace(REQUEST, drafters=()))
     for drafters in ("model",), ("lookup", "model"):

@@ -309,7 +309,7 @@ def test_transformers_says_what_our_engine_says(model_options: Settings) -> None
     try:
         prompt = engine.tokenizer.encode(LINES + "    total_12 = compute_value(first_")
         job = Job(Context(prompt), 24)
-        tokens, _ = engine.decode(job.context, 24, engine.chain("", ()))
+        tokens, _ = engine.passes.decode(job.context, 24, engine.chain("", ()))
         ways = {**huggingface.DEFAULTS, **huggingface.DRAFT_DEFAULT}
         found: dict[str, Decoded] = {}
         for config, options in ways.items():

@@ -37,7 +37,7 @@ def requests() -> list[CompletionRequest]:
 
 def test_side_by_side_is_one_after_the_other(engine, requests) -> None:
     n_equal = n = 0
-    target, n_vocab = engine._target, engine.info.n_vocab
+    target, n_vocab = engine.target, engine.info.n_vocab
     for request in requests:
         context = dataclasses.replace(engine.context(request), healed=b"")
 

@@ -93,7 +93,7 @@ def test_every_combination_of_drafters_gives_the_plain_output(engine, n_position
         assert margin <= 2 * noise
     print(f"{n_equal} equal, {len(differences)} at a tie; {n_accepted}/{n_drafted} accepted")
     assert n_equal + len(differences) == n_positions * len(CONFIGURATIONS)
-    allowed = 0 if engine._target.is_exact else 0.05
+    allowed = 0 if engine.target.is_exact else 0.05
     assert len(differences) <= allowed * n_positions * len(CONFIGURATIONS)
     assert n_accepted > n_positions  # the drafts were put to the test
 
@@ -111,11 +111,11 @@ def test_what_the_small_model_thinks_of_lookups_gives_the_plain_output(engine, m
     for prefix, suffix, path in itertools.islice(positions(), 40):
         request = CompletionRequest(prefix, suffix, path=path, max_tokens=N_TOKENS)
         plain = engine.generate(dataclasses.replace(request, drafters=()))
-        assume(engine._pace, CostCurve({1: 1000.0, 2: 1500.0, 33: 9000.0}))
+        assume(engine.passes.pace, CostCurve({1: 1000.0, 2: 1500.0, 33: 9000.0}))
         in_one_turn(engine.prefetching(request))  # the draft model, too, reads the prompt
         drafted = engine.generate(request)
         if drafted.tokens != plain.tokens:
-            assert not engine._target.is_exact
+            assert not engine.target.is_exact
             prompt = drafted.context.prompt
             margin, noise = examine(engine, prompt, plain.tokens, drafted.tokens)
             assert margin <= 2 * noise
@@ -126,7 +126,7 @@ def test_what_the_small_model_thinks_of_lookups_gives_the_plain_output(engine, m
 
 @pytest.mark.parametrize("drafters", [("lookup",), ("model",)], ids=str)
 def test_sampling_with_drafts_gives_the_plain_output(engine, drafters):
-    if not engine._target.is_exact:
+    if not engine.target.is_exact:
         pytest.skip("logits differ in the last digits here")
     n_drafted = 0
     for seed, (prefix, suffix, path) in enumerate(itertools.islice(positions(), 24)):
@@ -139,7 +139,7 @@ def test_sampling_with_drafts_gives_the_plain_output(engine, drafters):
             verbatim=True,
         )
         plain = engine.generate(dataclasses.replace(request, drafters=()))
-        assume(engine._pace, CostCurve({1: 1000.0, 33: 1100.0}))  # as if drafts cost nothing
+        assume(engine.passes.pace, CostCurve({1: 1000.0, 33: 1100.0}))  # as if drafts cost nothing
         drafted = engine.generate(dataclasses.replace(request, drafters=drafters))
         assert drafted.tokens == plain.tokens
         n_drafted += drafted.trace.n_drafted
@@ -154,9 +154,9 @@ def examine(engine, prompt, plain, other):
     """
     n_same = next(i for i, (a, b) in enumerate(zip(plain, other, strict=False)) if a != b)
     tokens = np.concatenate([prompt, np.array(plain[:n_same], np.int32)])
-    single = logits_of_output(engine._target, tokens, len(prompt), 1)
+    single = logits_of_output(engine.target, tokens, len(prompt), 1)
     noise = max(
-        float(np.abs(single - logits_of_output(engine._target, tokens, *how)).max())
+        float(np.abs(single - logits_of_output(engine.target, tokens, *how)).max())
         for how in itertools.product([len(prompt)], (1, 2, 3, 4, 5, 8, 16), (False, True))
     )
     best, second = np.sort(single[-1])[::-1][:2]
@@ -203,7 +203,7 @@ def fresh(target, tokens):
 
 def test_a_tree_gives_the_logits_of_its_branches(engine):
     """Attention sees a node's ancestors and nothing else, and keeping a branch keeps its KV."""
-    target, tokenizer = engine._target, engine.tokenizer
+    target, tokenizer = engine.target, engine.tokenizer
     text = (Path(sysconfig.get_paths()["stdlib"]) / "argparse.py").read_text()
     tokens = tokenizer.encode(text)[:300]
     prompt, (a, b, c) = tokens[:-3], tokens[-3:].tolist()
@@ -233,7 +233,7 @@ def test_a_tree_gives_the_logits_of_its_branches(engine):
 
 
 def test_logits_do_not_depend_on_threads(engine):
-    target, tokenizer = engine._target, engine.tokenizer
+    target, tokenizer = engine.target, engine.tokenizer
     text = (Path(sysconfig.get_paths()["stdlib"]) / "argparse.py").read_text()
     tokens = tokenizer.encode(text)[:300]
     n_before = target.n_threads
@@ -258,7 +258,7 @@ def test_a_second_request_reuses_the_prompt(engine):
 
 
 def test_a_cancelled_prompt_leaves_the_cache_consistent(engine):
-    target, tokenizer = engine._target, engine.tokenizer
+    target, tokenizer = engine.target, engine.tokenizer
     text = (Path(sysconfig.get_paths()["stdlib"]) / "argparse.py").read_text()
     tokens = tokenizer.encode(text)[:1900]
     fresh(target, tokens)

@@ -17,7 +17,7 @@ REQUEST = CompletionRequest("def add(a, b):\n    return a", max_tokens=8, drafte
 
 
 def test_a_model_that_is_unloaded_leaves_the_others_at_work(engine: LocalEngine) -> None:
-    models, path = engine._models, draft_path(engine.settings.model)
+    models, path = engine.passes.models, draft_path(engine.settings.model)
     assert path is not None
     text = engine.complete(REQUEST).text
     running = models.load(path)
@@ -41,7 +41,7 @@ def test_a_draft_model_that_is_refused_does_not_stay_loaded(
     path = draft_path(engine.settings.model)
     assert path is not None
     monkeypatch.setattr(drafting, "as_draft", refuse)
-    n_loaded = len(engine._models._running)
+    n_loaded = len(engine.passes.models._running)
     with pytest.raises(ModelError):
-        engine._drafting._draft_model(Path(path))
-    assert len(engine._models._running) == n_loaded
+        engine.passes.drafting._draft_model(Path(path))
+    assert len(engine.passes.models._running) == n_loaded

@@ -45,8 +45,8 @@ def make(monkeypatch):
             env={},
         )
         made.append(strict_engine(settings))
-        assume(made[-1]._pace, CostCurve({1: 10.0, 33: 11.0}))
-        own = made[-1]._models._running[0].own
+        assume(made[-1].passes.pace, CostCurve({1: 10.0, 33: 11.0}))
+        own = made[-1].passes.models._running[0].own
         if own is not None:
             assume(own.pace, CostCurve({1: 0.01, 33: 0.02}))
         return made[-1]
@@ -97,8 +97,8 @@ def test_a_layer_that_says_what_the_target_will_is_always_right(mtp_family, tmp_
 
 def test_whatever_it_drafts_the_output_is_the_same(mtp_file, make):
     engine = make(mtp_file)
-    own = engine._models._running[0].own
-    assert len(engine._models._running) == 1  # the bundled draft model is not loaded
+    own = engine.passes.models._running[0].own
+    assert len(engine.passes.models._running) == 1  # the bundled draft model is not loaded
     for request in REQUESTS:
         for sampling in SamplingParams(), SamplingParams(temperature=0.8, seed=3):
             request = replace(request, sampling=sampling)
@@ -110,7 +110,7 @@ def test_whatever_it_drafts_the_output_is_the_same(mtp_file, make):
 
 def test_where_it_does_not_pay_it_is_not_asked(mtp_file, make):
     engine = make(mtp_file)
-    own = engine._models._running[0].own
+    own = engine.passes.models._running[0].own
     assume(own.pace, CostCurve({1: 11.0, 33: 12.0}))
     for request in REQUESTS:
         assert engine.generate(request).trace.n_drafted == 0
@@ -131,7 +131,7 @@ def test_samples_may_come_from_it(mtp_file, make):
 
 def test_it_is_left_off_and_read_ahead(mtp_file, make):
     engine = make(mtp_file)
-    own = engine._models._running[0].own
+    own = engine.passes.models._running[0].own
     plain = engine.generate(replace(REQUEST, drafters=())).tokens
     for _ in engine.prefetching(REQUESTS[3]):
         pass
@@ -153,7 +153,7 @@ def test_it_is_left_off_and_read_ahead(mtp_file, make):
 
 def test_its_cost_is_measured(mtp_file, make):
     engine = make(mtp_file)
-    own = engine._models._running[0].own
+    own = engine.passes.models._running[0].own
     assert not own.pace.is_measured
     while engine.idle():
         pass
@@ -166,12 +166,12 @@ def test_who_has_none_costs_nothing_new(tmp_path, make):
     """Neither loaded nor handed out: a file without one, and where the setting says otherwise."""
     bare = make(bundled(BUNDLED_TARGET))
     assert not isinstance(bare.target, OpenTarget)
-    assert bare._models._running[0].own is None
+    assert bare.passes.models._running[0].own is None
     file = zoo.write(tmp_path / "qwen35.gguf", "qwen35", own_layer=True)
     for draft in "", str(bundled(BUNDLED_DRAFT)):
         engine = make(file, draft=draft)
         assert not isinstance(engine.target, OpenTarget)
-        assert len(engine._models._running) == 1 + bool(draft)
+        assert len(engine.passes.models._running) == 1 + bool(draft)
 
 
 def test_a_build_without_the_functions_has_none(tmp_path, monkeypatch, make):
@@ -179,7 +179,7 @@ def test_a_build_without_the_functions_has_none(tmp_path, monkeypatch, make):
     assert nextn.layer_in(file)
     monkeypatch.setattr(nextn, "_hand_out", None)
     assert not nextn.layer_in(file)
-    assert len(make(file)._models._running) == 2  # the bundled draft model
+    assert len(make(file).passes.models._running) == 2  # the bundled draft model
 
 
 def nothing_in(name, values):
@@ -191,8 +191,8 @@ def test_one_that_is_damaged_is_left_alone(tmp_path, make, caplog):
     zoo.write(file, "qwen35", own_layer=True, quantised=False, weights=nothing_in)
     with caplog.at_level(logging.WARNING):
         engine = make(file)
-    assert engine._models._running[0].own is None
-    assert len(engine._models._running) == 2
+    assert engine.passes.models._running[0].own is None
+    assert len(engine.passes.models._running) == 2
     assert engine.generate(REQUEST).tokens == engine.generate(replace(REQUEST, drafters=())).tokens
 
 

@@ -67,7 +67,7 @@ def test_greedy_text_is_the_plain_text(engine: LocalEngine, drafters: tuple[str,
     for request in requests(12):
         plain = engine.generate(dataclasses.replace(request, drafters=()))
         # As if the target were a thousand times as dear: each drafter is asked.
-        assume(engine._pace, CostCurve({1: 1000.0, 33: 1100.0}))
+        assume(engine.passes.pace, CostCurve({1: 1000.0, 33: 1100.0}))
         in_one_turn(engine.prefetching(request))
         drafted = engine.generate(dataclasses.replace(request, drafters=drafters))
         if drafted.tokens != plain.tokens:
@@ -93,7 +93,7 @@ def test_sampled_text_is_the_plain_text(engine: LocalEngine) -> None:
         sampling = SamplingParams(temperature=0.8, seed=seed)
         request = dataclasses.replace(request, sampling=sampling)
         plain = engine.generate(dataclasses.replace(request, drafters=()))
-        assume(engine._pace, CostCurve({1: 1000.0, 33: 1100.0}))
+        assume(engine.passes.pace, CostCurve({1: 1000.0, 33: 1100.0}))
         drafted = engine.generate(request)
         assert drafted.tokens == plain.tokens
         n_drafted += drafted.trace.n_drafted

@@ -42,7 +42,7 @@ def engines(tmp_path_factory):
                 env={},
             )
             made.append(strict_engine(settings))
-        made[1]._stretches = None
+        made[1].passes.stretches = None
         yield made
         for engine in made:
             engine.close()
@@ -72,10 +72,10 @@ def alike(engines, request):
         curve = CostCurve({1: 1.0, 2: 1.2, 17: 2.0})
         if is_filled:  # others would cost much
             curve = CostCurve({1: 1.0, 2: 1.5, 17: 9.0}, steady={5: 1.01})
-        assume(engine._pace, curve)
+        assume(engine.passes.pace, curve)
         for asked in itertools.islice(requests(), 4):
             engine.complete(asked)
-        assert engine._drafting._filler.width == (5 if is_filled else 1)
+        assert engine.passes.drafting._filler.width == (5 if is_filled else 1)
     return engines
 
 
@@ -99,7 +99,7 @@ def test_the_same_passes(alike, monkeypatch):
             for field in ("n_tokens", "n_target_passes", "n_drafted", "n_accepted", "by_source"):
                 assert getattr(a.trace, field) == getattr(b.trace, field), field
         if request.drafters:
-            assert min(a.trace.pass_width, default=9) >= engines[0]._drafting._filler.width
+            assert min(a.trace.pass_width, default=9) >= engines[0].passes.drafting._filler.width
             for field in ("pass_width", "pass_depth", "pass_accepted"):
                 assert getattr(a.trace, field) == getattr(b.trace, field), field
             assert len(a.trace.pass_ms) == a.trace.n_target_passes

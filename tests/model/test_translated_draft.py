@@ -77,7 +77,7 @@ def engine(request, tmp_path, model_options):
 
 def complete(engine, request, *drafters):
     """As if the target were a thousand times as dear."""
-    assume(engine._pace, CostCurve({1: 1000.0, 33: 1100.0}))
+    assume(engine.passes.pace, CostCurve({1: 1000.0, 33: 1100.0}))
     return engine.generate(dataclasses.replace(request, drafters=drafters))
 
 

@@ -223,7 +223,7 @@ def test_what_is_left_off_drafts_from_its_text_though_it_was_closed_or_made_room
 def test_every_turn_that_is_not_cut_short_gets_somewhere(engine, monkeypatch, in_stretches):
     """Also while a prompt is read that takes longer than a turn."""
     if not in_stretches:
-        monkeypatch.setattr(engine, "_stretches", None)
+        monkeypatch.setattr(engine.passes, "stretches", None)
     first, other = (
         replace(place, max_tokens=24, verbatim=True, drafters=()) for place in places(2)
     )
@@ -307,7 +307,7 @@ def test_the_draft_model_reads_ahead_where_it_will_be_asked(engine, is_dear):
     model = model_drafter_of(engine.chain(""))
     model.read_ahead(Context(np.array([1, 1], np.int32)), lambda: False)
     pass_ms = 1000.0 if is_dear else 1e-3
-    assume(engine._pace, CostCurve({1: pass_ms, 2: 2 * pass_ms, 33: 33 * pass_ms}))
+    assume(engine.passes.pace, CostCurve({1: pass_ms, 2: 2 * pass_ms, 33: 33 * pass_ms}))
     assert list(engine.prefetching(place)) == []
     n_prompt = len(engine.context(place).prompt)
     assert engine.target.n_cached == n_prompt - 1

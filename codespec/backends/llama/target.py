@@ -99,8 +99,7 @@ class LlamaTarget(Context, Target):
         rolls_back = self._undo.is_total
         self._states = States(model.handle, self._ctx)
         self._saved = Checkpoints(max_saved_bytes, can_truncate=rolls_back)
-        self.is_exact: bool = model.is_exact and kv_type == "f16"
-        """A token's logits are the same to the bit in passes of any size over chains."""
+        self.is_exact = model.is_exact and kv_type == "f16"
         max_draft = min(64, self._n_batch // 2)
         self.can = Capabilities(
             max_draft,

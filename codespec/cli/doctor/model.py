@@ -13,8 +13,8 @@ from statistics import median
 import numpy as np
 import psutil
 
-from codespec.backends.base import Model, Target, computes_nothing
-from codespec.backends.registry import target_of, targets_of
+from codespec.backends.base import GeneratorBackend, Model, Target, computes_nothing
+from codespec.backends.registry import backend_of, target_of, targets_of
 from codespec.cli.doctor.findings import Finding
 from codespec.config import CompletionSettings, Settings
 from codespec.drafters.registry import check as check_drafters
@@ -59,8 +59,11 @@ def check(settings: Settings, *, measure: bool) -> tuple[list[Finding], str]:
     found = list(_list())
     try:
         where = target_of(settings.model)
-        backend = targets_of(where)
+        backend = backend_of(where)
         backend.try_out(where)
+        if isinstance(backend, GeneratorBackend):
+            return _generator(backend, where, settings)
+        backend = targets_of(where)
         vocabulary = backend.open(where, vocab_only=True)
     except (ConfigError, ModelError) as e:
         return [*found, Finding("model", "error", e.message, e.hint)], ""
@@ -81,6 +84,23 @@ def check(settings: Settings, *, measure: bool) -> tuple[list[Finding], str]:
     if measure:
         found += _measured(settings)
     return found, info.tokenizer_hash
+
+
+def _generator(
+    backend: GeneratorBackend, where: str, settings: Settings
+) -> tuple[list[Finding], str]:
+    """As `check`, of a model that decodes by itself. Raises: ModelError."""
+    with closing(backend.open(where)) as generator:
+        info = generator.info
+    says = f"{info.name}: {backend.name} computes it, {where}"
+    found = [
+        *_list(),
+        Finding("model", "ok", says),
+        Finding("model", "note", "it decodes by itself: nothing is drafted or read ahead for it"),
+        *_kind(info.name, info.fim is not None),
+    ]
+    remarks = backend.remarks_on(where, settings.model.kv_type)
+    return [*found, *(Finding("model", *remark) for remark in remarks)], info.tokenizer_hash
 
 
 def _list() -> Iterator[Finding]:

@@ -1,0 +1,218 @@
+"""A model that decodes by itself, where `passes.py` decodes with a target's passes.
+
+Its stream runs on a thread of its own, as it may wait for anything for as long as it likes: whoever
+asked, cancels or wants a turn is answered all the same. There are no drafts, no alternatives and
+nothing to read ahead, as all of these need passes.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from codespec.backends.base import Asked, Generator
+from codespec.config import Settings
+from codespec.drafters.cost import FLAT, CostCurve
+from codespec.engine.decoder import Decoder
+from codespec.engine.generation import Generation
+from codespec.engine.output import Limits, Output, Stop
+from codespec.engine.reading import Reading
+from codespec.engine.turns import Turns
+from codespec.errors import CodespecError, InputError, ModelError
+from codespec.requests import CompletionRequest, Paused
+from codespec.sampling import Sampler
+from codespec.types import Context, Finish, Tokens
+
+_POLL_S = 0.005
+"""Seconds between two looks at whether to go on waiting for a piece."""
+
+
+class Streamed(Decoder):
+    """`Decoder` over a generator."""
+
+    def __init__(
+        self,
+        generator: Generator,
+        settings: Settings,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._generator = generator
+        self._clock = clock
+        self._busy_s = 0.0
+        self.info, self.tokenizer = generator.info, generator.tokenizer
+        self.n_units, self.heals = generator.n_units, generator.heals
+        self.reading = Reading(settings, _Unmeasured(), lambda: 0.0, self.n_units)
+
+    @property
+    def busy_s(self) -> float:
+        return self._busy_s
+
+    def decoding(
+        self,
+        made: Generation,
+        request: CompletionRequest,
+        deadline: float,
+        ends: Stop,
+        is_in_line: Callable[[], bool],
+        cancelled: Callable[[], bool],
+        paused: Paused,
+    ) -> Turns[tuple[list[int], Finish]]:
+        if request.sampling.grammar:
+            raise InputError(
+                f"{self.info.name} cannot be held to a grammar",
+                "Ask without one, or choose another model.",
+            )
+        trace, context = made.trace, made.context
+        n_free = made.n_repeating(self.tokenizer)
+        limits = Limits(request.max_tokens * self.n_units, deadline, n_free=n_free)
+        trace.n_prompt_tokens = -(-len(context.prompt) // self.n_units)
+        started = self._clock()
+
+        def told(said: list[int]) -> bool:
+            if not trace.first_token_ms:
+                trace.first_token_ms = (self._clock() - started) * 1e3
+            return ends(said)
+
+        output = Output(Sampler(request.sampling), limits, self.info.eog, told)
+        try:
+            finish = None
+            if context.healed:
+                asked = self._asked(context, request, context.prompt)
+                said = self._said(asked, output, cancelled, paused, context.healed)
+                finish = yield from said
+            if finish is None:
+                held_back = self.tokenizer.encode(context.healed)
+                asked = self._asked(context, request, np.concatenate([context.prompt, held_back]))
+                output.take(held_back.tolist())
+                finish = output.finish or (yield from self._said(asked, output, cancelled, paused))
+            return output.tokens, finish or "stop"
+        finally:
+            trace.n_tokens = -(-len(output.tokens) // self.n_units)
+            trace.target_ms = (self._clock() - started) * 1e3 - trace.paused_ms
+
+    def _asked(self, context: Context, request: CompletionRequest, prompt: Tokens) -> Asked:
+        healed = context.healed if len(prompt) > len(context.prompt) else b""
+        before = self.tokenizer.decode(context.left[len(context.left) - context.n_before :])
+        after = self.tokenizer.decode(context.right[: context.n_after])
+        return Asked(
+            prompt,
+            self._generator.text(prompt),
+            (before + healed).decode("utf-8", "replace"),
+            after.decode("utf-8", "replace"),
+            request.max_tokens,
+            request.sampling,
+            request.stop,
+        )
+
+    def _said(
+        self,
+        asked: Asked,
+        output: Output,
+        cancelled: Callable[[], bool],
+        paused: Paused,
+        healed: bytes = b"",
+    ) -> Turns[Finish | None]:
+        """Why there are no more of the tokens that `output` takes; None, and it takes none, where
+        they do not begin with `healed`."""
+        feed = _Feed(self._generator, asked)
+        undecided: list[int] = []
+        started = self._clock()
+        try:
+            while True:
+                if cancelled():
+                    return "cancelled"
+                if self._clock() >= output.limits.deadline:
+                    return "deadline"
+                if paused(True):
+                    self._busy_s += self._clock() - started
+                    yield
+                    started = self._clock()
+                got = feed.next(_POLL_S)
+                if got is None:
+                    continue
+                if isinstance(got, _End):
+                    return None if healed else got.finish
+                undecided += self.tokenizer.encode(got).tolist() if isinstance(got, bytes) else got
+                if healed:
+                    said = self.tokenizer.decode(undecided)
+                    n = min(len(said), len(healed))
+                    if said[:n] != healed[:n]:
+                        return None
+                    if n < len(healed):
+                        continue
+                    healed = b""
+                output.take(undecided)
+                if output.finish is not None:
+                    return output.finish
+                undecided = []
+        finally:
+            feed.close()
+            self._busy_s += self._clock() - started
+
+    def close(self) -> None:
+        self._generator.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    finish: Finish
+
+
+class _Feed:
+    """A generator's pieces, made on a thread of their own."""
+
+    def __init__(self, generator: Generator, asked: Asked) -> None:
+        self._generator = generator
+        self._asked = asked
+        self._made = queue.SimpleQueue[bytes | Sequence[int] | _End | CodespecError]()
+        self._is_closed = threading.Event()
+        threading.Thread(target=self._make, name="generator", daemon=True).start()
+
+    def next(self, timeout_s: float) -> bytes | Sequence[int] | _End | None:
+        """The next piece; None where there is none in time. Raises: CodespecError."""
+        try:
+            made = self._made.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+        if isinstance(made, CodespecError):
+            raise made
+        return made
+
+    def close(self) -> None:
+        """Nobody wants to know how it goes on; its thread ends when it next says something."""
+        self._is_closed.set()
+
+    def _make(self) -> None:
+        try:
+            stream = self._generator.stream(self._asked, self._is_closed.is_set)
+            try:
+                while not self._is_closed.is_set():
+                    self._made.put(next(stream))
+            except StopIteration as end:
+                self._made.put(_End(end.value or "stop"))
+            finally:
+                stream.close()
+        except CodespecError as e:
+            self._made.put(e)
+        except Exception as e:
+            # Not what it says: that may quote the prompt.
+            error = ModelError(
+                f"{self._generator.info.name} failed: {type(e).__name__}",
+                "See whether what runs it works; another model: codespec models default bundled.",
+            )
+            self._made.put(error)
+
+
+class _Unmeasured:
+    """`reading.Passes` of a model that has none."""
+
+    is_measured = False
+
+    @property
+    def curve(self) -> CostCurve:
+        return FLAT
