@@ -19,8 +19,8 @@ import numpy as np
 
 from codespec.config import Settings
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
-from codespec.engine.completer import in_one_turn
 from codespec.engine.local import LocalEngine
+from codespec.engine.turns import in_one_turn
 from codespec.requests import CompletionRequest
 
 from .history import History, Hunk

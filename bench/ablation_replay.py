@@ -25,7 +25,6 @@ from codespec.drafters.base import Drafter
 from codespec.drafters.calibrate import Planners, prior
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
-from codespec.drafters.filler import Filler
 from codespec.drafters.guard import Policy
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter
@@ -109,7 +108,7 @@ class SimulatedTarget:
         may."""
         drafts = self.drafts(files)
         draft_ms = drafts[-1].curve.pass_ms(1)
-        if mechanism in ("filling", "fill_search") and not self.curve.steady:
+        if mechanism == "filling" and not self.curve.steady:
             return "passes are filled up on GPUs alone"
         if mechanism == "way_back" and not self.curve.back_ms:
             return "the curve has no way back"
@@ -155,8 +154,6 @@ class Way:
         self._kinds = token_kinds(target.tokenizer)
         self._planners = self._fresh()
         self._session: Session | None = None
-        searches = mechanisms.fill_search
-        self._filler = Filler(self._curve, searches) if mechanisms.filling else None
         self.cost_ms = 0.0
         self._spent_ms = 0.0
         self._model: ModelDrafter | None = None
@@ -191,7 +188,6 @@ class Way:
             boundary=self._target.writer.boundary,
             curve=self._curve,
             max_leaves=MAX_LEAVES,
-            filler=self._filler,
             mechanisms=self._mechanisms,
         )
         members: list[Drafter] = [lookup]
@@ -204,7 +200,7 @@ class Way:
             n_vocab,
             MAX_LEAVES,
             self._curve,
-            filler=self._filler,
+            fills=self._mechanisms.filling,
             mechanisms=self._mechanisms,
             policy=Policy.RAISE,
         )

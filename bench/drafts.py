@@ -24,7 +24,6 @@ from codespec.context.build import Window
 from codespec.drafters.base import Drafter
 from codespec.drafters.calibrate import Planners
 from codespec.drafters.cost import CostCurve
-from codespec.drafters.filler import Filler
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter
 from codespec.drafters.measure import measure
@@ -59,7 +58,6 @@ class _Way:
 
     drafters: list[Drafter]
     curve: CostCurve
-    filler: Filler | None = None
     draft_curve: CostCurve | None = None
     spent_ms: float = 0.0
     plain_ms: float = 0.0
@@ -126,9 +124,7 @@ def run(
                     for drafter in way.drafters:
                         if isinstance(drafter, ModelDrafter):
                             drafter.read_ahead(asked, lambda: False)
-                    way.add(
-                        *contest.complete(asked, *way.drafters, curve=way.curve, filler=way.filler)
-                    )
+                    way.add(*contest.complete(asked, *way.drafters, curve=way.curve, fills=True))
         info = loaded.info
     rows: list[Row] = []
     for i, (name, path) in enumerate(files.items()):
@@ -195,27 +191,24 @@ def _ways(
     """By curve, what drafts, and number of the draft model, -1 for none."""
     kinds = token_kinds(tokenizer)
 
-    def lookup(curve: CostCurve, filler: Filler) -> Drafter:
+    def lookup(curve: CostCurve) -> Drafter:
         planners = Planners(kinds)  # each way learns from its own drafts
         return LookupDrafter(
             lambda path: document,
             planners.of,
             boundary=lambda c: Boundary(c.left, c.healed, contest.vocabulary, tokenizer.encode),
             curve=curve,
-            filler=filler,
         )
 
     ways: dict[tuple[str, str, int], _Way] = {}
     for name, curve in curves.items():
         ways[name, PLAIN, -1] = _Way([], curve)
-        filler = Filler(curve)
-        ways[name, LOOKUPS, -1] = _Way([lookup(curve, filler)], curve, filler)
+        ways[name, LOOKUPS, -1] = _Way([lookup(curve)], curve)
         for i, contestant in enumerate(drafting):
             for what in (MODEL, BOTH):
-                filler = Filler(curve)
-                way = _Way([], curve, filler, contestant.curve)
+                way = _Way([], curve, contestant.curve)
                 model = ModelDrafter(contestant.speaking(way.passed), curve, contestant.curve)
-                way.drafters = [model] if what == MODEL else [lookup(curve, filler), model]
+                way.drafters = [model] if what == MODEL else [lookup(curve), model]
                 ways[name, what, i] = way
     return ways
 

@@ -19,7 +19,6 @@ from codespec.drafters.base import Drafter
 from codespec.drafters.calibrate import Planners
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
-from codespec.drafters.filler import Filler
 from codespec.drafters.guard import Policy
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.learned import Learned
@@ -224,7 +223,6 @@ class Replay:
         # Each configuration learns from its own drafts, from the shipped prior on.
         ours = "codespec", "codespec-edits", WITH_DRAFT
         self._planners = {name: Planners(kinds, start=start) for name in configs if name in ours}
-        self._fillers = {name: Filler(curve) for name in self._planners}
         self.calibrations = {name: Calibration() for name in self._planners}
         self._session = Session()
         self._document = LiveDocument(tokenizer, self._cuts)
@@ -294,19 +292,17 @@ class Replay:
             boundary=self._writer.boundary,
             curve=self._curve,
             max_leaves=self._max_leaves,
-            filler=self._fillers[name],
         )
         lookup.calibration = self.calibrations[name]
         members: list[Drafter] = [lookup]
         if (draft := self._draft_of(name)) is not None:
             members.append(draft.drafter)
-        filler = self._fillers[name]
         return DraftChain(
             members,
             n_vocab,
             self._max_leaves,
             self._curve,
-            filler=filler,
+            fills=True,
             policy=Policy.RAISE,
         )
 

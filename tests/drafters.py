@@ -13,7 +13,6 @@ from codespec.backends.base import Target
 from codespec.drafters.base import Drafter
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
-from codespec.drafters.filler import Filler
 from codespec.drafters.guard import Policy
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.model import ModelDrafter
@@ -35,12 +34,12 @@ def chain_of(
     max_leaves: int = 1,
     curve: CostCurve = FLAT,
     worth: Worth | None = None,
-    filler: Filler | None = None,
+    fills: bool = False,
     mechanisms: Mechanisms = PRODUCT,
     policy: Policy = Policy.RAISE,
 ) -> DraftChain:
     """A chain whose members may not fail; hostile ones need another policy."""
-    return DraftChain(drafters, n_vocab, max_leaves, curve, worth, filler, mechanisms, policy)
+    return DraftChain(drafters, n_vocab, max_leaves, curve, worth, fills, mechanisms, policy)
 
 
 def model_drafter_of(chain: DraftChain) -> ModelDrafter:

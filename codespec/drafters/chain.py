@@ -16,7 +16,7 @@ import numpy as np
 
 from codespec.drafters.base import Drafter
 from codespec.drafters.cost import FLAT, CostCurve, best_width
-from codespec.drafters.filler import Filler
+from codespec.drafters.filler import fill_width
 from codespec.drafters.guard import Guarded, Policy
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.worth import Worth
@@ -43,7 +43,7 @@ class DraftChain(Drafter):
     n_vocab:    ids at or above it are refused.
     max_leaves: most branches of a tree, see `Capabilities.max_leaves`.
     worth:      says when not to ask the members; None: ask them before each pass.
-    filler:     says how wide all passes are.
+    fills:      True to fill passes up, see `filler.py`.
     mechanisms: which optional parts there are.
     policy:     what becomes of a member that fails.
     """
@@ -57,7 +57,7 @@ class DraftChain(Drafter):
         max_leaves: int = 1,
         curve: CostCurve = FLAT,
         worth: Worth | None = None,
-        filler: Filler | None = None,
+        fills: bool = False,
         mechanisms: Mechanisms = PRODUCT,
         policy: Policy = Policy.LEAVE_OUT,
     ) -> None:
@@ -66,9 +66,9 @@ class DraftChain(Drafter):
         self._mechanisms = mechanisms
         self._curve = curve
         self._worth = worth
-        self._filler = filler
-        # Only what plans says what filling brings.
-        self._may_fill = any(member.traits.is_native for member in self._members)
+        # Passes are filled up for lookups, which draft for most of them.
+        self._fills = fills and any(member.traits.is_native for member in self._members)
+        self._width = 1
         self._context: Context | None = None
         self._begin_ms = 0.0  # to begin, until it is part of an asking
         self._took_ms: float | None = None  # to ask for the last draft; None: nobody was asked
@@ -84,8 +84,7 @@ class DraftChain(Drafter):
         self._took_ms = None  # of what others drafted since, if the request was left off
         self._context = context
         is_asking = self._worth is None or self._worth.is_asking
-        if self._filler is not None:
-            self._filler.begin(is_asking and self._may_fill)
+        self._width = fill_width(self._curve) if self._fills else 1
         if is_asking:
             start = time.perf_counter()
             for member in self._members:
@@ -100,11 +99,9 @@ class DraftChain(Drafter):
 
     def state(self, emitted: Tokens, n_tail: int, after_single: bool) -> PassState:
         """The pass that is about to be made, see `PassState`."""
-        if self._filler is not None:
-            is_asking = self._worth is None or self._worth.is_asking
-            self._filler.step(self._may_fill and is_asking)
         after_single = after_single or not self._mechanisms.way_back
-        return PassState(emitted, n_tail, self._width, after_single)
+        is_asking = self._worth is None or self._worth.is_asking
+        return PassState(emitted, n_tail, self._width if is_asking else 1, after_single)
 
     def standing_in(self, state: PassState, n_max: int) -> tuple[Drafting | None, int]:
         """(what drafts natively, None for nothing; for how many passes to come no member has to be
@@ -167,10 +164,6 @@ class DraftChain(Drafter):
             self._worth.learn(self._took_ms, len(draft), len(verdict.path), self._width)
         for member in self._active():
             member.observe(emitted, draft, verdict)
-
-    @property
-    def _width(self) -> int:
-        return 1 if self._filler is None else self._filler.width
 
     def _active(self) -> list[Guarded]:
         return [member for member in self._members if member.is_active]

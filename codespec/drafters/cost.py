@@ -81,11 +81,6 @@ class CostCurve:
         return {n: s.steady_ms(n) for n in s.steady}
 
     @property
-    def tables(self) -> list[npt.NDArray[np.float64]]:
-        """`table`, as it is with each width: 1 and those of `steady`, rising."""
-        return [self._state.table_of(n) for n in (1, *sorted(self._state.steady))]
-
-    @property
     def n_context(self) -> int:
         """How much context `points` were measured behind."""
         return self._state.n_context

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from codespec.drafters.base import Drafter, Traits
 from codespec.drafters.cost import FLAT, CostCurve
-from codespec.drafters.filler import Filler
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.small import DRAFT_MODEL
 from codespec.index.live import LiveDocument
@@ -70,7 +69,6 @@ class LookupDrafter(Drafter):
     overridden: gives the files whose stored text is not used in a request: open buffers are newer.
     boundary:   gives the cursor of a request, where it may stand inside a token.
     curve, max_leaves: cost of the target's passes, and the branches they can take.
-    filler: is told what is planned.
     mechanisms: which optional parts there are.
     """
 
@@ -87,7 +85,6 @@ class LookupDrafter(Drafter):
         boundary: Callable[[Context], Boundary] | None = None,
         curve: CostCurve = FLAT,
         max_leaves: int = 1,
-        filler: Filler | None = None,
         mechanisms: Mechanisms = PRODUCT,
     ) -> None:
         self._open_document = document
@@ -99,7 +96,6 @@ class LookupDrafter(Drafter):
         self._curve = curve
         self._max_leaves = max_leaves if mechanisms.trees else 1
         self._mechanisms = mechanisms
-        self._filler = filler
         self._planner: Planner | None = None
         self._sources = Sources(NO_TOKENS)
         self._boundary: Boundary | None = None
@@ -122,8 +118,6 @@ class LookupDrafter(Drafter):
             skip = self._find_overridden(context)
             sources.add_segments(REPOSITORY, repository.segments(skip))
         self._planner = self._open_planner(context.workspace)
-        if self._filler is not None:
-            self._filler.watch(self._planner)
         self._planner.begin(context.left, context.right)
         self._unread = []
         self._is_planned = False
@@ -150,8 +144,6 @@ class LookupDrafter(Drafter):
             if asks_last and not self._is_within(state.emitted):
                 self._sources.ask_last(n_max)
             draft = self._plan(state, n_max, NO_DRAFT)
-        if self._filler is not None and self._planner is not None:
-            self._planner.compare(n_max)
         return draft
 
     def extend(self, state: PassState, given: Draft, n_max: int) -> Draft:
@@ -173,8 +165,6 @@ class LookupDrafter(Drafter):
         """Tell the planner what was emitted since its last plan, for which nobody waits."""
         if self._planner is not None and self._unread:
             self._planner.learn(self._unread, len(self._unread))
-        if self._planner is not None and self._filler is not None:
-            self._filler.learn(self._planner)
         self._unread = []
         self._is_planned = False
 

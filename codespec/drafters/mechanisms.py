@@ -35,7 +35,6 @@ class Mechanisms:
 
     Cost:
     filling:       on a GPU, all passes have one width.
-    fill_search:   that width follows from what plans would have brought; else from the curve alone.
     way_back:      the way back to passes over one token is due once for wide passes in a row.
     refinement:    real passes correct the measured cost curve.
     context_slope: what passes cost grows with the context.
@@ -64,7 +63,6 @@ class Mechanisms:
     draft_trials: bool = True
     draft_rests: bool = True
     filling: bool = True
-    fill_search: bool = True
     way_back: bool = True
     refinement: bool = True
     context_slope: bool = True

@@ -12,7 +12,6 @@ from codespec.drafters import registry
 from codespec.drafters.base import Drafter
 from codespec.drafters.calibrate import Planners, prior
 from codespec.drafters.chain import DraftChain
-from codespec.drafters.filler import Filler
 from codespec.drafters.guard import Policy
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter, Repository
@@ -63,8 +62,7 @@ class Drafting:
         self._worth = Worth(target.pace.curve) if is_adaptive else None
         # A layer of the target's own reads what passes leave, a state cannot be cut back.
         is_plain = target.own is None and target.context.can.rolls_back
-        fills = is_plain and mechanisms.filling
-        self._filler = Filler(target.pace.curve, mechanisms.fill_search) if fills else None
+        self._fills = is_plain and mechanisms.filling
         self._planners = Planners(
             token_kinds(tokenizer),
             f"{info.name}:{info.file_bytes}",
@@ -82,7 +80,6 @@ class Drafting:
             boundary=lambda c: Boundary(c.left, c.healed, vocabulary, target.model.encoder),
             curve=target.pace.curve,
             max_leaves=target.context.can.max_leaves,
-            filler=self._filler,
             mechanisms=mechanisms,
         )
         small: list[tuple[ModelDrafter, Pace]] = []
@@ -121,7 +118,7 @@ class Drafting:
             context.can.max_leaves,
             self._target.pace.curve,
             self._worth,
-            self._filler,
+            self._fills,
             self._mechanisms,
             self._policy,
         )

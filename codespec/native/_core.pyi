@@ -583,18 +583,6 @@ class Planner:
         range.
         """
 
-    def set_ways(self, costs: npt.NDArray[np.float64]) -> None:
-        """costs: (n_ways, n), each row as `plan` takes them, of a way that passes may be made.
-        Forgets what was compared before. Raises: ValueError for costs that are not positive."""
-
-    def compare(self, n_max: int) -> None:
-        """What the best chain of at most `n_max` tokens of the last plan would bring by each
-        way."""
-
-    def compared(self) -> tuple[int, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Since last asked: plans, and by way, (n_ways,), the tokens expected and the milliseconds,
-        sums over these plans."""
-
     def learn(self, known: Sequence[int], n_emitted: int) -> None:
         """What follows where the last `plan` began. The first `n_emitted` tokens are part of the
         text from now on; more are known only when a text that exists is replayed."""

@@ -45,19 +45,6 @@ nb::object plan(Planner& self, const Sources& sources, int n_max, int max_leaves
                         as_numpy(std::move(d.ends)));
 }
 
-void set_ways(Planner& self, const nb::ndarray<const double, nb::ndim<2>, nb::c_contig>& costs) {
-  const std::vector<double> all(costs.data(), costs.data() + costs.size());
-  for (const double ms : all) {
-    if (!(ms > 0)) throw nb::value_error("costs must be positive");
-  }
-  self.set_ways(all, costs.shape(1));
-}
-
-auto compared(Planner& self) {
-  auto [n_plans, tokens, ms] = self.compared();
-  return nb::make_tuple(n_plans, as_numpy(std::move(tokens)), as_numpy(std::move(ms)));
-}
-
 auto outcomes(const Planner& self) {
   std::vector<std::int8_t> sources;
   std::vector<std::int32_t> lengths;
@@ -117,9 +104,6 @@ void bind_planner(nb::module_& m) {
             self.learn(known, static_cast<std::size_t>(n_emitted));
           },
           "known"_a, "n_emitted"_a)
-      .def("set_ways", &set_ways, "costs"_a.noconvert())
-      .def("compare", &Planner::compare, "n_max"_a)
-      .def("compared", &compared)
       .def("outcomes", &outcomes);
 }
 

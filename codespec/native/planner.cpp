@@ -239,39 +239,6 @@ std::vector<Planner::Index> Planner::best_chain(const Limits& limits, double& ra
   return chain;
 }
 
-void Planner::set_ways(std::vector<double> costs, std::size_t n_costs) {
-  ways_ = std::move(costs);
-  n_costs_ = n_costs;
-  compared();
-}
-
-Planner::Compared Planner::compared() {
-  const std::size_t n_ways = n_costs_ == 0 ? 0 : ways_.size() / n_costs_;
-  const std::vector<double> none(n_ways, 0.0);
-  return std::exchange(compared_, {0, none, none});
-}
-
-void Planner::compare(int n_max) {
-  if (ways_.empty()) return;
-  std::vector<double> reach(std::min(n_costs_, static_cast<std::size_t>(std::max(n_max, 0)) + 1));
-  for (const Node& node : nodes_) {
-    const auto n = static_cast<std::size_t>(node.evidence.depth) + 1;
-    if (n < reach.size()) reach[n] = std::max(reach[n], static_cast<double>(node.expected));
-  }
-  auto& [n_plans, tokens, ms] = compared_;
-  ++n_plans;
-  for (std::size_t way = 0; way < tokens.size(); ++way) {
-    const double* costs = ways_.data() + way * n_costs_;
-    std::size_t best = 0;
-    const auto rate = [&](std::size_t n) { return (1.0 + reach[n]) / costs[n]; };
-    for (std::size_t n = 1; n < reach.size(); ++n) {
-      if (rate(n) > rate(best)) best = n;
-    }
-    tokens[way] += 1.0 + reach[best];
-    ms[way] += costs[best];
-  }
-}
-
 // Tokens that are expected to be read again after a chain that ends there: what this pass reads,
 // and what is accepted, unless all is.
 double Planner::n_again(const Node& end, int n_tail) const {

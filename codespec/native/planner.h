@@ -77,17 +77,6 @@ class Planner {
   // These tokens follow where the last plan began; the first n_emitted are part of the text now.
   void learn(Tokens known, std::size_t n_emitted);
 
-  // Costs as in `Limits`, by each way that passes may be made: rows of `n_costs`.
-  void set_ways(std::vector<double> costs, std::size_t n_costs);
-  // What chains of up to n_max tokens of the last plan would have brought by each way.
-  void compare(int n_max);
-  struct Compared {
-    int n_plans = 0;
-    std::vector<double> tokens, ms;  // by way: expected, sums over the plans
-  };
-  // Since last asked.
-  Compared compared();
-
   // Of the tokens whose place the last `learn` reached.
   const std::vector<Outcome>& outcomes() const { return outcomes_; }
 
@@ -135,10 +124,6 @@ class Planner {
   std::vector<Node> nodes_;  // parents before their children
   Index first_root_ = -1;
   std::vector<Outcome> outcomes_;
-
-  std::vector<double> ways_;
-  std::size_t n_costs_ = 0;
-  Compared compared_;
 
   std::vector<Token> after_;
   std::vector<std::int32_t> last_seen_;  // by token: when in the document, or one of these

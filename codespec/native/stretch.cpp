@@ -28,7 +28,6 @@ Draft draft(const Drafting& drafting, Tokens emitted, std::size_t n_max, std::si
     found = drafting.planner->plan(drafting.sources->offers(), {},
                                    {n, 1, drafting.costs[drafting.is_back].first(n_max + 1)});
   }
-  drafting.planner->compare(n);
   const auto is_known = [&](Token t) { return t >= 0 && static_cast<std::size_t>(t) < n_vocab; };
   if (found.tokens.size() > n_max || !std::ranges::all_of(found.tokens, is_known)) return {};
   return found;

@@ -90,15 +90,15 @@ def test_every_cell_has_a_figure_or_a_reason(repository: Path, tmp_path: Path) -
     args = ["bench", "ablation", str(repository), "--commits", "1", "--places", "1"]
     for target in ("bundled", "0.6 B", "7 B, H200"):
         args += ["--target", target]
-    for name in ("suffix", "fill_search", "stretches"):
+    for name in ("suffix", "filling", "stretches"):
         args += ["--mechanism", name]
     shown = CliRunner().invoke(main, [*args, "--output", str(output)])
     assert shown.exit_code == 0, shown.output
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     measured = {(r["target"], r["mechanism"], r["kind"]): r for r in rows}
     assert measured["0.6 B", "suffix", "replay"]["ratio"] > 0
-    assert "GPU" in measured["0.6 B", "fill_search", "replay"]["why"]
-    assert measured["7 B, H200", "fill_search", "replay"]["n_hunks"] == 1
+    assert "GPU" in measured["0.6 B", "filling", "replay"]["why"]
+    assert measured["7 B, H200", "filling", "replay"]["n_hunks"] == 1
     assert "clock" in measured["bundled", "stretches", "replay"]["why"]
     assert measured["bundled", "stretches", "clock"]["n_places"] == 1
     assert "0.6 B" in shown.stdout

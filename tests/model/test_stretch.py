@@ -14,6 +14,7 @@ import pytest
 from codespec.backends.base import CancelledError
 from codespec.config import load_settings
 from codespec.drafters.cost import CostCurve
+from codespec.drafters.filler import fill_width
 from codespec.engine.pace import Pace
 from codespec.errors import ModelError
 from codespec.native import ENDS_STRETCH, Ends
@@ -75,7 +76,7 @@ def alike(engines, request):
         assume(engine.passes.pace, curve)
         for asked in itertools.islice(requests(), 4):
             engine.complete(asked)
-        assert engine.passes.drafting._filler.width == (5 if is_filled else 1)
+        assert fill_width(engine.curve) == (5 if is_filled else 1)
     return engines
 
 
@@ -99,7 +100,7 @@ def test_the_same_passes(alike, monkeypatch):
             for field in ("n_tokens", "n_target_passes", "n_drafted", "n_accepted", "by_source"):
                 assert getattr(a.trace, field) == getattr(b.trace, field), field
         if request.drafters:
-            assert min(a.trace.pass_width, default=9) >= engines[0].passes.drafting._filler.width
+            assert min(a.trace.pass_width, default=9) >= fill_width(engines[0].curve)
             for field in ("pass_width", "pass_depth", "pass_accepted"):
                 assert getattr(a.trace, field) == getattr(b.trace, field), field
             assert len(a.trace.pass_ms) == a.trace.n_target_passes

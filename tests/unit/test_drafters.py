@@ -11,7 +11,6 @@ from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
 from codespec.drafters.base import Plan, Traits
 from codespec.drafters.calibrate import Planners
 from codespec.drafters.cost import FLAT, CostCurve
-from codespec.drafters.filler import Filler
 from codespec.drafters.guard import MalformedError, Policy
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import PREFIX, REPOSITORY, SUFFIX, LookupDrafter
@@ -49,7 +48,6 @@ def drafter_for(
     planner: Planner | None = None,
     curve: CostCurve = FLAT,
     max_leaves: int = 1,
-    filler: Filler | None = None,
 ):
     document = LiveDocument(TOKENIZER)
     document.update(prefix, suffix)
@@ -60,7 +58,6 @@ def drafter_for(
         lambda workspace: repository,
         curve=curve,
         max_leaves=max_leaves,
-        filler=filler,
     )
     context = Context(
         NO_TOKENS, document.left, document.right, path="/w/a.py", workspace="/w" * bool(repository)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
 from codespec.drafters.base import Plan, Traits
 from codespec.drafters.calibrate import Planners, prior
 from codespec.drafters.cost import CostCurve
-from codespec.drafters.filler import Filler
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.learned import source_names
 from codespec.drafters.lookup import ANSWERS, BUFFERS, EDITS, LookupDrafter
@@ -141,18 +139,6 @@ def test_no_memory_of_earlier_sessions(tmp_path):
         planners.of("/w")
         planners.save()
         assert any(folder.iterdir()) == is_kept
-
-
-def test_the_guess_of_a_width_is_never_given_up():
-    class Planned:
-        def set_ways(self, costs: npt.NDArray[np.float64]) -> None:
-            raise AssertionError("nothing is to be compared")
-
-    curve = CostCurve({1: 1.0, 16: 4.0}, back_ms=1.0, steady={5: 1.5})
-    filler = Filler(curve, searches=False)
-    filler.watch(Planned())  # pyright: ignore[reportArgumentType]
-    filler.begin(True)
-    assert filler.width == 5
 
 
 def test_the_way_back_as_part_of_every_wide_pass():

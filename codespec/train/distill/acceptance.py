@@ -18,7 +18,6 @@ from codespec.context.healing import HealingMask, vocabulary_of
 from codespec.drafters.base import Drafter
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
-from codespec.drafters.filler import Filler
 from codespec.drafters.measure import measure
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.small import DRAFT_MODEL, OnPass, SmallModel, unheard
@@ -143,15 +142,15 @@ class Contest:
         context: Context,
         *drafters: Drafter,
         curve: CostCurve = FLAT,
-        filler: Filler | None = None,
+        fills: bool = False,
     ) -> tuple[Trace, float]:
         """(what happened, seconds) of one greedy completion with these drafters; curve: what the
-        target's passes are taken to cost where several are asked. filler: of that curve.
+        target's passes are taken to cost where several are asked. fills: see `DraftChain`.
         """
         target = self._target
         mask = HealingMask(context.healed, self.vocabulary, self._tokenizer)
         sampler = Sampler(SamplingParams(), mask if context.healed else None)
-        chain = DraftChain(drafters, target.info.n_vocab, curve=curve, filler=filler)
+        chain = DraftChain(drafters, target.info.n_vocab, curve=curve, fills=fills)
         trace = Trace()
         started = time.perf_counter()
         Completer(target, chain).run(context, sampler, Limits(MAX_TOKENS), trace=trace)
