@@ -43,8 +43,8 @@ KEPT = {
 }
 """Mechanisms that stay whatever they bring, and why."""
 MECHANISMS = tuple(f.name for f in fields(Mechanisms))
-ON_CLOCK = ("stretches", "worth", "refinement", "context_slope", "draft_rests", "judge")
-"""What curves do not see, and the judge, whose opinion takes time."""
+ON_CLOCK = ("stretches", "worth", "refinement", "context_slope", "draft_rests")
+"""What curves do not see."""
 
 CURVES = {
     "0.6 B": ("cpu-600m-q8-ours", 600_000_000),

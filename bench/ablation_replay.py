@@ -49,7 +49,6 @@ from .replay_trees import Tree
 from .writers import Model, Writer, key_of
 
 N_THREADS = 1
-_CHEAP_DRAFT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +106,12 @@ class SimulatedTarget:
         """Why leaving out a mechanism makes no difference here, or none that is seen; "" if it
         may."""
         drafts = self.drafts(files)
-        draft_ms = drafts[-1].curve.pass_ms(1)
         if mechanism == "filling" and not self.curve.steady:
             return "passes are filled up on GPUs alone"
         if mechanism == "way_back" and not self.curve.back_ms:
             return "the curve has no way back"
         if mechanism == "dearer_draft" and len(drafts) == 1:
             return "the cheaper draft model is asked in any case"
-        if mechanism == "judge" and draft_ms > _CHEAP_DRAFT * self.curve.pass_ms(1):
-            return "a pass of the draft model costs too much"
         return _NOT_SEEN.get(mechanism, "")
 
 

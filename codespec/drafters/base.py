@@ -32,8 +32,7 @@ class Traits:
 
     takes_time: asking it takes as long as a part of a pass, so it is asked only where `plan`
         promises more than what is there already, and left alone while it `rests`.
-    judges:    it can say what it thinks of what others would draft, see `judge`.
-    weighs:    it weighs and continues what others draft (`extend`, `candidates`), and knows what
+    weighs:    it weighs and continues what others draft (`extend`), and knows what
         passes cost: its own drafts are never cut.
     reads:     it may have to read a prompt, which takes as long as many passes (`heed`, `has_room`,
         `wants_prompt`, `read_ahead`).
@@ -41,7 +40,6 @@ class Traits:
     """
 
     takes_time: bool = False
-    judges: bool = False
     weighs: bool = False
     reads: bool = False
     is_native: bool = False
@@ -122,26 +120,11 @@ class Drafter:
         """What asking it would bring."""
         return Plan(0, 0.0)
 
-    # ---- Traits.judges
-
-    def is_cheap(self) -> bool:
-        """True if its opinion may be asked for."""
-        return False
-
-    def judge(self, state: PassState, seen: Draft, rate: float, n_max: int) -> Draft | None:
-        """The best draft by what is known together, of a deterministic chain of others or its own;
-        None where that is not worth the time. rate: expected tokens per millisecond without."""
-        return None
-
     # ---- Traits.weighs
 
     def extend(self, state: PassState, given: Draft, n_max: int) -> Draft:
         """The best draft of what it proposed last and a deterministic chain of another."""
         return given
-
-    def candidates(self, n_max: int) -> Draft:
-        """A chain of what it saw when it proposed last, also where drafting it would not pay."""
-        return NO_DRAFT
 
     # ---- Traits.reads
 

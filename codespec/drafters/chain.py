@@ -3,8 +3,7 @@
 The chain asks its members in order and keeps the draft with the most expected tokens per
 millisecond. A member that takes time to ask says first what it expects, and is asked only where
 that is more than what is there already; what it drafts is then weighed together with what the
-others know, and continued by them. Or, where that is cheap, it is asked what it thinks of what the
-others would draft.
+others know, and continued by them.
 """
 
 from __future__ import annotations
@@ -173,10 +172,7 @@ class DraftChain(Drafter):
         for member in self._active():
             if not self._is_ready(member, state, n_max):
                 continue
-            judged = self._judged(member, best, state, n_max)
-            if judged is not None:
-                best = judged
-            elif not len(best) or self._promises_more(member, best, state, n_max):
+            if not len(best) or self._promises_more(member, best, state, n_max):
                 best = self._better(member, best, state, n_max)
         return best
 
@@ -197,18 +193,6 @@ class DraftChain(Drafter):
         if not member.traits.takes_time or best.q is not None:
             return False
         return member.plan(state, n_max).rate > self._rate(best, state)
-
-    def _judged(self, member: Guarded, best: Draft, state: PassState, n_max: int) -> Draft | None:
-        """The draft by what the member says about what others would draft; None without a word."""
-        if not member.traits.judges or best.q is not None or not member.is_cheap():
-            return None
-        for other in self._knowing:
-            seen = other.candidates(n_max)
-            if len(seen):
-                judged = member.judge(state, seen, self._rate(best, state), n_max)
-                if judged is not None:
-                    return self._cut(member, judged, state)
-        return None
 
     def _better(self, member: Guarded, best: Draft, state: PassState, n_max: int) -> Draft:
         draft = member.propose(state, n_max)

@@ -76,15 +76,8 @@ class Guarded:
         self._drafter.counters.n_asked += 1
         return self._noted(self._draft(self._drafter.propose, state, n_max)) or NO_DRAFT
 
-    def judge(self, state: PassState, seen: Draft, rate: float, n_max: int) -> Draft | None:
-        judged = self._draft(self._drafter.judge, state, seen, rate, n_max)
-        return None if judged is None or judged.q is not None else self._noted(judged)
-
     def extend(self, state: PassState, given: Draft, n_max: int) -> Draft:
         return self._draft(self._drafter.extend, state, given, n_max) or NO_DRAFT
-
-    def candidates(self, n_max: int) -> Draft:
-        return self._draft(self._drafter.candidates, n_max) or NO_DRAFT
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         """A member that proposed something is told what became of that."""
@@ -113,9 +106,6 @@ class Guarded:
         if isinstance(plan, Plan) and isinstance(plan.rate, float) and not math.isnan(plan.rate):
             return plan
         return Plan(0, 0.0)
-
-    def is_cheap(self) -> bool:
-        return bool(self._call(self._drafter.is_cheap))
 
     def has_room(self, n_tokens: int) -> bool:
         return bool(self._call(self._drafter.has_room, n_tokens))

@@ -17,7 +17,6 @@ from codespec.index.live import LiveDocument
 from codespec.native import Boundary, Drafting, Planner, Segment, Sources, SuffixAutomaton
 from codespec.tree import path_probs
 from codespec.types import (
-    ANY_PASS,
     NO_DRAFT,
     NO_TOKENS,
     Context,
@@ -151,10 +150,6 @@ class LookupDrafter(Drafter):
         with what stands after that chain elsewhere."""
         self._look_up_after(state.emitted, given.tokens, n_max)
         return self._plan(state, n_max, given)
-
-    def candidates(self, n_max: int) -> Draft:
-        """The chain of what `propose` saw last that is right longest, whatever its passes cost."""
-        return self._planned(ANY_PASS, n_max, NO_DRAFT, FLAT, 1)[0]
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         self._unread += verdict.emitted

@@ -25,7 +25,6 @@ class Mechanisms:
 
     Draft models:
     draft_model:   the second, smaller model drafts at all.
-    judge:         it is asked about what lookups would draft.
     confidence:    its own probability of a token says how likely that is accepted; doubtful
         drafts are dropped.
     extending:     lookups go on behind what it drafts.
@@ -56,7 +55,6 @@ class Mechanisms:
     recalibration: bool = True
     memory: bool = True
     draft_model: bool = True
-    judge: bool = True
     confidence: bool = True
     extending: bool = True
     dearer_draft: bool = True

@@ -4,9 +4,6 @@ It drafts only as deep as its recent hit rate and both cost curves make worth wh
 at all. Requests get greedy drafts, which end where the model itself is in doubt. Sampled requests
 that may have any seed get true samples with their distributions, of a length fixed before the
 draw, for rejection sampling to verify.
-
-Where its passes cost next to nothing beside the target's, it is also asked what it thinks of what
-others would draft (`judge`).
 """
 
 from __future__ import annotations
@@ -18,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.drafters.base import Drafter, Plan, Traits
+from codespec.drafters.confidence import Confidence
 from codespec.drafters.cost import FLAT, CostCurve, best_width
-from codespec.drafters.judge import Confidence, Pool, worth_of_asking
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.small import DRAFT_MODEL, SmallModel
-from codespec.tree import followed, prefix
+from codespec.tree import followed
 from codespec.types import ANY_PASS, NO_DRAFT, Context, Draft, PassState, Tokens, Verdict
 
 _START_RATE = 0.5
@@ -37,11 +34,8 @@ _REST, _LONGEST_REST = 16, 256
 # Reading a prompt must be repaid by so many drafts: suggestions are short.
 _REPAID_IN = 8
 
-# Of a pass of the target: what costs more is not asked for its opinion, which brings little even
-# at half of that (bench/LOG.md).
-_CHEAP = 0.05
-# Tokens that are judged at most, and how likely the last of them has to be without that.
-_MOST_JUDGED, _UNLIKELY = 8, 0.1
+# Tokens of a draft for which it may be worth reading a prompt ahead.
+_AHEAD = 8
 
 # Of the usual chance of a token: a draft that is less likely is no longer sure to reach its width.
 _DOUBTFUL = 0.5
@@ -57,7 +51,7 @@ class ModelDrafter(Drafter):
     """
 
     name = "model"
-    traits = Traits(takes_time=True, judges=True, reads=True)
+    traits = Traits(takes_time=True, reads=True)
 
     def __init__(
         self,
@@ -79,9 +73,6 @@ class ModelDrafter(Drafter):
         self._n_rest, self._next_rest = 0, _REST
         self._n_prompt = -1  # tokens of the target; -1: nothing has begun
         self._drafted: list[float] = []  # own probabilities of the last greedy draft
-        self._pool = Pool()
-        # Of what was judged last: tokens, what others expected of them, own margins.
-        self._judged: list[tuple[int, float, float]] = []
         self._more_ms = 0.0  # what a drafted token takes beyond a pass over one token
         self._planned = Plan(0, 0.0)
         self._planned_by: npt.NDArray[np.float64] | None = None
@@ -90,7 +81,7 @@ class ModelDrafter(Drafter):
     def begin(self, context: Context) -> None:
         self._small.begin(context)
         self._n_prompt = len(context.prompt)
-        self._drafted, self._judged = [], []
+        self._drafted = []
 
     def is_due(self) -> bool:
         """Asked once before each pass. What is known of costs and hits changes slowly: where
@@ -129,56 +120,11 @@ class ModelDrafter(Drafter):
         self._learn_cost((self._clock() - start) * 1e3 / max(1, len(draft)))
         return draft
 
-    def is_cheap(self) -> bool:
-        return self._mechanisms.judge and self._token_ms() <= _CHEAP * self._curve.pass_ms(1)
-
-    def judge(self, state: PassState, seen: Draft, rate: float, n_max: int) -> Draft | None:
-        """The best draft by what others know, who give the chain `seen`, and by what this model
-        thinks of it; None where to ask costs more than it is worth.
-
-        rate: expected tokens per millisecond without asking.
-        """
-        self._drafted = []
-        if self._n_prompt < 0 or self._small.is_sampling:
-            return None
-        emitted = state.emitted
-        expected = seen.probs.tolist()[: _n_likely(seen)]
-        if not self.has_room(self._n_prompt + len(emitted) + n_max):
-            return None
-        cost_ms = self._judging_ms(1 + self._small.n_behind(emitted) + len(expected))
-        n_own, own_rate = self.plan(state, n_max)
-        own_ms = self._curve.pass_ms(1 + n_own) + n_own * self._token_ms()
-        costs, own_gain = self._curve.first(state, n_max + 1), (own_rate - rate) * own_ms
-        if cost_ms > worth_of_asking(expected, costs, rate, own_gain):
-            return None
-        chain = seen.tokens[: len(expected)]
-        margins = self._small.opinions(emitted, chain, self._interrupted)
-        self._judged = list(zip(chain.tolist(), expected, margins, strict=True))
-        pooled = [self._pool.accepted(p, m) for _, p, m in self._judged]
-        # Where what was judged is liked, so may be what comes after it.
-        pooled += seen.probs.tolist()[len(pooled) :]
-        width, pooled_rate = best_width(pooled, self._curve, state)
-        if margins[0] < 0 and (word := self._small.next()) is not None:
-            own = self._accepted(word[1])
-            if best_width([own], self._curve, state)[1] > pooled_rate:
-                return self._greedy(state, 1, n_max, word)
-        judged = prefix(seen, width)
-        probs = np.array(pooled[:width], np.float32)
-        return Draft(judged.tokens, judged.parents, probs, judged.sources)
-
-    def _judging_ms(self, n_tokens: int) -> float:
-        """Milliseconds of a pass over so many tokens, and its share of the prompt's."""
-        if self._own_curve is None:
-            return 0.0
-        pass_ms = self._own_curve.pass_ms(n_tokens) + self._more_ms
-        return pass_ms + self._reading_ms() / _REPAID_IN
-
     def wants_prompt(self, context: Context) -> bool:
         self.begin(context)
-        if not self.has_room(self._n_prompt + _MOST_JUDGED):
+        if not self.has_room(self._n_prompt + _AHEAD):
             return False
-        asked = _MOST_JUDGED, self._rate, self._token_ms()
-        return self.is_cheap() or self._plan(ANY_PASS, *asked).n_tokens > 0
+        return self._plan(ANY_PASS, _AHEAD, self._rate, self._token_ms()).n_tokens > 0
 
     def has_room(self, n_tokens: int) -> bool:
         """Whether its context, which may be shorter than the target's, has room for so many."""
@@ -223,7 +169,7 @@ class ModelDrafter(Drafter):
         if costs is not self._planned_by or known_for != self._planned_for:
             self._planned_by, self._planned_for = costs, known_for
             self._planned = self._plan(state, *asked)
-        if self._planned.n_tokens or self.is_cheap():
+        if self._planned.n_tokens:
             self._n_rest, self._next_rest = 0, _REST
         elif not self._n_rest and self._mechanisms.draft_rests:
             self._n_rest = self._next_rest
@@ -243,11 +189,6 @@ class ModelDrafter(Drafter):
         return Plan(max(width, 1), rate) if rate > plain else Plan(0, plain)
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
-        for (token, expected, own), said in zip(self._judged, verdict.emitted, strict=False):
-            self._pool.learn(expected, own, token == said)
-            if token != said:
-                break
-        self._judged = []
         if not len(draft) or draft.sources[0] != DRAFT_MODEL:
             return
         path = verdict.path if draft.q is not None else followed(draft, verdict.emitted)
@@ -258,12 +199,10 @@ class ModelDrafter(Drafter):
                 self._confidence.learn(self._drafted[i], i < n)
             self._planned_by = None
 
-    def _greedy(
-        self, state: PassState, width: int, n_max: int, first: tuple[int, float] | None = None
-    ) -> Draft:
+    def _greedy(self, state: PassState, width: int, n_max: int) -> Draft:
         """Goes on for as long as one more token, likely as the last ones were, is expected to bring
         more tokens per millisecond than the best of what is there; until one is doubtful, `width`
-        tokens are drafted at least. first: the first token, where it is known."""
+        tokens are drafted at least."""
         cost, token_ms = self._curve.first(state, n_max + 1).tolist(), self._token_ms()
         drafted: list[int] = []
         probs: list[float] = []
@@ -275,11 +214,11 @@ class ModelDrafter(Drafter):
             enough = max(e / (ms + spent) for e, ms in zip(expected, cost, strict=False))
             if more <= enough and (k > width or path < _DOUBTFUL * self._rate):
                 break
-            word = first if first is not None and k == 1 else self._small.next()
+            word = self._small.next()
             if word is None:
                 break
             token, own = word
-            if k == 1 and first is None:
+            if k == 1:
                 self._confidence.began(own)
             prob = self._accepted(own)
             drafted.append(token)
@@ -311,13 +250,3 @@ class ModelDrafter(Drafter):
     def _token_ms(self) -> float:
         """Milliseconds to draft a token."""
         return self._own_curve.pass_ms(1) + self._more_ms if self._own_curve else 0.0
-
-
-def _n_likely(chain: Draft) -> int:
-    """How many of its tokens are worth an opinion."""
-    path = 1.0
-    for n, prob in enumerate(chain.probs.tolist()[:_MOST_JUDGED], 1):
-        path *= prob
-        if path < _UNLIKELY:
-            return n
-    return min(len(chain), _MOST_JUDGED)

@@ -7,15 +7,13 @@ nothing to say until the target's next pass.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 
 from codespec.backends.base import DraftingLayer
 from codespec.drafters.small import OnPass, SharedVocabulary, unheard
-from codespec.native import margin
-from codespec.types import NO_DRAFT, NO_TOKENS, Logits, Tokens
+from codespec.types import Logits, Tokens
 
 
 class OwnLayer(SharedVocabulary):
@@ -37,15 +35,3 @@ class OwnLayer(SharedVocabulary):
 
     def draw(self, n: int) -> tuple[list[int], list[Logits]]:
         return ([], []) if self._is_over else super().draw(n)
-
-    def opinions(
-        self, emitted: Tokens, chain: Tokens, interrupted: Callable[[], bool]
-    ) -> list[float]:
-        """Of the first token alone: what the target thinks of the others is not known yet."""
-        self.catch_up(emitted, interrupted)
-        nothing = [-math.inf] * len(chain)
-        if self._is_over or not nothing:
-            return nothing
-        self._first = rows = self._passes.decode(self._tail, NO_DRAFT)
-        self._unread = NO_TOKENS
-        return [margin(rows.row(0), int(chain[0])), *nothing[1:]]

@@ -4,7 +4,6 @@ target."""
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -12,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from codespec.backends.base import CancelledError, Target
-from codespec.native import common_prefix, margin
+from codespec.native import common_prefix
 from codespec.sampling import Sampler
 from codespec.types import (
     NO_DRAFT,
@@ -40,7 +39,7 @@ def unheard(n_tokens: int, ms: float) -> None:
 class SmallModel(Protocol):
     """A draft model at one place of a text. One thread only.
 
-    After `catch_up` or `opinions`, `next` or `draw` go on from what was emitted by then.
+    After `catch_up`, `next` or `draw` go on from what was emitted by then.
     """
 
     @property
@@ -67,10 +66,6 @@ class SmallModel(Protocol):
         what was emitted and a draft of so many tokens of the target."""
         ...
 
-    def n_behind(self, emitted: Tokens) -> int:
-        """Tokens that were emitted since it last caught up."""
-        ...
-
     def read(self, interrupted: Callable[[], bool]) -> None:
         """The prompt into the cache. What is read when `interrupted` turns true is kept. Raises:
         CancelledError."""
@@ -87,14 +82,6 @@ class SmallModel(Protocol):
 
     def draw(self, n: int) -> tuple[list[int], list[Logits]]:
         """(n tokens drawn one after the other, the law of each); none where nothing is known."""
-        ...
-
-    def opinions(
-        self, emitted: Tokens, chain: Tokens, interrupted: Callable[[], bool]
-    ) -> list[float]:
-        """Of each token of a chain after what was emitted: by how much its logit is above all
-        others, below 0 where another is likelier; -inf: no opinion. One pass. Raises:
-        CancelledError, as `read`."""
         ...
 
 
@@ -150,8 +137,6 @@ class SharedVocabulary:
         self._sampler = Sampler(SamplingParams())
         self._n_known = 0  # of the request's tokens, in the cache
         self._tail = NO_TOKENS  # of what was said, not in the cache
-        self._unread = NO_TOKENS  # what comes before the next token, and is not in the cache
-        self._first: LogitsRows | None = None  # what follows that, where it is known
         self._is_over = True
         self._history: list[int] = []
 
@@ -180,10 +165,6 @@ class SharedVocabulary:
     def fits(self, n_tokens: int) -> bool:
         return n_tokens < self._info.n_ctx
 
-    def n_behind(self, emitted: Tokens) -> int:
-        n_known = max(self._n_known, len(self._prompt))
-        return max(0, len(self._prompt) + len(emitted) - n_known)
-
     def read(self, interrupted: Callable[[], bool]) -> None:
         self._passes.read_all(self._prompt, interrupted)
 
@@ -192,7 +173,7 @@ class SharedVocabulary:
         self._tail = self._passes.read(tokens, interrupted)
         self._n_known = len(tokens)
         self._history = emitted.tolist()
-        self._first, self._is_over, self._unread = None, False, NO_TOKENS
+        self._is_over = False
 
     def next(self) -> tuple[int, float] | None:
         if self._is_over:
@@ -213,27 +194,12 @@ class SharedVocabulary:
             self._say(drawn[-1])
         return drawn, laws
 
-    def opinions(
-        self, emitted: Tokens, chain: Tokens, interrupted: Callable[[], bool]
-    ) -> list[float]:
-        self.catch_up(emitted, interrupted)
-        judged = chain[: self._passes.model.can.max_draft].tolist()
-        self._first = rows = self._passes.decode(self._tail, Draft.chain(judged))
-        n_unread = self._n_known - self.n_cached  # more than none where it can take nothing back
-        self._unread = self._tail[len(self._tail) - n_unread :]
-        margins = [margin(rows.row(i), token) for i, token in enumerate(judged)]
-        return margins + [-math.inf] * (len(chain) - len(judged))
-
     def _logits(self) -> Logits:
-        rows, self._first = self._first, None
-        if rows is None:
-            rows = self._passes.decode(self._tail, NO_DRAFT)
-            self._unread = NO_TOKENS
-        return rows.row(0)
+        return self._passes.decode(self._tail, NO_DRAFT).row(0)
 
     def _say(self, token: int) -> None:
         self._history.append(token)
-        self._tail = np.append(self._unread, np.int32(token))
+        self._tail = np.array([token], np.int32)
 
 
 class _Row:

@@ -23,8 +23,7 @@ from codespec.drafters.small import OnPass, Passes, probability, unheard
 from codespec.index.live import TokenizedText
 from codespec.index.pieces import PieceCache
 from codespec.index.text import safe_cuts
-from codespec.native import common_prefix, margin
-from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, Logits, Tokenizer, Tokens
+from codespec.types import NO_DRAFT, NO_TOKENS, Context, Logits, Tokenizer, Tokens
 
 WINDOW = Window(512, 128)
 """Most tokens of the document that it reads, half of a target's, as reading must be repaid. What
@@ -65,8 +64,7 @@ class Translated:
         self._before = self._healed = b""  # text before the cursor, and what is held back of it
         self._n_head = 0  # bytes of it before the cursor's line
         self._prompt = NO_TOKENS  # its own
-        self._n_known = self._n_said = 0  # of the prompt, and of what was emitted
-        self._behind: Tokens | None = NO_TOKENS  # emitted, to be read before the next word
+        self._n_known = 0  # of the prompt
         self._tail = NO_TOKENS
         # Text that is no part of a word yet, and its own tokens in it: where they begin, how
         # likely they were.
@@ -93,14 +91,9 @@ class Translated:
         self._n_head -= self._n_bytes(self._left.tokens[len(self._left.tokens) - n_line :])
         self._prompt = self._tokens(self._before)
         self._n_known = self._passes.n_known(self._prompt)
-        self._n_said = 0
-        self._behind = NO_TOKENS
 
     def fits(self, n_tokens: int) -> bool:
         return self._info.n_ctx > 2 * _MOST_AHEAD  # it never reads more than its window
-
-    def n_behind(self, emitted: Tokens) -> int:
-        return max(0, len(emitted) - self._n_said)
 
     def read(self, interrupted: Callable[[], bool]) -> None:
         self._passes.read_all(self._prompt, interrupted)
@@ -113,12 +106,9 @@ class Translated:
         self._likely = []
         own = self._tokens(self._before + said + self._ahead)
         self._tail = self._passes.read(own, interrupted)
-        self._n_known, self._n_said = len(self._prompt), len(emitted)
-        self._behind = None
+        self._n_known = len(self._prompt)
 
     def next(self) -> tuple[int, float] | None:
-        if self._behind is not None:
-            self.catch_up(self._behind, lambda: False)
         for _ in range(1 + _MOST_PASSES):
             words = self._target.encode(self._ahead)
             n = len(self._target.piece(int(words[0]))) if len(words) else 0
@@ -137,31 +127,6 @@ class Translated:
 
     def draw(self, n: int) -> tuple[list[int], list[Logits]]:
         raise NotImplementedError("its laws are none of the target's tokens")
-
-    def opinions(
-        self, emitted: Tokens, chain: Tokens, interrupted: Callable[[], bool]
-    ) -> list[float]:
-        text = self._before + self._target.decode(emitted)
-        known = self._tokens(text)
-        ends = np.cumsum([len(self._target.piece(t)) for t in chain.tolist()])
-        whole = self._tokens(text + self._target.decode(chain))
-        # Its own tokens may lie across the place where the chain begins.
-        n_same = common_prefix(known, whole)
-        tail = self._passes.read(whole[:n_same], interrupted) if n_same else NO_TOKENS
-        self._n_known, self._n_said, self._behind = len(self._prompt), len(emitted), emitted
-        opinions = [-math.inf] * len(chain)
-        judged = whole[n_same : n_same + self._max_draft]
-        if not len(tail) or not len(judged):
-            return opinions
-        rows = self._passes.decode(tail, Draft.chain(judged))
-        at = -self._n_bytes(known[n_same:])
-        for i, token in enumerate(judged.tolist()):
-            k = int(np.searchsorted(ends, max(at, 0), "right"))
-            if k < len(opinions):
-                found = margin(rows.row(i), token)
-                opinions[k] = found if opinions[k] == -math.inf else min(opinions[k], found)
-            at += len(self._tokenizer.piece(token))
-        return opinions
 
     def _tokens(self, before: bytes) -> Tokens:
         """The prompt, and what was said after it. A character that is not whole yet is left out."""

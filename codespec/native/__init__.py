@@ -34,7 +34,6 @@ from codespec.native._core import (
     accepts,
     build_segment,
     common_prefix,
-    margin,
 )
 
 KERNELS = Path(_core.__file__).with_name("libcodespec_kernels.so")
@@ -65,5 +64,4 @@ __all__ = [
     "accepts",
     "build_segment",
     "common_prefix",
-    "margin",
 ]

@@ -638,10 +638,6 @@ class Rows:
     def argmax(self, i: int) -> int:
         """The lowest id of the largest logit. Raises: IndexError."""
 
-def margin(logits: npt.NDArray[np.float32], token: int) -> float:
-    """How far a token's logit is above the largest other; negative where another is likelier,
-    -inf for a token that has no chance. Raises: IndexError."""
-
 ENDS_STRETCH: int
 ENDS_TEXT: int
 """Of a token in `LlamaContext.stretch`: the stretch ends after its pass; nothing follows it."""

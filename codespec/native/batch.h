@@ -62,9 +62,4 @@ inline std::size_t argmax(std::span<const float> row) {
   return found == rest.end() ? 0 : part + static_cast<std::size_t>(found - rest.begin());
 }
 
-// How far the number at `index` is above the largest of the others.
-inline float margin(std::span<const float> row, std::size_t index) {
-  return row[index] - std::max(largest(row.first(index)), largest(row.subspan(index + 1)));
-}
-
 }  // namespace codespec

@@ -68,13 +68,6 @@ void bind_batch(nb::module_& m) {
           },
           "i"_a, nb::rv_policy::reference_internal)
       .def("argmax", [](const Rows& self, std::size_t i) { return argmax(self.at(i)); }, "i"_a);
-  m.def(
-      "margin",
-      [](const Vector<float>& logits, std::size_t token) {
-        if (token >= logits.size()) throw nb::index_error("there is no such token");
-        return margin(as_span(logits), token);
-      },
-      "logits"_a.noconvert(), "token"_a);
 }
 
 }  // namespace codespec

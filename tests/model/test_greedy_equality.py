@@ -20,8 +20,6 @@ from codespec.backends.base import CancelledError
 from codespec.backends.checkpoints import Checkpoints
 from codespec.backends.llama import kernels
 from codespec.drafters.cost import CostCurve
-from codespec.drafters.model import ModelDrafter
-from codespec.engine.turns import in_one_turn
 from codespec.requests import CompletionRequest
 from codespec.types import NO_DRAFT, NO_TOKENS, Draft, SamplingParams
 from tests.drafters import assume, draft_much, tree
@@ -96,32 +94,6 @@ def test_every_combination_of_drafters_gives_the_plain_output(engine, n_position
     allowed = 0 if engine.target.is_exact else 0.05
     assert len(differences) <= allowed * n_positions * len(CONFIGURATIONS)
     assert n_accepted > n_positions  # the drafts were put to the test
-
-
-def test_what_the_small_model_thinks_of_lookups_gives_the_plain_output(engine, monkeypatch):
-    """As if the target were a thousand times as dear: the draft model is asked each time."""
-    opinions = []
-
-    def judge(self, *args):
-        opinions.append(judged(self, *args))
-        return opinions[-1]
-
-    judged = ModelDrafter.judge
-    monkeypatch.setattr(ModelDrafter, "judge", judge)
-    for prefix, suffix, path in itertools.islice(positions(), 40):
-        request = CompletionRequest(prefix, suffix, path=path, max_tokens=N_TOKENS)
-        plain = engine.generate(dataclasses.replace(request, drafters=()))
-        assume(engine.passes.pace, CostCurve({1: 1000.0, 2: 1500.0, 33: 9000.0}))
-        in_one_turn(engine.prefetching(request))  # the draft model, too, reads the prompt
-        drafted = engine.generate(request)
-        if drafted.tokens != plain.tokens:
-            assert not engine.target.is_exact
-            prompt = drafted.context.prompt
-            margin, noise = examine(engine, prompt, plain.tokens, drafted.tokens)
-            assert margin <= 2 * noise
-    drafts = [draft for draft in opinions if draft is not None]
-    assert len(drafts) > 20
-    assert any(len(draft) for draft in drafts)
 
 
 @pytest.mark.parametrize("drafters", [("lookup",), ("model",)], ids=str)

@@ -148,11 +148,8 @@ def test_the_way_back_as_part_of_every_wide_pass():
         assert chain.state(NO_TOKENS, 1, False).after_single == is_single
 
 
-def test_a_draft_model_without_opinions_trials_and_rests():
+def test_a_draft_model_without_trials_and_rests():
     small = FakeTarget(hashed_logits(256), n_vocab=256)
-    flat, free = CostCurve({1: 1.0}), CostCurve({1: 1e-6})
-    assert drafter_over(small, flat, free).is_cheap()
-    assert not drafter_over(small, flat, free, mechanisms=without("judge")).is_cheap()
     steep, dear = CostCurve({1: 1.0, 2: 9.0, 3: 18.0}), CostCurve({1: 5.0})
     drafted = {}
     for name in ("draft_trials", "worth"):

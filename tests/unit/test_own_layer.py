@@ -1,7 +1,5 @@
 """A target's own layer as a draft model: what it says, and that it says nothing it cannot know."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -61,17 +59,6 @@ def test_it_says_what_follows(layer):
     assert said == likeliest(np.append(PROMPT, np.int32(7)), 3)
 
 
-def test_an_opinion_is_of_the_first_token_alone(layer):
-    layer.begin(Context(PROMPT))
-    right = likeliest(PROMPT, 2)
-    first, *others = layer.opinions(NO_TOKENS, tokens(*right, 5), never)
-    assert first > 0
-    assert others == [-math.inf] * 2
-    assert [layer.next()[0], layer.next()[0]] == right  # goes on from what was said
-    wrong, *_ = layer.opinions(tokens(7), tokens(8), never)
-    assert wrong < 0
-
-
 def test_what_the_target_has_not_read_is_unknown(layer, model):
     layer.begin(Context(PROMPT))
     model.n = 10
@@ -80,8 +67,6 @@ def test_what_the_target_has_not_read_is_unknown(layer, model):
     layer.catch_up(NO_TOKENS, never)
     assert layer.next() is None
     assert layer.draw(3) == ([], [])
-    assert layer.opinions(NO_TOKENS, tokens(5, 6), never) == [-math.inf] * 2
-    assert layer.next() is None
     model.n = 100
     layer.catch_up(NO_TOKENS, never)
     assert layer.next()[0] == likeliest(PROMPT, 1)[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -172,25 +171,8 @@ def test_tokens_within_one_of_its_own_are_certain_once_that_is():
     ]
 
 
-def test_its_opinion_of_a_chain():
-    small = translated("def area(self, width):\n    ")
-    right = WORDS.encode("return self.width * width\n")
-    wrong = WORDS.encode("return self.other * width\n")
-    liked = small.opinions(NO_TOKENS, right, never)
-    assert len(liked) == len(right)
-    assert min(liked) > 0
-    doubted = small.opinions(NO_TOKENS, wrong, never)
-    at = next(i for i, (a, b) in enumerate(zip(right, wrong, strict=False)) if a != b)
-    assert min(doubted[:at]) > 0 > doubted[at + 1]
-    # And then it says what it would say itself.
-    word = small.next()
-    assert word is not None
-    assert word[0] == right[0]
-
-
 def test_further_lines_are_read_behind_what_follows_the_cursor():
-    """Where the suffix comes between prefix and middle, it stays where it is: in the opinion of a
-    chain that ends a line, and in all that is emitted."""
+    """Where the suffix comes between prefix and middle, it stays where it is."""
     model = writer(BYTES)
     n_new: list[int] = []
     prefill = model.prefill
@@ -203,22 +185,11 @@ def test_further_lines_are_read_behind_what_follows_the_cursor():
     model.prefill = counted
     small = Translated(model, BYTES, WORDS)
     small.begin(at_cursor("def area(self, width):\n    ", "\nprint(area)\n" * 8))
-    chain = WORDS.encode("return self.width * width\n")
-    liked = small.opinions(NO_TOKENS, chain, never)
-    assert len(liked) == len(chain)
-    assert min(liked) > 0
     emitted = WORDS.encode("return self.width * width\nx = 1\n")
     for n in range(len(emitted) + 1):
         small.catch_up(emitted[:n], never)
         small.next()
     assert max(n_new[1:]) < 16
-
-
-def test_it_has_an_opinion_where_one_of_its_own_tokens_begins():
-    small = translated("def area(self, width):\n    ", tokenizer=WORDS, target=BYTES)
-    opinions = small.opinions(BYTES.encode("return"), BYTES.encode(" self.width"), never)
-    has_one = [not math.isinf(opinion) for opinion in opinions]
-    assert has_one == [True, *[False] * 4, True, *[False] * 5]
 
 
 def test_its_prompt_is_of_its_own_tokens_and_bounded():
@@ -247,7 +218,6 @@ def test_outputs_longer_than_its_window_and_a_short_context_of_its_own():
         if fits:
             emitted = WORDS.encode(text)
             assert said(small, emitted, 3) == [b"a", b" ", b"="]
-            assert len(small.opinions(emitted, WORDS.encode("a = 1\n"), never)) == 6
             assert small.n_cached < n_ctx
 
 
@@ -278,8 +248,7 @@ ANY_TOKENS = st.lists(st.integers(0, WORDS.n_vocab - 1), max_size=12)
 def test_whatever_it_writes_and_reads_words_are_what_it_wrote(seed, before, healed, tokens):
     small = Translated(scribbler(seed), BYTES, WORDS)
     small.begin(at_cursor(before, before, healed))
-    emitted, chain = np.array(tokens[:5], np.int32), np.array(tokens[5:], np.int32)
-    assert len(small.opinions(emitted, chain, never)) == len(chain)
+    emitted = np.array(tokens, np.int32)
     for _ in range(2):
         small.catch_up(emitted, never)
         words = [small.next() for _ in range(6)]
