@@ -14,6 +14,7 @@ import torch
 from codespec.backends.llama import LlamaTarget, load_model
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.small import SharedVocabulary
+from codespec.drafters.translated import Translated
 from codespec.engine.drafts import check_draft, shares_tokens
 from codespec.engine.turns import in_one_turn
 from codespec.models.registry import (
@@ -182,5 +183,5 @@ def test_the_bundled_target_drafts_for_large_ones_unless_their_passes_are_quick(
 
 def drafting_for(engine):
     drafter = model_drafter_of(engine.chain(""))
-    assert isinstance(drafter._small, SharedVocabulary)
+    assert isinstance(drafter._small, (SharedVocabulary, Translated))
     return Path(drafter._small._passes.model.info.path)
