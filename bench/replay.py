@@ -254,15 +254,20 @@ class Replay:
         for name, result in self.results.items():
             chain = self._chain(name, truth, tree)
             is_ideal = name == "ideal"
-            n_most = len(truth) if is_ideal or self._writer.tells_end else MAX_TOKENS
+            knows_end = is_ideal or self._writer.tells_end
+            n_most = len(truth) if knows_end else len(truth) + MAX_TOKENS
             limits = Limits(n_most, max_width=24 if is_ideal else self._width)
+
+            def ends(emitted: list[int], knows_end: bool = knows_end) -> bool:
+                return not knows_end and len(emitted) == len(truth)
+
             trace = Trace()
             sampler = Sampler(SamplingParams())
             draft = self._draft_of(name)
             if draft is not None:
                 draft.begin(context)
             emitted, _ = Completer(self._target, chain, time.perf_counter).run(
-                context, sampler, limits, lambda emitted: len(emitted) == len(truth), trace=trace
+                context, sampler, limits, ends, trace=trace
             )
             assert emitted == truth.tolist(), "verification emitted something else"
             result.add(trace, cost_of(trace.pass_width, self._curve))

@@ -103,6 +103,10 @@ class Drafter:
         """The outcome of a pass; drafters whose proposal was not verified learn from it, too.
         `emitted` is the whole output so far, the verdict's tokens included."""
 
+    def ended(self, n_emitted: int) -> None:
+        """The text ended of itself behind so many tokens. Verdicts may have told of more, which are
+        not kept."""
+
     # ---- Traits.takes_time
 
     def is_due(self) -> bool:

@@ -91,6 +91,10 @@ class Guarded:
             self._drafter.counters.count(proposed, path)
         self._call(self._drafter.observe, emitted, draft if proposed is None else proposed, verdict)
 
+    def ended(self, n_emitted: int) -> None:
+        if self.has_begun:
+            self._call(self._drafter.ended, n_emitted)
+
     def is_due(self) -> bool:
         return bool(self._call(self._drafter.is_due))
 

@@ -34,7 +34,7 @@ def kind_of(piece: bytes) -> int:
     text = piece.strip(b" \t")
     if not piece:
         return SPECIAL
-    if piece.endswith(b"\n"):
+    if text.endswith(b"\n"):  # with the next line's indentation, in some vocabularies
         return LINE_END
     if not text:
         return BLANK

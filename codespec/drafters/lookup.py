@@ -104,6 +104,7 @@ class LookupDrafter(Drafter):
         self._costs: npt.NDArray[np.float64] | None = None
 
     def begin(self, context: Context) -> None:
+        self._read()
         document = self._open_document(context.document or context.path)
         self._boundary = boundary = self._make_boundary(context) if self._make_boundary else None
         base = context.left if boundary is None else context.left[: boundary.n_base]
@@ -155,6 +156,11 @@ class LookupDrafter(Drafter):
         self._unread += verdict.emitted
         if self._is_planned:
             self._read()
+
+    def ended(self, n_emitted: int) -> None:
+        self._read()
+        if self._planner is not None:
+            self._planner.ended(n_emitted)
 
     def _read(self) -> None:
         """Tell the planner what was emitted since its last plan, for which nobody waits."""

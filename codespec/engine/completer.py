@@ -110,6 +110,8 @@ class Completer:
                     first_ms = done.draft_ms[0] + done.pass_ms[0]
                     trace.first_token_ms = (began - started) * 1e3 + first_ms
                 self._note(done, trace)
+                if output.finish == "stop":
+                    self._chain.ended(len(output.tokens))
                 if output.finish or run.n_room < 0:
                     return output.tokens, output.finish or "length"
         finally:

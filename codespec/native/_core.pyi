@@ -583,6 +583,10 @@ class Planner:
         range.
         """
 
+    def ended(self, n_emitted: int) -> None:
+        """The text ended of itself behind so many of the tokens that `learn` told of. What is
+        drafted behind line ends is worth less where texts end there."""
+
     def learn(self, known: Sequence[int], n_emitted: int) -> None:
         """What follows where the last `plan` began. The first `n_emitted` tokens are part of the
         text from now on; more are known only when a text that exists is replayed."""

@@ -95,6 +95,7 @@ void bind_planner(nb::module_& m) {
       .def("plan", &plan, "sources"_a, "n_max"_a, "max_leaves"_a, "costs"_a.noconvert(),
            "given"_a.noconvert(), "probs"_a.noconvert(), "source"_a, "again"_a = 0.0,
            "n_tail"_a = 1)
+      .def("ended", &Planner::ended, "n_emitted"_a)
       .def(
           "learn",
           [](Planner& self, const std::vector<Token>& known, std::int64_t n_emitted) {

@@ -40,6 +40,7 @@ void Planner::begin(Tokens before, Tokens after) {
     if (token >= 0 && id < classes_.size()) last_seen_[id] = kAfterOnly;
   }
   n_seen_ = n_emitted_ = in_line_ = 0;
+  unended_.clear();
   last_ = kBreak;
   for (const Token token : before) see(token);
 }
@@ -186,8 +187,13 @@ void Planner::weigh() {
   for (Node& node : nodes_) {
     const Node* parent = node.parent < 0 ? nullptr : &at(node.parent);
     node.path_prob = node.prob * (parent == nullptr ? 1.0f : parent->path_prob);
+    node.path_prob *= goes_on(node.evidence);
     node.expected = node.path_prob + (parent == nullptr ? 0.0f : parent->expected);
   }
+}
+
+float Planner::goes_on(const Evidence& e) const {
+  return 1.0f - ends_.probability(e.token_class == kLineEnd, static_cast<std::size_t>(e.n_emitted));
 }
 
 // Siblings exclude one another: together they are certain at most.
@@ -306,6 +312,7 @@ void Planner::learn(Tokens known, std::size_t n_emitted) {
   }
   Index parent = -1;
   for (std::size_t depth = 0; depth < known.size(); ++depth) {
+    if (known[depth] == kBreak) break;  // the text ended
     Index right = -1, likeliest = -1;
     for (Index i = first_child(parent); i >= 0; i = at(i).next_sibling) {
       const Node& node = at(i);
@@ -322,9 +329,24 @@ void Planner::learn(Tokens known, std::size_t n_emitted) {
     if (right < 0) break;
     parent = right;
   }
-  for (const Token token : known.first(std::min(n_emitted, known.size()))) see(token);
+  // More was said: behind none of the tokens before did the text end.
+  ended(static_cast<std::size_t>(n_emitted_) + 1);
+  for (const Token token : known.first(std::min(n_emitted, known.size()))) {
+    see(token);
+    unended_.push_back(class_of(token));
+  }
   n_emitted_ += static_cast<int>(n_emitted);
   clear();
+}
+
+void Planner::ended(std::size_t n_emitted) {
+  std::size_t n_before = static_cast<std::size_t>(n_emitted_) - unended_.size();
+  for (const std::uint8_t kind : unended_) {
+    if (n_before >= n_emitted) break;
+    ends_.learn(kind == kLineEnd, n_before, n_before + 1 == n_emitted);
+    ++n_before;
+  }
+  unended_.clear();
 }
 
 }  // namespace codespec

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "acceptance.h"
+#include "text_ends.h"
 #include "tokens.h"
 
 namespace codespec {
@@ -74,8 +75,11 @@ class Planner {
   // A new completion between these texts.
   void begin(Tokens before, Tokens after);
   Draft plan(std::span<const Offer> offers, const Given& given, const Limits& limits);
-  // These tokens follow where the last plan began; the first n_emitted are part of the text now.
+  // These tokens follow where the last plan began; the first n_emitted are part of the text now,
+  // unless `ended` says that it ended before.
   void learn(Tokens known, std::size_t n_emitted);
+  // The text ended of itself behind so many tokens.
+  void ended(std::size_t n_emitted);
 
   // Of the tokens whose place the last `learn` reached.
   const std::vector<Outcome>& outcomes() const { return outcomes_; }
@@ -94,8 +98,8 @@ class Planner {
     bool is_given_only() const { return given_by != 0 && sources == given_by; }
     AcceptanceModel::Features features{};
     float prob = 0;       // given the parent
-    float path_prob = 0;  // given the context
-    float expected = 0;   // tokens accepted on the way to here, this one included
+    float path_prob = 0;  // given the context: it is accepted, and the text goes on after it
+    float expected = 0;   // such tokens on the way to here, this one included
   };
 
   Node& at(Index i) { return nodes_[static_cast<std::size_t>(i)]; }
@@ -108,6 +112,7 @@ class Planner {
   std::uint8_t class_of(Token token) const;
   int recency(Token token) const;
   void see(Token token);
+  float goes_on(const Evidence& evidence) const;
 
   void insert(const Given& given, int n_max);
   void insert(const Offer& offer, Index root, int depth, int n_max, bool with_runner_ups);
@@ -130,6 +135,8 @@ class Planner {
   static constexpr std::int32_t kNever = 0, kAfterOnly = -1;
   std::int32_t n_seen_ = 0;
   int n_emitted_ = 0, in_line_ = 0;
+  TextEnds ends_;
+  std::vector<std::uint8_t> unended_;  // classes of the last tokens, which may be behind the end
   Token last_ = kBreak;
   float hit_rate_ = 0.5f;
   // By source: recent share of right first tokens, and first tokens of the last proposals.

@@ -112,6 +112,32 @@ def test_nothing_is_drafted_where_nothing_pays():
     assert len(plan(planner)[0]) == 0
 
 
+def drafted_after_texts(n_emitted: int | None) -> int:
+    """Tokens drafted of "b", a line's end and "cdef" after twenty texts of "b", a line's end and
+    "c", whose end was told to be behind so many of these tokens; None: never."""
+    planner, found = fresh(), proposal(b"xxab\ncdefghijk xxab\ncdefghijk", b"xxa", 6)
+    costs = np.linspace(1.0, 4.2, 17)
+    for _ in range(20):
+        planner.begin(NO_TOKENS, NO_TOKENS)
+        plan(planner, (PREFIX, found), costs=costs)
+        planner.learn(list(b"b\nc"), 3)
+        if n_emitted is not None:
+            planner.ended(n_emitted)
+        else:
+            planner.learn(list(b"defg"), 4)
+    planner.begin(NO_TOKENS, NO_TOKENS)
+    return len(plan(planner, (PREFIX, found), costs=costs)[0])
+
+
+def test_nothing_is_drafted_behind_a_line_where_texts_end():
+    # The line's end itself brings nothing: what the pass says after it is not kept.
+    assert drafted_after_texts(2) <= 1
+    assert drafted_after_texts(None) > 3
+    # Ends that are behind the tokens which the planner was told of, or before them, are no matter.
+    for n_emitted in (0, 99):
+        assert drafted_after_texts(n_emitted) > 3
+
+
 def best_by_force(nodes, costs, max_leaves):
     """The best rate of all subtrees, from the definition."""
     best = 1 / costs[0]
@@ -331,6 +357,7 @@ def test_what_a_planner_refuses():
     [
         (b"", kinds.SPECIAL),
         (b"):\n", kinds.LINE_END),
+        (b"\n        ", kinds.LINE_END),
         (b"    ", kinds.BLANK),
         (b" return", kinds.KEYWORD),
         (b" value", kinds.WORD),
