@@ -70,7 +70,10 @@ class DraftChain(Drafter):
         self._width = 1
         self._context: Context | None = None
         self._begin_ms = 0.0  # to begin, until it is part of an asking
-        self._took_ms: float | None = None  # to ask for the last draft; None: nobody was asked
+        # To ask for the last draft, without members that take time; None: nobody was asked.
+        self._took_ms: float | None = None
+        self._dear_ms = 0.0  # to ask those
+        self._is_dear = False  # the last draft is one of theirs
         self._knowing: list[Guarded] = []  # they weigh, and were asked already before this pass
         self._stood_in: Guarded | None = None  # by native code
 
@@ -152,7 +155,7 @@ class DraftChain(Drafter):
             return NO_DRAFT
         start = time.perf_counter()
         draft = self._ask(state, n_max)
-        self._took_ms = self._begin_ms + (time.perf_counter() - start) * 1e3
+        self._took_ms = self._begin_ms + (time.perf_counter() - start) * 1e3 - self._dear_ms
         self._begin_ms = 0.0
         return draft
 
@@ -160,20 +163,37 @@ class DraftChain(Drafter):
         if len(draft):
             self.counters.count(draft, verdict.path)
         if self._worth is not None and self._took_ms is not None:
-            self._worth.learn(self._took_ms, len(draft), len(verdict.path), self._width)
+            n_drafted, n_right = (0, 0) if self._is_dear else (len(draft), len(verdict.path))
+            self._worth.learn(self._took_ms, n_drafted, n_right, self._width)
         for member in self._active():
             member.observe(emitted, draft, verdict)
+
+    def ended(self, n_emitted: int) -> None:
+        for member in self._active():
+            member.ended(n_emitted)
 
     def _active(self) -> list[Guarded]:
         return [member for member in self._members if member.is_active]
 
     def _ask(self, state: PassState, n_max: int) -> Draft:
         best = NO_DRAFT
+        self._dear_ms, self._is_dear = 0.0, False
         for member in self._active():
-            if not self._is_ready(member, state, n_max):
-                continue
-            if not len(best) or self._promises_more(member, best, state, n_max):
-                best = self._better(member, best, state, n_max)
+            start = time.perf_counter()
+            best = self._asked(member, best, state, n_max)
+            if member.traits.takes_time:
+                # They say themselves when to be asked.
+                self._dear_ms += (time.perf_counter() - start) * 1e3
+        return best
+
+    def _asked(self, member: Guarded, best: Draft, state: PassState, n_max: int) -> Draft:
+        """The best draft by now: `best`, or what this member makes of it or drafts itself."""
+        if not self._is_ready(member, state, n_max):
+            return best
+        if not len(best) or self._promises_more(member, best, state, n_max):
+            better = self._better(member, best, state, n_max)
+            self._is_dear |= member.traits.takes_time and better is not best
+            return better
         return best
 
     def _is_ready(self, member: Guarded, state: PassState, n_max: int) -> bool:

@@ -39,8 +39,10 @@ _AHEAD = 8
 
 # Of the usual chance of a token: a draft that is less likely is no longer sure to reach its width.
 _DOUBTFUL = 0.5
-# How fast the cost of a drafted token follows what drafting really takes.
+# How fast the cost of a drafted token follows what drafting takes, after a mean of the first ones.
 _COST_WEIGHT = 0.1
+# Of a pass of the target, at first: what comes on top of a pass and is more was an interruption.
+_MOST_MORE = 0.5
 
 
 class ModelDrafter(Drafter):
@@ -74,6 +76,7 @@ class ModelDrafter(Drafter):
         self._n_prompt = -1  # tokens of the target; -1: nothing has begun
         self._drafted: list[float] = []  # own probabilities of the last greedy draft
         self._more_ms = 0.0  # what a drafted token takes beyond a pass over one token
+        self._n_timed = 0
         self._planned = Plan(0, 0.0)
         self._planned_by: npt.NDArray[np.float64] | None = None
         self._planned_for: tuple[bool, tuple[int, float, float, float]] | None = None
@@ -113,8 +116,10 @@ class ModelDrafter(Drafter):
         width = max(width, 1)
         if not self.has_room(self._n_prompt + len(emitted) + n_max):
             return NO_DRAFT
+        start, is_read = self._clock(), self._small.n_unread <= 1
         self._small.catch_up(emitted, self._interrupted)
-        start = self._clock()
+        if not is_read:  # what reading a prompt takes is known apart
+            start = self._clock()
         is_sampling = self._small.is_sampling
         draft = self._sampled(width) if is_sampling else self._greedy(state, width, n_max)
         self._learn_cost((self._clock() - start) * 1e3 / max(1, len(draft)))
@@ -244,8 +249,10 @@ class ModelDrafter(Drafter):
         if self._own_curve is not None:
             more = max(0.0, token_ms - self._own_curve.pass_ms(1))
             # A pass that was interrupted for long is no news.
-            limit = 4 * self._own_curve.pass_ms(1) + 2 * self._more_ms
-            self._more_ms += _COST_WEIGHT * (min(more, limit) - self._more_ms)
+            most = max(4 * self._own_curve.pass_ms(1), _MOST_MORE * self._curve.pass_ms(1))
+            self._n_timed += 1
+            weight = max(_COST_WEIGHT, 1 / self._n_timed)
+            self._more_ms += weight * (min(more, most + 2 * self._more_ms) - self._more_ms)
 
     def _token_ms(self) -> float:
         """Milliseconds to draft a token."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from types import SimpleNamespace
 
-from codespec.drafters.base import Drafter
+import numpy as np
+import pytest
+
+from codespec.drafters.base import Drafter, Traits
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.worth import Worth
@@ -141,10 +144,12 @@ class Noting(Worth):
     def __init__(self) -> None:
         super().__init__(CURVE)
         self.told: list[tuple[int, int]] = []
+        self.took_ms: list[float] = []
 
     def learn(self, took_ms: float, n_drafted: int, n_accepted: int, width: int = 1) -> None:
         assert took_ms > 0
         self.told.append((n_drafted, n_accepted))
+        self.took_ms.append(took_ms)
 
 
 def test_a_chain_tells_what_became_of_its_drafts_and_nothing_without_members():
@@ -166,3 +171,33 @@ def test_a_request_that_is_gone_on_with_teaches_nothing_by_what_it_said_before()
         chain.observe(NO_TOKENS, NO_DRAFT, Verdict((7, 3), ()))
         chain.observe(NO_TOKENS, chain.propose(PassState(), 4), Verdict((7, 3), (0,)))
     assert worth.told == [(1, 1), (1, 1)]
+
+
+class Taking(Counting):
+    """Takes time by a clock of its own; drafts, or does not."""
+
+    def __init__(self, clock: SimpleNamespace, took_ms: float, draft: Draft) -> None:
+        super().__init__()
+        self._clock, self._took_ms, self._draft = clock, took_ms, draft
+
+    def propose(self, state: PassState, n_max: int) -> Draft:
+        self._clock.now += self._took_ms / 1e3
+        return self._draft
+
+
+def test_what_dear_members_take_and_draft_is_no_matter_of_the_others(monkeypatch):
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(
+        "codespec.drafters.chain.time", SimpleNamespace(perf_counter=lambda: clock.now)
+    )
+    worth = Noting()
+    lookup = Taking(clock, 1.0, NO_DRAFT)
+    model = Taking(clock, 50.0, Draft.chain([7]))
+    model.traits = Traits(takes_time=True)
+    chain = chain_of([lookup, model], n_vocab=10, worth=worth)
+    chain.begin(Context(NO_TOKENS))
+    draft = chain.propose(PassState(), 4)
+    chain.observe(NO_TOKENS, draft, Verdict((3,), ()))
+    assert draft.tokens.tolist() == [7]
+    assert worth.told == [(0, 0)]
+    assert worth.took_ms == pytest.approx([1.0])
