@@ -66,7 +66,7 @@ class TextTarget(FakeTarget):
     def __init__(self, n_vocab: int, max_draft: int, *, rolls_back: bool = True) -> None:
         super().__init__(
             n_vocab=n_vocab,
-            n_ctx=1 << 30,
+            n_ctx=1 << 22,
             max_draft=max_draft,
             eog=frozenset(),
             rolls_back=rolls_back,
