@@ -151,9 +151,8 @@ def main(output: Path, model: str | None, repositories: list[str]) -> None:
         found = list(pool.map(weighed, repositories, repeat(model)))
     features, accepted = (np.concatenate(of_each) for of_each in zip(*found, strict=True))
     names = source_names()
-    known = prior() if model else Learned(np.zeros(Planner.n_shared, np.float32), {}, {})
-    n_weights = Planner.n_shared + len(names) * Planner.n_by_source
-    fitted = learned_of(fit(features, accepted, known.state(names)[:n_weights]), names)
+    known = prior() if model else Learned(np.zeros(Planner.n_shared, np.float32), {})
+    fitted = learned_of(fit(features, accepted, known.state(names)), names)
     assert fitted is not None
     write_learned(output, fitted, "<f2")
 

@@ -32,15 +32,14 @@ class Traits:
 
     takes_time: asking it takes as long as a part of a pass, so it is asked only where `plan`
         promises more than what is there already, and left alone while it `rests`.
-    weighs:    it weighs and continues what others draft (`extend`), and knows what
-        passes cost: its own drafts are never cut.
+    cuts:      it knows what passes cost, and cuts its own drafts to what pays.
     reads:     it may have to read a prompt, which takes as long as many passes (`heed`, `has_room`,
         `wants_prompt`, `read_ahead`).
     is_native: native code can draft in its place, see `native`.
     """
 
     takes_time: bool = False
-    weighs: bool = False
+    cuts: bool = False
     reads: bool = False
     is_native: bool = False
 
@@ -123,12 +122,6 @@ class Drafter:
     def plan(self, state: PassState, n_max: int) -> Plan:
         """What asking it would bring."""
         return Plan(0, 0.0)
-
-    # ---- Traits.weighs
-
-    def extend(self, state: PassState, given: Draft, n_max: int) -> Draft:
-        """The best draft of what it proposed last and a deterministic chain of another."""
-        return given
 
     # ---- Traits.reads
 

@@ -118,8 +118,8 @@ class Planners:
         return self._new(_learned(planner))
 
     def _new(self, start: Learned) -> Planner:
-        chosen, names = self._mechanisms, source_names()
-        planner = Planner(self._kinds, len(names), chosen.learning, chosen.recalibration)
+        names = source_names()
+        planner = Planner(self._kinds, len(names), self._mechanisms.learning)
         planner.load(start.state(names))
         return planner
 

@@ -2,8 +2,7 @@
 
 The chain asks its members in order and keeps the draft with the most expected tokens per
 millisecond. A member that takes time to ask says first what it expects, and is asked only where
-that is more than what is there already; what it drafts is then weighed together with what the
-others know, and continued by them.
+that is more than what is there already.
 """
 
 from __future__ import annotations
@@ -74,7 +73,6 @@ class DraftChain(Drafter):
         self._took_ms: float | None = None
         self._dear_ms = 0.0  # to ask those
         self._is_dear = False  # the last draft is one of theirs
-        self._knowing: list[Guarded] = []  # they weigh, and were asked already before this pass
         self._stood_in: Guarded | None = None  # by native code
 
     def begin(self, context: Context, interrupted: Callable[[], bool] = lambda: False) -> None:
@@ -147,7 +145,6 @@ class DraftChain(Drafter):
             self._stood_in.leave_out()
 
     def propose(self, state: PassState, n_max: int) -> Draft:
-        self._knowing = []
         self._took_ms = None
         if n_max <= 0 or not self._active():
             return NO_DRAFT
@@ -187,7 +184,7 @@ class DraftChain(Drafter):
         return best
 
     def _asked(self, member: Guarded, best: Draft, state: PassState, n_max: int) -> Draft:
-        """The best draft by now: `best`, or what this member makes of it or drafts itself."""
+        """The best draft by now: `best`, or what this member drafts."""
         if not self._is_ready(member, state, n_max):
             return best
         if not len(best) or self._promises_more(member, best, state, n_max):
@@ -216,22 +213,15 @@ class DraftChain(Drafter):
 
     def _better(self, member: Guarded, best: Draft, state: PassState, n_max: int) -> Draft:
         draft = member.propose(state, n_max)
-        if member.traits.weighs and member.is_active:
-            self._knowing.append(member)
         if not len(draft):
             return best
         if draft.q is not None:
             # Drawn already: to prefer another draft now would bias the law.
             return draft
-
-        def rate(draft: Draft) -> float:
-            return self._rate(draft, state)
-
-        if self._mechanisms.extending and member.traits.takes_time and draft.is_chain:
-            for other in self._knowing:
-                best = max(best, other.extend(state, draft, n_max), key=rate)
         draft = self._cut(member, draft, state)
-        return max(best, draft, key=rate) if len(best) else draft
+        if not len(best):
+            return draft
+        return max(best, draft, key=lambda draft: self._rate(draft, state))
 
     def _rate(self, draft: Draft, state: PassState) -> float:
         """Expected tokens per millisecond of the pass."""
@@ -244,7 +234,7 @@ class DraftChain(Drafter):
         """Only what pays. Sampled drafts stay whole: to cut them after the draw biases the law."""
         if not draft.is_chain:
             return limit_leaves(draft, self._max_leaves)
-        if member.traits.weighs:
+        if member.traits.cuts:
             return draft
         width, _ = best_width(draft.probs.tolist(), self._curve, state)
         return prefix(draft, width)

@@ -76,9 +76,6 @@ class Guarded:
         self._drafter.counters.n_asked += 1
         return self._noted(self._draft(self._drafter.propose, state, n_max)) or NO_DRAFT
 
-    def extend(self, state: PassState, given: Draft, n_max: int) -> Draft:
-        return self._draft(self._drafter.extend, state, given, n_max) or NO_DRAFT
-
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         """A member that proposed something is told what became of that."""
         if not self.has_begun:

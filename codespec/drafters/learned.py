@@ -6,8 +6,7 @@ which is neutral, and learns.
 
 A file is 8 bytes that name the format, 4 of CRC-32 of all that follows, 4 of the header's length,
 the header (JSON: `sources`, their names; `type`, "<f4" or "<f2") and the numbers: the weights that
-all sources share, those of each source, the recalibration of each source. A prior has no
-recalibration.
+all sources share, then those of each source. What older files hold behind them is left aside.
 """
 
 from __future__ import annotations
@@ -29,7 +28,8 @@ from codespec.types import Source
 State = npt.NDArray[np.float32]
 
 _MAGIC = b"CSACC002"
-_HEAD = len(_MAGIC) + 8
+# Numbers of each source behind all weights, which corrected them once.
+_N_CORRECTION = 60
 # The format before: eight sources, told by number, and tables in another order.
 _OLD_MAGIC = b"CSACC001"
 _OLD_SOURCES = (
@@ -47,45 +47,27 @@ _OLD_TABLES: tuple[tuple[int, int] | int, ...] = (
 class Learned:
     """What was learned of drafts: numbers, from which no text can be read.
 
-    shared:      (Planner.n_shared,) float32 weights that all sources share.
-    weights:     source's name -> (Planner.n_by_source,) float32.
-    corrections: source's name -> (Planner.n_correction,) float32, its recalibration; none in a
-        prior.
+    shared:  (Planner.n_shared,) float32 weights that all sources share.
+    weights: source's name -> (Planner.n_by_source,) float32.
     """
 
     shared: State
     weights: Mapping[str, State]
-    corrections: Mapping[str, State]
 
     def state(self, sources: Sequence[str]) -> State:
         """As `Planner.load` takes it, of a planner for these sources, in the order of their
         numbers."""
-        unknown, unseen = _zeros(Planner.n_by_source), _zeros(Planner.n_correction)
-        return np.concatenate(
-            [
-                self.shared,
-                *(self.weights.get(name, unknown) for name in sources),
-                *(self.corrections.get(name, unseen) for name in sources),
-            ]
-        )
+        unknown = np.zeros(Planner.n_by_source, np.float32)
+        return np.concatenate([self.shared, *(self.weights.get(name, unknown) for name in sources)])
 
 
 def learned_of(state: State, sources: Sequence[str]) -> Learned | None:
-    """What `Planner.state` says, or weights alone, of a planner for these sources; None where
-    the size is another one."""
-    n = len(sources)
-    sizes = [Planner.n_shared, *n * [Planner.n_by_source], *n * [Planner.n_correction]]
-    if len(state) == sum(sizes[: 1 + n]):
-        sizes = sizes[: 1 + n]
-    if len(state) != sum(sizes):
+    """What `Planner.state` says of a planner for these sources; None where the size is another
+    one."""
+    if len(state) != _n_weights(sources):
         return None
-    shared, *rest = np.split(state, list(itertools.accumulate(sizes))[:-1])
-    weights, corrections = rest[:n], rest[n:]
-    return Learned(
-        shared,
-        dict(zip(sources, weights, strict=True)),
-        dict(zip(sources, corrections, strict=False)),
-    )
+    weights = state[Planner.n_shared :].reshape(len(sources), Planner.n_by_source)
+    return Learned(state[: Planner.n_shared], dict(zip(sources, weights, strict=True)))
 
 
 def source_names() -> list[str]:
@@ -95,11 +77,9 @@ def source_names() -> list[str]:
 
 def write_learned(path: Path, learned: Learned, kind: str = "<f4") -> None:
     """Replace the file by this. kind: "<f4" or "<f2". Raises: OSError."""
-    names = list(learned.weights)
-    known = names if learned.corrections else []
-    header = json.dumps({"sources": names, "type": kind}).encode()
-    parts = [learned.shared, *learned.weights.values(), *(learned.corrections[k] for k in known)]
-    body = len(header).to_bytes(4, "little") + header + np.concatenate(parts).astype(kind).tobytes()
+    header = json.dumps({"sources": list(learned.weights), "type": kind}).encode()
+    numbers = np.concatenate([learned.shared, *learned.weights.values()]).astype(kind)
+    body = len(header).to_bytes(4, "little") + header + numbers.tobytes()
     write_atomically(path, _MAGIC + zlib.crc32(body).to_bytes(4, "little") + body)
 
 
@@ -128,19 +108,20 @@ def parse_learned(stored: bytes) -> Learned | None:
         return None
     if magic != _MAGIC or kind not in ("<f4", "<f2") or len(numbers) % int(kind[2]):
         return None
-    return learned_of(np.frombuffer(numbers, kind).astype(np.float32), names)
+    state, n_weights = np.frombuffer(numbers, kind).astype(np.float32), _n_weights(names)
+    if len(state) == n_weights + len(names) * _N_CORRECTION:
+        state = state[:n_weights]
+    return learned_of(state, names)
 
 
 def _converted(body: bytes) -> Learned | None:
     """What a file of the version before holds."""
     n_sources = len(_OLD_SOURCES)
     sizes = [t if isinstance(t, int) else n_sources * t[0] * t[1] for t in _OLD_TABLES]
-    n_corrections = n_sources * Planner.n_correction
-    if len(body) != 4 * (sum(sizes) + n_corrections):
+    if len(body) != 4 * (sum(sizes) + n_sources * _N_CORRECTION):
         return None
     numbers = np.frombuffer(body, "<f4").astype(np.float32)
-    tables = np.split(numbers, list(itertools.accumulate(sizes)))
-    corrections = np.split(tables.pop(), n_sources)
+    tables = np.split(numbers, list(itertools.accumulate(sizes)))[:-1]
     shared: list[State] = []
     by_source: list[State] = []
     for table, shape in zip(tables, _OLD_TABLES, strict=True):
@@ -151,12 +132,8 @@ def _converted(body: bytes) -> Learned | None:
             in_order = table.reshape(before, n_sources, after).transpose(1, 0, 2)
             by_source.append(in_order.reshape(n_sources, -1))
     weights = np.concatenate(by_source, axis=1)
-    return Learned(
-        np.concatenate(shared),
-        dict(zip(_OLD_SOURCES, weights, strict=True)),
-        dict(zip(_OLD_SOURCES, corrections, strict=True)),
-    )
+    return Learned(np.concatenate(shared), dict(zip(_OLD_SOURCES, weights, strict=True)))
 
 
-def _zeros(n: int) -> State:
-    return np.zeros(n, np.float32)
+def _n_weights(sources: Sequence[str]) -> int:
+    return Planner.n_shared + len(sources) * Planner.n_by_source

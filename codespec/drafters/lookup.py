@@ -12,7 +12,6 @@ import numpy.typing as npt
 from codespec.drafters.base import Drafter, Traits
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
-from codespec.drafters.small import DRAFT_MODEL
 from codespec.index.live import LiveDocument
 from codespec.native import Boundary, Drafting, Planner, Segment, Sources, SuffixAutomaton
 from codespec.tree import path_probs
@@ -72,7 +71,7 @@ class LookupDrafter(Drafter):
     """
 
     name = "lookup"
-    traits = Traits(weighs=True, is_native=True)
+    traits = Traits(cuts=True, is_native=True)
 
     def __init__(
         self,
@@ -143,14 +142,8 @@ class LookupDrafter(Drafter):
             asks_last = self._mechanisms.last_token and self._trees_pay(state, n_max)
             if asks_last and not self._is_within(state.emitted):
                 self._sources.ask_last(n_max)
-            draft = self._plan(state, n_max, NO_DRAFT)
+            draft = self._plan(state, n_max)
         return draft
-
-    def extend(self, state: PassState, given: Draft, n_max: int) -> Draft:
-        """The best of what `propose` saw last and a deterministic chain that another drafter gives,
-        with what stands after that chain elsewhere."""
-        self._look_up_after(state.emitted, given.tokens, n_max)
-        return self._plan(state, n_max, given)
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         self._unread += verdict.emitted
@@ -169,35 +162,28 @@ class LookupDrafter(Drafter):
         self._unread = []
         self._is_planned = False
 
-    def _plan(self, state: PassState, n_max: int, given: Draft) -> Draft:
-        most_leaves = self._most_leaves(state)
-        draft, ends = self._planned(state, n_max, given, self._curve, most_leaves)
+    def _plan(self, state: PassState, n_max: int) -> Draft:
+        draft, ends = self._planned(state, n_max)
         if draft.is_chain or not self._mechanisms.after_branches:
             return draft
         # What follows branches that no source went beyond?
         paths = _open_paths(draft, ends, n_max)
         if not sum([self._look_up_after(state.emitted, path, n_max) for path in paths]):
             return draft
-        return self._planned(state, n_max, given, self._curve, most_leaves)[0]
+        return self._planned(state, n_max)[0]
 
-    def _planned(
-        self, state: PassState, n_max: int, given: Draft, curve: CostCurve, max_leaves: int
-    ) -> tuple[Draft, Ends]:
+    def _planned(self, state: PassState, n_max: int) -> tuple[Draft, Ends]:
         assert self._planner is not None
         if not self._is_planned:
             self._read()
         self._is_planned = True
-        source = int(given.sources[0]) if len(given) else DRAFT_MODEL
         found = self._planner.plan(
             self._sources,
             n_max,
-            max_leaves,
-            curve.first(state, n_max + 1),
-            given.tokens,
-            np.ascontiguousarray(given.probs, np.float32) if len(given) else given.probs,
-            source,
-            curve.again_ms,
-            curve.n_tail(state),
+            self._most_leaves(state),
+            self._curve.first(state, n_max + 1),
+            self._curve.again_ms,
+            self._curve.n_tail(state),
         )
         if found is None:
             return NO_DRAFT, _NO_ENDS

@@ -20,16 +20,11 @@ class Mechanisms:
     after_branches: sources are asked again for what follows a tree's branches.
     last_token:     for trees, sources are also asked by the last token alone.
     learning:       P(accepted) follows outcomes: the weights of its tables.
-    recalibration:  P(accepted) is corrected by source and predicted probability.
     memory:         what outcomes taught is kept for the workspace's next session.
 
     Draft models:
     draft_model:   the second, smaller model drafts at all.
-    confidence:    its own probability of a token says how likely that is accepted; doubtful
-        drafts are dropped.
-    extending:     lookups go on behind what it drafts.
     dearer_draft:  of several draft models, the dearest that the target's cost allows is asked.
-    draft_trials:  one that nothing is expected of is tried again now and then.
     draft_rests:   one that would draft nothing is not asked for some passes.
 
     Cost:
@@ -52,13 +47,9 @@ class Mechanisms:
     after_branches: bool = True
     last_token: bool = True
     learning: bool = True
-    recalibration: bool = True
     memory: bool = True
     draft_model: bool = True
-    confidence: bool = True
-    extending: bool = True
     dearer_draft: bool = True
-    draft_trials: bool = True
     draft_rests: bool = True
     filling: bool = True
     way_back: bool = True

@@ -496,8 +496,8 @@ class Planner:
     millisecond. Not thread-safe; nothing it is given can make it crash.
 
     The proposals are merged into one tree. P(token accepted | the tokens before it accepted) is a
-    sum of table entries through the logistic function, recalibrated by source and predicted
-    probability; both learn from every outcome. Under 0.2 us a token, the choice included.
+    sum of table entries through the logistic function, which learn from every outcome. Under 0.2 us
+    a token, the choice included.
 
     Source: Hastie and Tibshirani 1986, Generalized additive models. Trees of the likeliest nodes:
     Li et al. 2024, EAGLE-2.
@@ -507,8 +507,6 @@ class Planner:
     """Weights that all sources share."""
     n_by_source: int
     """Weights that each source has for itself."""
-    n_correction: int
-    """Numbers of each source's recalibration."""
     n_features: int
     """Table entries a token's probability is the sum of."""
     max_sources: int
@@ -518,11 +516,10 @@ class Planner:
         classes: npt.NDArray[np.uint8],
         n_sources: int,
         learns: bool = True,
-        recalibrates: bool = True,
     ) -> None:
         """classes: (n_vocab,) kind of each token, 0 to 15; 1 stands for the end of a line.
         n_sources: 1 to max_sources; ids of sources are below it.
-        learns, recalibrates: False to leave that part of learning out, which is for measurements.
+        learns: False to learn nothing, which is for measurements.
 
         Raises: ValueError.
         """
@@ -531,14 +528,13 @@ class Planner:
     def n_sources(self) -> int: ...
     @property
     def n_weights(self) -> int:
-        """Numbers of a prior: n_shared, then n_by_source of each source."""
+        """Numbers of a state: n_shared, then n_by_source of each source."""
 
     def state(self) -> npt.NDArray[np.float32]:
-        """(n_weights + n_sources * n_correction,) all that was learned: the weights, then each
-        source's recalibration."""
+        """(n_weights,) all that was learned."""
 
     def load(self, state: npt.NDArray[np.float32]) -> None:
-        """Start from a prior, (n_weights,), or from an earlier `state`.
+        """Start from an earlier `state`, or a prior, (n_weights,).
 
         Raises: ValueError, and changes nothing, for arrays of other sizes and absurd numbers.
         """
@@ -552,9 +548,6 @@ class Planner:
         n_max: int,
         max_leaves: int,
         costs: npt.NDArray[np.float64],
-        given: npt.NDArray[np.int32],
-        probs: npt.NDArray[np.float32],
-        source: int,
         again: float = 0.0,
         n_tail: int = 1,
     ) -> (
@@ -570,17 +563,14 @@ class Planner:
         """Tokens, parents, probabilities and sources of the tree to verify, parents first; None
         where nothing pays. Last, 1 for each token after which no offer goes on.
 
-        sources: with what they offered. An offer whose path neither offers before it nor `given`
-            hold is left aside.
+        sources: with what they offered. An offer whose path none before it holds is left aside.
         n_max, max_leaves: most tokens and branches of the tree; with one leaf, runner-ups are left
             aside.
         costs: (n_max + 1,) milliseconds of passes that draft 0, 1, ... n_max tokens.
-        given, probs, source: a chain that comes with its own probabilities, such as a model's.
         again, n_tail: of chains, where committed tokens are read again after a draft that was not
             wholly right: the cost of each, and how many this pass reads.
 
-        Raises: ValueError for costs that are not positive and sources and probabilities out of
-        range.
+        Raises: ValueError for costs that are not positive and sources out of range.
         """
 
     def ended(self, n_emitted: int) -> None:

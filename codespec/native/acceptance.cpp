@@ -6,8 +6,7 @@
 namespace codespec {
 namespace {
 
-constexpr float kRate = 0.02f;       // of learning; 0.005 to 0.04 decode within 1 % of it
-constexpr float kBinWeight = 16.0f;  // observations that no correction counts as
+constexpr float kRate = 0.02f;  // of learning; 0.005 to 0.04 decode within 1 % of it
 constexpr float kMaxWeight = 30.0f;
 
 // Index of the first end that is not below the value.
@@ -52,8 +51,8 @@ float logistic(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 
 }  // namespace
 
-AcceptanceModel::AcceptanceModel(int n_sources, bool learns, bool recalibrates)
-    : learns_(learns), recalibrates_(recalibrates), bins_(static_cast<std::size_t>(n_sources)) {
+AcceptanceModel::AcceptanceModel(int n_sources, bool learns)
+    : n_sources_(n_sources), learns_(learns) {
   weights_.resize(n_weights());
 }
 
@@ -61,11 +60,9 @@ std::size_t AcceptanceModel::n_shared() { return kSharedOffsets.back(); }
 
 std::size_t AcceptanceModel::n_by_source() { return kSourceOffsets.back(); }
 
-std::size_t AcceptanceModel::n_correction() { return kNumBins * 3; }
-
-std::size_t AcceptanceModel::n_weights() const { return n_shared() + bins_.size() * n_by_source(); }
-
-std::size_t AcceptanceModel::n_state() const { return n_weights() + bins_.size() * n_correction(); }
+std::size_t AcceptanceModel::n_weights() const {
+  return n_shared() + static_cast<std::size_t>(n_sources_) * n_by_source();
+}
 
 AcceptanceModel::Features AcceptanceModel::features(const Evidence& e) const {
   const int length = bucket(e.match_length, kLengths);
@@ -115,54 +112,20 @@ float AcceptanceModel::logit(const Features& features) const {
   return sum;
 }
 
-int AcceptanceModel::bin_of(float logit) {
-  return static_cast<int>(std::clamp(logit * 2 + kNumBins / 2.0f, 0.0f, kNumBins - 1.0f));
+float AcceptanceModel::probability(const Features& features) const {
+  return std::clamp(logistic(logit(features)), 0.001f, 0.999f);
 }
 
-float AcceptanceModel::probability(const Features& features, int source) const {
-  const float x = logit(features);
-  if (!recalibrates_) return std::clamp(logistic(x), 0.001f, 0.999f);
-  const Bin& bin = bins_[static_cast<std::size_t>(source)][static_cast<std::size_t>(bin_of(x))];
-  const float correction = (bin.n_accepted - bin.sum) / (bin.n + kBinWeight);
-  return std::clamp(logistic(x) + correction, 0.001f, 0.999f);
-}
-
-void AcceptanceModel::learn(const Features& features, int source, bool accepted) {
-  constexpr float kMemory = 4096;  // observations of a bin; older ones fade
-  const float x = logit(features);
-  const float p = logistic(x);
-  Bin& bin = bins_[static_cast<std::size_t>(source)][static_cast<std::size_t>(bin_of(x))];
-  if (bin.n >= kMemory) bin = {bin.n / 2, bin.n_accepted / 2, bin.sum / 2};
-  bin = {bin.n + 1, bin.n_accepted + (accepted ? 1.0f : 0.0f), bin.sum + p};
+void AcceptanceModel::learn(const Features& features, bool accepted) {
   if (!learns_) return;
-  const float step = kRate * ((accepted ? 1.0f : 0.0f) - p);
+  const float step = kRate * ((accepted ? 1.0f : 0.0f) - logistic(logit(features)));
   for (const auto i : features) weights_[i] += step;
 }
 
-std::vector<float> AcceptanceModel::state() const {
-  std::vector<float> out(weights_);
-  for (const auto& source : bins_) {
-    for (const Bin& bin : source) out.insert(out.end(), {bin.n, bin.n_accepted, bin.sum});
-  }
-  return out;
-}
-
 bool AcceptanceModel::load(std::span<const float> state) {
-  const std::size_t n = n_weights();
-  if (state.size() != n && state.size() != n_state()) return false;
-  const auto weights = state.first(n), rest = state.subspan(n);
-  if (!std::ranges::all_of(weights, [](float w) { return std::abs(w) <= kMaxWeight; }))
-    return false;
-  for (std::size_t i = 0; i < rest.size(); i += 3) {
-    const bool sound = rest[i] >= 0 && rest[i] <= 1e6f && rest[i + 1] >= 0 &&
-                       rest[i + 1] <= rest[i] && rest[i + 2] >= 0 && rest[i + 2] <= rest[i] + 1;
-    if (!sound) return false;
-  }
-  weights_.assign(weights.begin(), weights.end());
-  std::ranges::fill(bins_, std::array<Bin, kNumBins>{});
-  for (std::size_t i = 0; i < rest.size(); i += 3) {
-    bins_[i / 3 / kNumBins][i / 3 % kNumBins] = {rest[i], rest[i + 1], rest[i + 2]};
-  }
+  const auto is_sound = [](float w) { return std::abs(w) <= kMaxWeight; };
+  if (state.size() != n_weights() || !std::ranges::all_of(state, is_sound)) return false;
+  weights_.assign(state.begin(), state.end());
   return true;
 }
 

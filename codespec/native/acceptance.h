@@ -33,9 +33,8 @@ struct Evidence {
   float source_hit_rate = 0.5f;  // and of this source
 };
 
-// The weights move with every outcome (stochastic gradient of the log-loss), and what is left of
-// the error is taken out by source and predicted probability. Additive tables: Hastie and
-// Tibshirani 1986, Generalized additive models.
+// The weights move with every outcome (stochastic gradient of the log-loss). Additive tables:
+// Hastie and Tibshirani 1986, Generalized additive models.
 class AcceptanceModel {
  public:
   static constexpr int kMaxSources = 32;  // bits of a node of the planner's tree
@@ -44,38 +43,30 @@ class AcceptanceModel {
   using Features = std::array<std::uint16_t, kNumTables>;  // one weight of each table
 
   // n_sources: 1 to kMaxSources. All weights are 0: a source that nobody knows is neutral.
-  // learns: weights follow outcomes. recalibrates: what is left of the error is taken out.
-  explicit AcceptanceModel(int n_sources, bool learns = true, bool recalibrates = true);
+  // learns: weights follow outcomes.
+  explicit AcceptanceModel(int n_sources, bool learns = true);
 
-  int n_sources() const { return static_cast<int>(bins_.size()); }
+  int n_sources() const { return n_sources_; }
   // Weights that all sources share come first, then a block of each source.
   static std::size_t n_shared();
   static std::size_t n_by_source();
-  static std::size_t n_correction();  // numbers of a source's recalibration
   std::size_t n_weights() const;
   Features features(const Evidence& evidence) const;
 
-  float probability(const Features& features, int source) const;
-  void learn(const Features& features, int source, bool accepted);
+  float probability(const Features& features) const;
+  void learn(const Features& features, bool accepted);
 
-  // Everything learned, as numbers: weights, then the recalibration of each source.
-  std::vector<float> state() const;
-  std::size_t n_state() const;
-  // Weights alone, or a state. Other numbers than finite ones of a sensible size are refused.
+  // All weights.
+  const std::vector<float>& state() const { return weights_; }
+  // False, and nothing changes, for other numbers than finite ones of a sensible size.
   bool load(std::span<const float> state);
 
  private:
-  static constexpr int kNumBins = 20;
-  struct Bin {
-    float n = 0, n_accepted = 0, sum = 0;  // seen, accepted, and predicted to be
-  };
-
   float logit(const Features& features) const;
-  static int bin_of(float logit);
 
-  bool learns_, recalibrates_;
+  int n_sources_;
+  bool learns_;
   std::vector<float> weights_;
-  std::vector<std::array<Bin, kNumBins>> bins_;  // by source
 };
 
 }  // namespace codespec

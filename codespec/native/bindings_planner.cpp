@@ -13,8 +13,7 @@ using namespace nanobind::literals;
 namespace codespec {
 namespace {
 
-Planner make_planner(const Vector<std::uint8_t>& classes, int n_sources, bool learns,
-                     bool recalibrates) {
+Planner make_planner(const Vector<std::uint8_t>& classes, int n_sources, bool learns) {
   if (n_sources < 1 || n_sources > AcceptanceModel::kMaxSources) {
     throw nb::value_error("n_sources must be 1 to 32");
   }
@@ -22,23 +21,15 @@ Planner make_planner(const Vector<std::uint8_t>& classes, int n_sources, bool le
   for (const std::uint8_t c : ids) {
     if (c >= AcceptanceModel::kNumClasses) throw nb::value_error("a class must be 0 to 15");
   }
-  return {{ids.begin(), ids.end()}, n_sources, learns, recalibrates};
+  return {{ids.begin(), ids.end()}, n_sources, learns};
 }
 
 nb::object plan(Planner& self, const Sources& sources, int n_max, int max_leaves,
-                const Vector<double>& costs, const Vector<Token>& given, const Vector<float>& probs,
-                int source, double again, int n_tail) {
+                const Vector<double>& costs, double again, int n_tail) {
   check_costs(as_span(costs));
   if (!(again >= 0) || n_tail < 1) throw nb::value_error("again >= 0, n_tail >= 1");
-  for (const float p : as_span(probs)) {
-    if (!(p >= 0 && p <= 1)) throw nb::value_error("probs must be 0 to 1");
-  }
   check_fits(sources, self);
-  if (checked_source(source) >= self.model.n_sources()) {
-    throw nb::value_error("the planner was made for fewer sources");
-  }
-  Draft d = self.plan(sources.offers(), {as_span(given), as_span(probs), source},
-                      {n_max, max_leaves, as_span(costs), again, n_tail});
+  Draft d = self.plan(sources.offers(), {n_max, max_leaves, as_span(costs), again, n_tail});
   if (d.tokens.empty()) return nb::none();
   return nb::make_tuple(as_numpy(std::move(d.tokens)), as_numpy(std::move(d.parents)),
                         as_numpy(std::move(d.probs)), as_numpy(std::move(d.sources)),
@@ -67,17 +58,15 @@ auto outcomes(const Planner& self) {
 
 void bind_planner(nb::module_& m) {
   nb::class_<Planner>(m, "Planner", nb::is_final())
-      .def(nb::new_(&make_planner), "classes"_a.noconvert(), "n_sources"_a, "learns"_a = true,
-           "recalibrates"_a = true)
+      .def(nb::new_(&make_planner), "classes"_a.noconvert(), "n_sources"_a, "learns"_a = true)
       .def_prop_ro_static("n_shared", [](nb::handle) { return AcceptanceModel::n_shared(); })
       .def_prop_ro_static("n_by_source", [](nb::handle) { return AcceptanceModel::n_by_source(); })
-      .def_prop_ro_static("n_correction",
-                          [](nb::handle) { return AcceptanceModel::n_correction(); })
       .def_prop_ro_static("max_sources", [](nb::handle) { return AcceptanceModel::kMaxSources; })
       .def_prop_ro("n_sources", [](const Planner& self) { return self.model.n_sources(); })
       .def_prop_ro("n_weights", [](const Planner& self) { return self.model.n_weights(); })
       .def_prop_ro_static("n_features", [](nb::handle) { return AcceptanceModel::kNumTables; })
-      .def("state", [](const Planner& self) { return as_numpy(self.model.state()); })
+      .def("state",
+           [](const Planner& self) { return as_numpy(std::vector<float>(self.model.state())); })
       .def(
           "load",
           [](Planner& self, const Vector<float>& state) {
@@ -93,8 +82,7 @@ void bind_planner(nb::module_& m) {
           },
           "before"_a.noconvert(), "after"_a.noconvert())
       .def("plan", &plan, "sources"_a, "n_max"_a, "max_leaves"_a, "costs"_a.noconvert(),
-           "given"_a.noconvert(), "probs"_a.noconvert(), "source"_a, "again"_a = 0.0,
-           "n_tail"_a = 1)
+           "again"_a = 0.0, "n_tail"_a = 1)
       .def("ended", &Planner::ended, "n_emitted"_a)
       .def(
           "learn",

@@ -103,22 +103,6 @@ void Planner::support(Node& node, Evidence evidence) {
   node.sources |= 1u << evidence.source;
 }
 
-void Planner::insert(const Given& given, int n_max) {
-  Index node = kRoot;
-  const auto n =
-      std::min({given.tokens.size(), given.probs.size(), static_cast<std::size_t>(n_max)});
-  for (std::size_t i = 0; i < n; ++i) {
-    node = child(node, given.tokens[i]);
-    Evidence evidence;
-    evidence.source = given.source;
-    evidence.depth = static_cast<int>(i);
-    evidence.ratio = evidence.ratio_before = evidence.ratio_lowest = given.probs[i];
-    support(at(node), evidence);
-    at(node).given = given.probs[i];
-    at(node).given_by = 1u << given.source;
-  }
-}
-
 void Planner::insert(const Offer& offer, Index root, int depth, int n_max, bool with_runner_ups) {
   Index node = root;
   Evidence e;
@@ -178,9 +162,7 @@ void Planner::weigh() {
     Node& node = nodes_[k];
     complete(static_cast<Index>(k), node.parent < 0 ? nullptr : &at(node.parent));
     node.features = model.features(node.evidence);
-    node.prob = node.is_given_only()
-                    ? node.given
-                    : std::max(node.given, model.probability(node.features, node.evidence.source));
+    node.prob = model.probability(node.features);
   }
   share(first_root_);
   for (const Node& node : nodes_) share(node.first_child);
@@ -205,12 +187,11 @@ void Planner::share(Index first) {
 
 // ---- the choice ---------------------------------------------------------------------------------
 
-Draft Planner::plan(std::span<const Offer> offers, const Given& given, const Limits& limits) {
+Draft Planner::plan(std::span<const Offer> offers, const Limits& limits) {
   clear();
   outcomes_.clear();
   const int n_max = std::min(limits.n_max, static_cast<int>(limits.costs.size()) - 1);
   if (n_max <= 0) return {};
-  insert(given, n_max);
   for (const Offer& offer : offers) {
     const Index root = find(offer.path);
     if (offer.steps.empty() || root == kNowhere) continue;
@@ -319,7 +300,7 @@ void Planner::learn(Tokens known, std::size_t n_emitted) {
       const bool accepted = node.token == known[depth];
       if (accepted) right = i;
       if (likeliest < 0 || node.prob > at(likeliest).prob) likeliest = i;
-      if (!node.is_given_only()) model.learn(node.features, node.evidence.source, accepted);
+      model.learn(node.features, accepted);
       outcomes_.push_back({static_cast<std::int8_t>(node.evidence.source), accepted,
                            node.evidence.match_length, node.prob, node.features});
     }

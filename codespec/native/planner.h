@@ -21,13 +21,6 @@ struct Offer {
   std::vector<Step> steps;
 };
 
-// A chain that comes with probabilities of its own: what a draft model said.
-struct Given {
-  Tokens tokens;
-  std::span<const float> probs;
-  int source = 0;
-};
-
 // A tree of tokens, parents before their children.
 struct Draft {
   std::vector<Token> tokens;
@@ -51,11 +44,10 @@ struct Outcome {
 class Planner {
  public:
   // classes: of each token of the vocabulary, below kNumClasses; kLineEnd for one that ends a line.
-  // n_sources: tables are made for so many, 1 to AcceptanceModel::kMaxSources. learns,
-  // recalibrates: see AcceptanceModel.
-  Planner(std::vector<std::uint8_t> classes, int n_sources, bool learns = true,
-          bool recalibrates = true)
-      : model(n_sources, learns, recalibrates),
+  // n_sources: tables are made for so many, 1 to AcceptanceModel::kMaxSources. learns: see
+  // AcceptanceModel.
+  Planner(std::vector<std::uint8_t> classes, int n_sources, bool learns = true)
+      : model(n_sources, learns),
         classes_(std::move(classes)),
         last_seen_(classes_.size(), kNever),
         source_hit_rates_(static_cast<std::size_t>(n_sources), 0.5f),
@@ -74,7 +66,7 @@ class Planner {
 
   // A new completion between these texts.
   void begin(Tokens before, Tokens after);
-  Draft plan(std::span<const Offer> offers, const Given& given, const Limits& limits);
+  Draft plan(std::span<const Offer> offers, const Limits& limits);
   // These tokens follow where the last plan began; the first n_emitted are part of the text now,
   // unless `ended` says that it ended before.
   void learn(Tokens known, std::size_t n_emitted);
@@ -92,10 +84,7 @@ class Planner {
     Token token = kBreak;
     Index parent = -1, first_child = -1, next_sibling = -1;
     Evidence evidence;
-    unsigned sources = 0;   // bits of those that say so
-    unsigned given_by = 0;  // bit of the source that gave it a probability of its own
-    float given = 0;        // that probability
-    bool is_given_only() const { return given_by != 0 && sources == given_by; }
+    unsigned sources = 0;  // bits of those that say so
     AcceptanceModel::Features features{};
     float prob = 0;       // given the parent
     float path_prob = 0;  // given the context: it is accepted, and the text goes on after it
@@ -114,7 +103,6 @@ class Planner {
   void see(Token token);
   float goes_on(const Evidence& evidence) const;
 
-  void insert(const Given& given, int n_max);
   void insert(const Offer& offer, Index root, int depth, int n_max, bool with_runner_ups);
   void support(Node& node, Evidence evidence);
   void weigh();

@@ -25,7 +25,7 @@ Draft draft(const Drafting& drafting, Tokens emitted, std::size_t n_max, std::si
                             : drafting.sources->ask(emitted, {}, n);
   Draft found;
   if (n_offers != 0) {
-    found = drafting.planner->plan(drafting.sources->offers(), {},
+    found = drafting.planner->plan(drafting.sources->offers(),
                                    {n, 1, drafting.costs[drafting.is_back].first(n_max + 1)});
   }
   const auto is_known = [&](Token t) { return t >= 0 && static_cast<std::size_t>(t) < n_vocab; };

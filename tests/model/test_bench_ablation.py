@@ -49,7 +49,7 @@ def test_two_targets_decide() -> None:
     rows = cells(
         {
             "trees": [0.96, 0.97],
-            "confidence": [0.5, 0.99],
+            "learning": [0.5, 0.99],
             "memory": [1.2, 1.0],
             "edits": [1.0, 1.0],
         }
@@ -70,8 +70,8 @@ def test_a_clock_counts_where_it_says_less() -> None:
 
 
 def test_the_most_valuable_comes_back_until_what_fell_costs_little() -> None:
-    rows = cells({"confidence": [0.9, 1.0], "trees": [0.99, 1.0], "memory": [0.95, 1.0]})
-    together = {"confidence+trees+memory": 0.8, "trees+memory": 0.94, "trees": 0.99}
+    rows = cells({"learning": [0.9, 1.0], "trees": [0.99, 1.0], "memory": [0.95, 1.0]})
+    together = {"learning+trees+memory": 0.8, "trees+memory": 0.94, "trees": 0.99}
 
     def rows_without(off: object) -> list[Row]:
         assert isinstance(off, dict)
@@ -80,9 +80,9 @@ def test_the_most_valuable_comes_back_until_what_fell_costs_little() -> None:
                 rows.extend(cells({name: [together[name]]}))
         return rows
 
-    decision = ablation.decide(("confidence", "trees", "memory"), rows_without)
+    decision = ablation.decide(("learning", "trees", "memory"), rows_without)
     assert decision["falls"] == ["trees"]
-    assert decision["came_back"] == ["confidence", "memory"]
+    assert decision["came_back"] == ["learning", "memory"]
 
 
 def test_an_interval_holds_the_median() -> None:

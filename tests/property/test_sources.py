@@ -138,8 +138,7 @@ def test_asking_all_at_once_is_asking_each(
     def plan(sources: Sources):
         planner = Planner(np.zeros(4, np.uint8), 8)
         planner.begin(ids(base), ids(texts[0]))
-        none = ids([]), np.zeros(0, np.float32), 3
-        found = planner.plan(sources, 8, max_leaves, np.ones(9), *none)
+        found = planner.plan(sources, 8, max_leaves, np.ones(9))
         return None if found is None else [column.tolist() for column in found]
 
     asked = new_sources()

@@ -19,13 +19,11 @@ from codespec.drafters.calibrate import (
 )
 from codespec.drafters.learned import Learned, read_learned, source_names, write_learned
 from codespec.drafters.lookup import BUFFERS, PREFIX, REPOSITORY, SUFFIX
-from codespec.drafters.small import DRAFT_MODEL
 from codespec.native import Planner, Sources, SuffixAutomaton
 from codespec.types import NO_TOKENS, Source
 
 KINDS = kinds.token_kinds(ByteTokenizer())
 FLAT = np.ones(17)
-NO_PROBS = np.zeros(0, np.float32)
 NOTHING = (NO_TOKENS,) * 5
 
 
@@ -46,7 +44,7 @@ def offered(*offers) -> Sources:
 
 def plan(planner, *offers, n_max=16, max_leaves=1, costs=FLAT):
     sources = offered(*((source, -1, found.columns, NO_TOKENS) for source, found in offers))
-    found = planner.plan(sources, n_max, max_leaves, costs, NO_TOKENS, NO_PROBS, DRAFT_MODEL)
+    found = planner.plan(sources, n_max, max_leaves, costs)
     return NOTHING if found is None else found
 
 
@@ -187,7 +185,7 @@ def test_a_chain_is_the_best_of_its_width_where_tokens_are_read_again(again, n_t
         / (costs[k] + again * ((path[:k] - path[1 : k + 1]) * (n_tail + np.arange(k))).sum())
         for k in range(len(probs) + 1)
     ]
-    args = 16, 1, costs, NO_TOKENS, NO_PROBS, DRAFT_MODEL, again, n_tail
+    args = 16, 1, costs, again, n_tail
     found = planner.plan(offered((offer[0], -1, offer[1].columns, NO_TOKENS)), *args)
     n_drafted = 0 if found is None else len(found[0])
     assert rates[n_drafted] == pytest.approx(max(rates))
@@ -202,7 +200,7 @@ def test_offers_go_on_where_their_path_leads():
     then = proposal(b"abcd abcd", b"ab", 2)
     rows = [(0, -1, first.columns, NO_TOKENS), (0, -1, then.columns, ab)]
     nowhere = (1, -1, then.columns, cd)  # no offer before it holds that path
-    found = planner.plan(offered(*rows, nowhere), 8, 4, FLAT, NO_TOKENS, NO_PROBS, DRAFT_MODEL)
+    found = planner.plan(offered(*rows, nowhere), 8, 4, FLAT)
     assert found is not None
     assert found[0].tolist() == list(b"abcd")
     assert found[1].tolist() == [-1, 0, 1, 2]
@@ -296,7 +294,7 @@ def test_damage_gives_the_prior(tmp_path, damage):
     elif damage == "text":
         file.write_text("not weights")
     elif damage == "short":
-        write_learned(file, Learned(sound.shared[:7], sound.weights, sound.corrections))
+        write_learned(file, Learned(sound.shared[:7], sound.weights))
     else:
         sound.shared[5] = math.nan if damage == "nan" else 1e30
         write_learned(file, sound)
@@ -314,17 +312,16 @@ def test_a_planner_that_was_never_told_of_a_text_may_learn():
     planner = Planner(np.ones(1_000_000, np.uint8), Source.count())
     planner.learn([999_999], 1)
     sources = offered((0, -1, proposal(b"xab xab", b"x", 2).columns, NO_TOKENS))
-    assert planner.plan(sources, 8, 1, FLAT, NO_TOKENS, NO_PROBS, DRAFT_MODEL) is not None
+    assert planner.plan(sources, 8, 1, FLAT) is not None
 
 
 def test_what_a_planner_refuses():
     planner = fresh()
     found = proposal(b"abab", b"ab")
-    none = (NO_TOKENS, NO_PROBS, 0)
     with pytest.raises(ValueError, match="source"):
         offered((Source.MOST, -1, found.columns, NO_TOKENS))
     with pytest.raises(ValueError, match="fewer sources"):
-        planner.plan(offered((planner.n_sources, -1, found.columns, NO_TOKENS)), 4, 1, FLAT, *none)
+        planner.plan(offered((planner.n_sources, -1, found.columns, NO_TOKENS)), 4, 1, FLAT)
     for n_sources in (0, Source.MOST + 1):
         with pytest.raises(ValueError, match="n_sources"):
             Planner(KINDS, n_sources)
@@ -332,9 +329,7 @@ def test_what_a_planner_refuses():
         offered((0, -1, found.columns[:4], NO_TOKENS))
     for costs in (np.zeros(0), np.array([1.0, math.nan]), np.array([0.0]), np.array([math.inf])):
         with pytest.raises(ValueError, match="costs"):
-            planner.plan(offered((0, -1, found.columns, NO_TOKENS)), 4, 1, costs, *none)
-    with pytest.raises(ValueError, match="probs"):
-        planner.plan(offered(), 4, 1, FLAT, tokens(b"a"), np.array([math.nan], np.float32), 3)
+            planner.plan(offered((0, -1, found.columns, NO_TOKENS)), 4, 1, costs)
     with pytest.raises(ValueError, match="n_emitted"):
         planner.learn(list(b"a"), 2)
     with pytest.raises(ValueError, match="class"):
@@ -344,11 +339,9 @@ def test_what_a_planner_refuses():
             planner.load(state)
     # And what it bears: ids of no vocabulary, offers after what nobody said, widths of any size.
     planner.begin(np.array([-5, 2**31 - 1], np.int32), np.array([-1, 2**31 - 1], np.int32))
-    assert planner.plan(offered((0, -1, found.columns, tokens(b"xyz"))), 4, 1, FLAT, *none) is None
-    assert planner.plan(offered((0, -1, found.columns, NO_TOKENS)), -3, 1, FLAT, *none) is None
-    wild = np.array([2**31 - 1], np.int32)
-    far = offered((0, 2**60, found.columns, NO_TOKENS))
-    planner.plan(far, 10**6, 9, FLAT, wild, np.ones(1, np.float32), 3)
+    assert planner.plan(offered((0, -1, found.columns, tokens(b"xyz"))), 4, 1, FLAT) is None
+    assert planner.plan(offered((0, -1, found.columns, NO_TOKENS)), -3, 1, FLAT) is None
+    planner.plan(offered((0, 2**60, found.columns, NO_TOKENS)), 10**6, 9, FLAT)
     planner.learn([-1, 2**31 - 1], 2)
 
 

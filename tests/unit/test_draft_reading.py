@@ -1,4 +1,5 @@
-"""A draft model reads prompts, which takes long: whoever is waited for comes first."""
+"""A draft model reads prompts, which takes long: whoever is waited for comes first. One that would
+draft nothing rests."""
 
 from __future__ import annotations
 
@@ -75,3 +76,34 @@ def test_a_draft_model_of_a_shorter_context_is_left_alone_where_it_has_no_room()
         assert (len(chain.propose(PassState(said), 8)) > 0) == (n == 300)
         n_passes = chain.standing_in(ANY_PASS, 8)[1]  # for which nobody has to be asked
         assert (n_passes == 0) == (n == 300)
+
+
+def test_what_does_not_pay_is_planned_ever_less_often_until_the_prompt_is_read():
+    prompt = np.arange(500, dtype=np.int32) % 20
+    small = FakeTarget(hashed_logits(20), 20, eog=frozenset())
+    curve, own = CostCurve({1: 1.0, 17: 1.1}), CostCurve({1: 0.1, 2: 0.2})
+    drafter = drafter_over(small, curve, own)
+    drafter.begin(Context(prompt))
+    due: list[int] = []
+    for n_passed in range(600):
+        if drafter.is_due():
+            due.append(n_passed)
+            assert drafter.plan(ANY_PASS, 8)[0] == 0
+    waits = np.diff(due).tolist()
+    assert len(waits) > 3
+    assert waits == sorted(waits)
+    assert waits[-1] > 8 * waits[0]
+    drafter.read_ahead(Context(prompt), lambda: False)
+    assert drafter.is_due()
+    drafter.begin(Context(prompt))
+    assert drafter.plan(ANY_PASS, 8)[0] > 0
+
+
+def test_the_model_rests_where_it_is_dear_and_would_draft_nothing():
+    for own_ms, n_asked in ((0.9, 2), (0.01, 20)):
+        small = FakeTarget(hashed_logits(20, 8.0), 20, eog=frozenset())
+        curve, own = CostCurve({1: 1.0, 2: 1.2, 9: 2.6}), CostCurve({1: own_ms, 9: 2 * own_ms})
+        drafter = drafter_over(small, curve, own)
+        drafter.begin(Context(np.array([1, 2, 3], np.int32)))
+        asked = [drafter.is_due() and bool(drafter.plan(ANY_PASS, 4)) for _ in range(20)]
+        assert sum(asked) == n_asked

@@ -151,16 +151,6 @@ def test_sources_that_lose_are_weighed_again():
         assert propose(drafter, n=1)[0] == right[0] != wrong[0]
 
 
-def test_what_another_drafter_says_is_continued():
-    drafter = drafter_for("one two three four\n")
-    assert not len(drafter.propose(PassState(TOKENIZER.encode("Z")), 12))
-    given = Draft.chain(TOKENIZER.encode("two"), DRAFT_MODEL, np.full(3, 0.9, np.float32))
-    draft = drafter.extend(PassState(TOKENIZER.encode("Z")), given, 12)
-    assert TOKENIZER.decode(draft.tokens) == b"two three fo"
-    assert draft.sources.tolist() == [DRAFT_MODEL] * 3 + [PREFIX] * 9
-    np.testing.assert_allclose(draft.probs[:3], 0.9)
-
-
 def test_a_tree_where_branches_are_allowed():
     document = LiveDocument(TOKENIZER)
     document.update("a: yes\nb: no\nc: yes\nd: no\ne: ", "")
@@ -261,27 +251,6 @@ def test_a_plan_is_made_again_only_where_something_is_new(monkeypatch):
         curve.observe(8, 16.0)
     assert drafter.plan(ANY_PASS, 8)[1] < rate
     assert n_made == 4
-
-
-def test_what_does_not_pay_is_planned_ever_less_often_until_the_prompt_is_read():
-    prompt = np.arange(500, dtype=np.int32) % 20
-    small = FakeTarget(hashed_logits(20), 20, eog=frozenset())
-    curve, own = CostCurve({1: 1.0, 17: 1.1}), CostCurve({1: 0.1, 2: 0.2})
-    drafter = drafter_over(small, curve, own)
-    drafter.begin(Context(prompt))
-    due: list[int] = []
-    for n_passed in range(600):
-        if drafter.is_due():
-            due.append(n_passed)
-            assert drafter.plan(ANY_PASS, 8)[0] == 0
-    waits = np.diff(due).tolist()
-    assert len(waits) > 3
-    assert waits == sorted(waits)
-    assert waits[-1] > 8 * waits[0]
-    drafter.read_ahead(Context(prompt), lambda: False)
-    assert drafter.is_due()
-    drafter.begin(Context(prompt))
-    assert drafter.plan(ANY_PASS, 8)[0] > 0
 
 
 def test_a_hit_rate_changes_the_depth():
@@ -411,17 +380,3 @@ def test_a_sampled_draft_once_drawn_is_verified():
     )
     chain.begin(Context(NO_TOKENS))
     assert chain.propose(PassState(), 4) is drawn
-
-
-def test_lookup_continues_what_the_model_drafts():
-    document = LiveDocument(TOKENIZER)
-    document.update("def alpha(beta):\n", "")
-    lookup = LookupDrafter(
-        lambda path: document, lambda workspace: new_planner(), curve=CHEAP, max_leaves=4
-    )
-    said = Draft.chain(TOKENIZER.encode("def al"), DRAFT_MODEL, np.full(6, 0.95, np.float32))
-    model = Costly(lambda e, n: said, 9.0)
-    chain = chain_of([lookup, model], 256, 4, CHEAP)
-    chain.begin(Context(NO_TOKENS, document.left))
-    draft = chain.propose(PassState(), 16)
-    assert draft.tokens.tolist() == list(b"def alpha(beta):")

@@ -8,21 +8,19 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
-from codespec.drafters.base import Plan, Traits
 from codespec.drafters.calibrate import Planners, prior
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.learned import source_names
 from codespec.drafters.lookup import ANSWERS, BUFFERS, EDITS, LookupDrafter
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
-from codespec.drafters.small import DRAFT_MODEL
 from codespec.engine.completer import Completer
 from codespec.engine.output import Limits
 from codespec.index.live import LiveDocument
 from codespec.native import SuffixAutomaton
 from codespec.sampling import Sampler
-from codespec.types import ANY_PASS, NO_TOKENS, Context, Draft, PassState, SamplingParams, Verdict
-from tests.drafters import ScriptedDrafter, chain_of, drafter_over
+from codespec.types import ANY_PASS, NO_TOKENS, Context, PassState, SamplingParams, Verdict
+from tests.drafters import chain_of, drafter_over
 
 TOKENIZER = ByteTokenizer()
 KINDS = token_kinds(TOKENIZER)
@@ -109,26 +107,13 @@ def test_chains_in_place_of_trees():
 def test_what_outcomes_do_not_teach():
     changed = {}
     names = source_names()
-    for name in ("learning", "recalibration", "worth"):
+    for name in ("learning", "worth"):
         drafter, planner = lookup_in(document_of("abcabcab"), without(name), curve=CostCurve(CHEAP))
         draft = drafter.propose(PassState(), 4)
         drafter.observe(draft.tokens[:1], draft, Verdict((5,), ()))
         drafter.propose(PassState(draft.tokens[:1]), 4)
-        start = prior().state(names)[: planner.n_weights]
-        changed[name] = not np.array_equal(planner.state()[: planner.n_weights], start)
-    assert changed == {"learning": False, "recalibration": True, "worth": True}
-
-
-def test_probabilities_without_recalibration_follow_the_weights_alone():
-    drafted = []
-    for chosen in (PRODUCT, without("recalibration")):
-        drafter, planner = lookup_in(document_of("abcabcab"), chosen, curve=CostCurve(CHEAP))
-        state = planner.state()
-        n = planner.n_weights
-        state[n:] = np.tile([1000, 0, 900], (len(state) - n) // 3)
-        planner.load(state)
-        drafted.append(len(drafter.propose(PassState(), 4)))
-    assert drafted[0] < drafted[1]
+        changed[name] = not np.array_equal(planner.state(), prior().state(names))
+    assert changed == {"learning": False, "worth": True}
 
 
 def test_no_memory_of_earlier_sessions(tmp_path):
@@ -148,39 +133,11 @@ def test_the_way_back_as_part_of_every_wide_pass():
         assert chain.state(NO_TOKENS, 1, False).after_single == is_single
 
 
-def test_a_draft_model_without_trials_and_rests():
+def test_a_draft_model_without_rests():
     small = FakeTarget(hashed_logits(256), n_vocab=256)
     steep, dear = CostCurve({1: 1.0, 2: 9.0, 3: 18.0}), CostCurve({1: 5.0})
-    drafted = {}
-    for name in ("draft_trials", "worth"):
-        drafter = drafter_over(small, steep, dear, mechanisms=without(name))
-        drafter.begin(Context(TOKENIZER.encode("ab")))
-        drafted[name] = any(len(drafter.propose(PassState(), 4)) for _ in range(2000))
-    assert drafted == {"draft_trials": False, "worth": True}
     for name, n_rest in (("draft_rests", 0), ("worth", 16)):
         drafter = drafter_over(small, steep, dear, mechanisms=without(name))
         drafter.begin(Context(TOKENIZER.encode("ab")))
         drafter.propose(PassState(), 4)
         assert drafter.n_rest() == n_rest
-
-
-class Sure(ScriptedDrafter):
-    """Costs time to ask, and promises more than lookups."""
-
-    traits = Traits(takes_time=True)
-
-    def plan(self, state: PassState, n_max: int) -> Plan:
-        return Plan(n_max, 9.0)
-
-
-def test_lookups_do_not_go_on_behind_a_draft_model():
-    document = document_of("def alpha(beta):\n")
-    said = Draft.chain(TOKENIZER.encode("def al"), DRAFT_MODEL, np.full(6, 0.95, np.float32))
-    drafted = {}
-    for name in ("extending", "worth"):
-        lookup, _ = lookup_in(document, without(name), curve=CostCurve(CHEAP))
-        members = [lookup, Sure(lambda e, n: said)]
-        chain = chain_of(members, 256, 1, CostCurve(CHEAP), mechanisms=without(name))
-        chain.begin(Context(NO_TOKENS, document.left))
-        drafted[name] = len(chain.propose(PassState(), 16))
-    assert drafted == {"extending": 6, "worth": 16}
