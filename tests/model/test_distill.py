@@ -195,7 +195,7 @@ def test_a_large_vocabulary_gets_a_small_draft_and_the_same_output(
     engine = strict_engine(chosen)
     plain, _ = complete(engine, workspace, ())
     # Whether it pays depends on the machine; here it is to draft.
-    monkeypatch.setattr(ModelDrafter, "plan", lambda self, n_max: (min(2, n_max), 1.0))
+    monkeypatch.setattr(ModelDrafter, "plan", lambda self, state, n_max: (min(2, n_max), 1.0))
     monkeypatch.setattr(chain, "best_width", lambda probs, *_: (len(probs), 1.0))
     drafted, n_drafted = complete(engine, workspace, ("model",))
     assert drafted == plain
