@@ -196,7 +196,7 @@ def best_width(
 ) -> tuple[int, float]:
     """(k, tokens per millisecond) that maximise (1 + sum of path probabilities) / cost.
 
-    probs:    P(node accepted | parent accepted) along a chain.
+    probs:    P(token accepted | all before it accepted).
     draft_ms: time to draft one token, where drafting is not free.
     begin_ms: time to draft at all.
     """

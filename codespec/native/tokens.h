@@ -13,8 +13,7 @@ namespace codespec {
 using Token = std::int32_t;
 using Tokens = std::span<const Token>;
 
-// No token: between texts that share an index, and where there is no runner-up. Any negative id
-// is read as a break.
+// No token: between texts that share an index. Any negative id is read as a break.
 inline constexpr Token kBreak = -1;
 
 // Longest left context that is told apart. Longer matches do not predict better (0.97 of the
@@ -42,14 +41,12 @@ struct Step {
   std::int32_t count;
   std::int32_t total;
   std::int32_t match_length;
-  Token alt_token = kBreak;
-  std::int32_t alt_count = 0;
 };
 
 // A drafted chain. Columns, not rows: each becomes one numpy array without a copy.
 class Proposal {
  public:
-  enum Column { kTokens, kCounts, kTotals, kMatchLengths, kAltTokens, kAltCounts, kNumColumns };
+  enum Column { kTokens, kCounts, kTotals, kMatchLengths, kNumColumns };
 
   explicit Proposal(int n_max)
       : capacity_(std::clamp(n_max, 0, kMaxDraft)),
@@ -57,8 +54,7 @@ class Proposal {
             static_cast<std::size_t>(capacity_ * kNumColumns))) {}
 
   void push(const Step& step) {
-    const std::int32_t row[kNumColumns] = {step.token,        step.count,     step.total,
-                                           step.match_length, step.alt_token, step.alt_count};
+    const std::int32_t row[kNumColumns] = {step.token, step.count, step.total, step.match_length};
     for (int c = 0; c < kNumColumns; ++c) cells_[c * capacity_ + size_] = row[c];
     ++size_;
   }
@@ -82,7 +78,7 @@ class Proposal {
   std::unique_ptr<std::int32_t[]> cells_;
 };
 
-// The vote on one step. Keeps the best and the second: what a tree of drafts would branch into.
+// The vote on one step.
 struct Election {
   struct Candidate {
     Token token = kBreak;
@@ -93,21 +89,16 @@ struct Election {
     }
   };
 
-  Candidate best, second;
+  Candidate best;
   std::int32_t total = 0;
 
   void add(Candidate c) {
     total += c.count;
-    if (best < c) {
-      second = best;
-      best = c;
-    } else if (second < c) {
-      second = c;
-    }
+    if (best < c) best = c;
   }
 
   Step step(std::int32_t match_length) const {
-    return {best.token, best.count, total, match_length, second.token, second.count};
+    return {best.token, best.count, total, match_length};
   }
 };
 

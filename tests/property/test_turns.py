@@ -48,7 +48,7 @@ class Generation:
 
 
 def completer(target, drafters=()):
-    return Completer(target, chain_of(drafters, N_VOCAB, target.can.max_leaves))
+    return Completer(target, chain_of(drafters, N_VOCAB))
 
 
 def fake(**options):
