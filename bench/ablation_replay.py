@@ -43,7 +43,7 @@ from codespec.sampling import Sampler
 from codespec.types import Context, SamplingParams, Tokenizer, Tokens, Trace
 
 from .history import Hunk
-from .replay import MAX_TOKENS, Replay, Session, TextTarget, cost_of
+from .replay import MAX_LEAVES, MAX_TOKENS, Replay, Session, TextTarget, cost_of
 from .replay_draft import N_CTX
 from .replay_trees import Tree
 from .writers import Model, Writer, key_of
@@ -183,6 +183,7 @@ class Way:
             lambda context: session.neighbours,
             boundary=self._target.writer.boundary,
             curve=self._curve,
+            max_leaves=MAX_LEAVES,
             mechanisms=self._mechanisms,
         )
         members: list[Drafter] = [lookup]
@@ -193,6 +194,7 @@ class Way:
         chain = DraftChain(
             members,
             n_vocab,
+            MAX_LEAVES,
             self._curve,
             fills=self._mechanisms.filling,
             mechanisms=self._mechanisms,

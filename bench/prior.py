@@ -43,7 +43,7 @@ from codespec.native import Boundary, Planner
 from codespec.types import Context, PassState, Source, Tokens
 
 from .history import History
-from .replay import Session, usable
+from .replay import MAX_LEAVES, Session, usable
 from .replay_trees import Tree, Trees
 from .writers import Model, People
 
@@ -88,6 +88,7 @@ def _drafter(
         lambda workspace: tree,
         lambda context: neighbours,
         boundary=boundary,
+        max_leaves=MAX_LEAVES,
     )
 
 

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from codespec.backends.fake import FakeTarget
 from codespec.drafters.base import Drafter
 from codespec.drafters.calibrate import Planners
 from codespec.drafters.chain import DraftChain
-from codespec.drafters.cost import CostCurve
+from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.guard import Policy
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.learned import Learned
@@ -48,6 +50,7 @@ from .reference import (
     PromptLookup,
     Sources,
     SuffixTrie,
+    SuffixTrieTree,
 )
 from .replay_draft import DraftModel
 from .replay_trees import Tree, Trees
@@ -57,8 +60,8 @@ MIN_TOKENS, MAX_TOKENS = 16, 400
 
 
 class TextTarget(FakeTarget):
-    """A target that says a given text. Row i follows i drafted tokens and is read only when they
-    were right."""
+    """A target that says a given text. Row i follows draft node i - 1 and is read only when the
+    node's whole path was right, so its depth says which token comes."""
 
     def __init__(self, n_vocab: int, max_draft: int, *, rolls_back: bool = True) -> None:
         super().__init__(
@@ -82,7 +85,7 @@ class TextTarget(FakeTarget):
 
     def decode(self, tokens: Tokens, draft: Draft) -> TextRows:  # pyright: ignore[reportIncompatibleMethodOverride]
         self._n_drafted = len(draft)
-        return TextRows(self.truth, self._n_said)
+        return TextRows(self.truth, draft, self._n_said)
 
     def keep(self, path: Sequence[int]) -> None:
         self._n_said += len(path) + 1
@@ -91,15 +94,18 @@ class TextTarget(FakeTarget):
 
 
 class TextRows:
-    """`LogitsRows` of a pass behind so many tokens of the text."""
+    """`LogitsRows` of a pass over a draft behind so many tokens of the text."""
 
-    def __init__(self, truth: Tokens, n_said: int) -> None:
+    def __init__(self, truth: Tokens, draft: Draft, n_said: int) -> None:
+        depths = np.zeros(len(draft) + 1, np.int64)
+        for i, parent in enumerate(draft.parents.tolist()):
+            depths[i + 1] = depths[parent + 1] + 1
         self._truth = truth
-        self._n_said = n_said
+        self._positions = depths + n_said
 
     def argmax(self, i: int) -> int:
         # Behind the end nothing is right, and nothing is kept.
-        at = self._n_said + i
+        at = self._positions[i]
         return int(self._truth[at]) if at < len(self._truth) else -1
 
     def row(self, i: int) -> Logits:
@@ -144,12 +150,16 @@ CONFIGS = (
     "prompt-lookup",
     "fixed",
     "suffix-trie",
+    "suffix-trie-tree",
     "codespec",
     "codespec-edits",
     "ideal",
 )
 WITH_DRAFT = "codespec-draft"
 """Lookups and a draft model."""
+MAX_LEAVES = 8
+"""What llama.cpp's contexts take; trees of the reference have as many as they like."""
+MAX_TREE = 64
 
 
 def usable(commit: Commit, tokenizer: Tokenizer) -> Iterator[Hunk]:
@@ -194,6 +204,7 @@ class Replay:
         glob: str = "*.py",
         width: int = 16,
         draft: DraftModel | None = None,
+        max_leaves: int = MAX_LEAVES,
         writer: Writer | None = None,
         start: Learned | None = None,
     ) -> None:
@@ -205,6 +216,7 @@ class Replay:
         self._width = width
         self._trees = Trees(self._history, tokenizer)
         self._target = TextTarget(tokenizer.n_vocab, 64, rolls_back=curve.rolls_back)
+        self._max_leaves = max_leaves if curve.rolls_back else 1
         kinds = token_kinds(tokenizer)
         self._draft = draft
         configs = CONFIGS if draft is None else (*CONFIGS, WITH_DRAFT)
@@ -268,13 +280,14 @@ class Replay:
             "prompt-lookup": lambda: PromptLookup(Sources(tree.trie)),
             "fixed": lambda: Fixed(Sources(tree.trie)),
             "suffix-trie": lambda: SuffixTrie(Sources(tree.trie)),
+            "suffix-trie-tree": lambda: SuffixTrieTree(Sources(tree.trie)),
             "ideal": lambda: Ideal(Sources(tree.trie), lambda: truth),
         }
         if name == "plain":
             return DraftChain([], n_vocab)
         if name in reference:
             # References choose their own widths.
-            return DraftChain([reference[name]()], n_vocab, policy=Policy.RAISE)
+            return DraftChain([reference[name]()], n_vocab, MAX_TREE, FLAT, policy=Policy.RAISE)
         session = self._session if name == "codespec-edits" else None
         lookup = Watched(
             lambda path: self._document,
@@ -283,6 +296,7 @@ class Replay:
             lambda context: session.neighbours if session else (),
             boundary=self._writer.boundary,
             curve=self._curve,
+            max_leaves=self._max_leaves,
         )
         lookup.calibration = self.calibrations[name]
         members: list[Drafter] = [lookup]
@@ -291,6 +305,7 @@ class Replay:
         return DraftChain(
             members,
             n_vocab,
+            self._max_leaves,
             self._curve,
             fills=True,
             policy=Policy.RAISE,

@@ -18,7 +18,9 @@ from .results import Row, figures, identity
 Plots: TypeAlias = Iterable[tuple[str, str]]
 """Caption, SVG."""
 
-_REFERENCES = frozenset({"prompt-lookup", "fixed", "suffix-trie", "ideal", "plain"})
+_REFERENCES = frozenset(
+    {"prompt-lookup", "fixed", "suffix-trie", "suffix-trie-tree", "ideal", "plain"}
+)
 """Of the replay; what is said of drafts is said of ours."""
 
 _STYLE = """

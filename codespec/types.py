@@ -23,6 +23,11 @@ NO_TOKENS: Tokens = np.zeros(0, np.int32)
 NO_TOKENS.flags.writeable = False
 
 
+_CHAIN: Tokens = np.arange(-1, 255, dtype=np.int32)  # the parents of every short chain
+_CHAIN.flags.writeable = False
+_CHAIN_BYTES = _CHAIN.tobytes()
+
+
 class Source(int):
     """Where a drafted token came from: a small number that a drafter registered by name. What was
     learned is kept by name, as numbers depend on the order of registration."""
@@ -59,7 +64,7 @@ class Source(int):
 
     @classmethod
     def of(cls, number: int) -> Source:
-        """The source of a drafted token. Raises: IndexError."""
+        """The source of a draft's node. Raises: IndexError."""
         return cls._all[number]
 
 
@@ -67,17 +72,19 @@ Source.OTHER = Source.register("other")
 
 
 class Draft(msgspec.Struct, frozen=True, eq=False):
-    """A proposed chain of tokens, the first of which follows the last committed one.
+    """A proposed token tree, in topological order: parents come before their children.
 
     tokens:  (k,) int32.
-    probs:   (k,) float32, estimated P(token accepted | all before it accepted).
+    parents: (k,) int32, index of the parent node, -1 for a child of the last committed token.
+    probs:   (k,) float32, estimated P(node accepted | parent accepted).
     sources: (k,) int8, numbers of `Source`.
     q:       None for a deterministic draft (chosen by rank, no randomness of its own); otherwise
-             (k, n_vocab) float32, the distribution token i was truly sampled from. Such drafts are
-             verified by rejection, see `verify.accept_sampled`.
+             (k, n_vocab) float32, the distribution node i was truly sampled from. Such drafts are
+             chains and are verified by rejection, see `verify.accept_sampled`.
     """
 
     tokens: Tokens
+    parents: Tokens
     probs: npt.NDArray[np.float32]
     sources: npt.NDArray[np.int8]
     q: npt.NDArray[np.float32] | None = None
@@ -90,11 +97,12 @@ class Draft(msgspec.Struct, frozen=True, eq=False):
         probs: npt.NDArray[np.float32] | None = None,
         q: npt.NDArray[np.float32] | None = None,
     ) -> Draft:
-        """A draft of one source; probs: 1 by default."""
+        """A draft without branches: node i is the child of node i - 1."""
         toks = np.ascontiguousarray(tokens, np.int32)
         k = len(toks)
         return cls(
             toks,
+            _CHAIN[:k] if k <= len(_CHAIN) else np.arange(-1, k - 1, dtype=np.int32),
             np.ones(k, np.float32) if probs is None else probs,
             np.full(k, source, np.int8),
             q,
@@ -102,6 +110,14 @@ class Draft(msgspec.Struct, frozen=True, eq=False):
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    @property
+    def is_chain(self) -> bool:
+        # Asked several times a pass: bytes compare quicker than arrays.
+        k = len(self.parents)
+        if k > len(_CHAIN):
+            return bool((self.parents == np.arange(-1, k - 1)).all())
+        return self.parents.tobytes() == _CHAIN_BYTES[: 4 * k]
 
 
 NO_DRAFT = Draft.chain(NO_TOKENS)
@@ -131,7 +147,7 @@ class Verdict(msgspec.Struct, frozen=True):
     """What one verification pass decided.
 
     emitted: tokens to append to the output, always at least one.
-    path:    indices of the accepted drafted tokens, 0, 1, ...; they are emitted[:len(path)].
+    path:    indices of the accepted draft nodes, root first; emitted[:len(path)] are their tokens.
     """
 
     emitted: tuple[int, ...]
@@ -330,7 +346,7 @@ class Tokenizer(Protocol):
 
 
 class LogitsRows(Protocol):
-    """Logits of one pass: row 0 follows the committed tokens, row i + 1 follows drafted token i.
+    """Logits of one pass: row 0 follows the committed tokens, row i + 1 follows draft node i.
     Rows are read lazily and are valid until the model's next pass."""
 
     def row(self, i: int) -> Logits:

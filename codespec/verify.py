@@ -1,10 +1,10 @@
 """Acceptance: the one place that decides which tokens are emitted.
 
-Two rules, both exact. For a deterministic draft (chosen by rank) the target draws as it would have
-drawn alone, and the draft is believed for as long as it holds the drawn tokens. For one truly
-sampled from a draft model, the rejection rule of Leviathan et al. 2023 and Chen et al. 2023 keeps
-the target's law while accepting as often as any rule can; the text depends on the draft then, so a
-request that asks for its seed gets the first rule for every draft.
+Two rules, both exact. For a deterministic draft (any tree chosen by rank) the target draws as it
+would have drawn alone, and the draft is believed for as long as it contains the drawn token. For
+a chain truly sampled from a draft model, the rejection rule of Leviathan et al. 2023 and Chen et
+al. 2023 keeps the target's law while accepting as often as any rule can; the text depends on the
+draft then, so a request that asks for its seed gets the first rule for every draft.
 
 Everything here is pure: rows of logits in, tokens out.
 """
@@ -38,16 +38,24 @@ def accept(
         return accept_sampled(draft, rows, sampler, emitted, eog)
     if not len(draft):
         return Verdict((sampler.sample(rows, 0, emitted),), ())
+    # Parent and token name a node: siblings differ.
+    nodes = zip(draft.parents.tolist(), draft.tokens.tolist(), strict=True)
+    child = {node: i for i, node in enumerate(nodes)}
     out: list[int] = []
+    path: list[int] = []
     history = list(emitted)
-    for i, drafted in enumerate(draft.tokens.tolist()):
-        token = sampler.sample(rows, i, history)
+    node = -1
+    while True:
+        token = sampler.sample(rows, node + 1, history)
         out.append(token)
-        if token in eog or token != drafted:
-            return Verdict(tuple(out), tuple(range(i)))
+        if token in eog:
+            break
+        node = child.get((node, token), -1)
+        if node < 0:
+            break
+        path.append(node)
         history.append(token)
-    out.append(sampler.sample(rows, len(draft), history))
-    return Verdict(tuple(out), tuple(range(len(draft))))
+    return Verdict(tuple(out), tuple(path))
 
 
 def accept_sampled(
@@ -57,11 +65,11 @@ def accept_sampled(
     emitted: Sequence[int],
     eog: Collection[int],
 ) -> Verdict:
-    """Rejection sampling of a draft whose token i was drawn from draft.q[i].
+    """Rejection sampling of a chain whose node i was drawn from draft.q[i].
 
-    Token i is kept with probability min(1, p/q); at the first rejection the target emits a draw
-    from norm(max(p - q, 0)) instead; after a fully accepted draft, a draw from p. The width of
-    the draft must have been fixed before it was drawn: to drop a token after seeing it would
+    Node i is kept with probability min(1, p/q); at the first rejection the target emits a draw
+    from norm(max(p - q, 0)) instead; after a fully accepted chain, a draw from p. The width of
+    the chain must have been fixed before it was drawn: to drop a token after seeing it would
     bias the law.
 
     Source: Leviathan, Kalman, Matias 2023, algorithm 1.
@@ -104,40 +112,35 @@ def propose(q: Logits | Probs, sampler: Sampler, position: int) -> int:
     return sampling.draw(q.astype(np.float64), u)
 
 
-def followed(draft: Draft, emitted: Sequence[int]) -> list[int]:
-    """Indices of the drafted tokens that these tokens follow. The draft need not be the one that
-    was verified: drafters whose proposal lost learn from the outcome, too."""
-    n = 0
-    for drafted, token in zip(draft.tokens.tolist(), emitted, strict=False):
-        if drafted != token:
-            break
-        n += 1
-    return list(range(n))
-
-
 def wellformed(draft: Draft, n_vocab: int, n_max: int) -> bool:
-    """True if a draft can be handed to a target at all. Drafters are not trusted: arrays of other
-    lengths and kinds, ids outside the vocabulary, and sources and probabilities that are none are
-    refused here, once, so that nobody who is handed the draft has to care."""
+    """Whether a draft can be handed to a target at all. Drafters are not trusted: arrays of other
+    lengths and kinds, ids outside the vocabulary, parents that do not precede their children, and
+    sources and probabilities that are none are refused here, once, so that nobody who is handed the
+    draft has to care."""
     k = len(draft.tokens)
-    if not (len(draft.probs) == len(draft.sources) == k <= n_max):
+    if not (len(draft.parents) == len(draft.probs) == len(draft.sources) == k <= n_max):
         return False
     if k == 0:
         return True
-    if draft.tokens.dtype != _INT32 or not draft.tokens.flags.c_contiguous:
+    if draft.tokens.dtype != _INT32 or draft.parents.dtype != _INT32:
+        return False
+    if not draft.tokens.flags.c_contiguous:
         return False
     if draft.probs.dtype != _FLOAT32 or not all(0 <= p <= 1 for p in draft.probs.tolist()):
         return False
     n_sources = Source.count()
     if draft.sources.dtype != _INT8 or not all(0 <= s < n_sources for s in draft.sources.tolist()):
         return False
-    # Drafts are short: a loop over plain integers is quicker than calls of numpy.
-    if not all(0 <= token < n_vocab for token in draft.tokens.tolist()):
-        return False
+    # Drafts are short: a loop over plain integers is quicker than five calls of numpy.
+    nodes = list(zip(draft.parents.tolist(), draft.tokens.tolist(), strict=True))
+    for i, (parent, token) in enumerate(nodes):
+        if not (0 <= token < n_vocab and -1 <= parent < i):
+            return False
     if draft.q is None:
-        return True
+        return len(set(nodes)) == k  # siblings differ
     return (
-        draft.q.shape == (k, n_vocab)
+        draft.is_chain
+        and draft.q.shape == (k, n_vocab)
         and bool(np.isfinite(draft.q).all())
         and bool((draft.q >= 0).all())
         and bool(np.allclose(draft.q.sum(axis=1), 1.0, atol=1e-3))

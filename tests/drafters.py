@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from codespec.backends.base import Target
 from codespec.drafters.base import Drafter
 from codespec.drafters.chain import DraftChain
@@ -15,19 +18,20 @@ from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.small import SharedVocabulary
 from codespec.drafters.worth import Worth
-from codespec.types import NO_DRAFT, Context, Draft, PassState, Tokens, Verdict
+from codespec.types import NO_DRAFT, Context, Draft, PassState, Source, Tokens, Verdict
 
 if TYPE_CHECKING:
     from codespec.engine.local import LocalEngine
     from codespec.engine.pace import Pace
 
 Script: TypeAlias = Callable[[Tokens, int], Draft]
-"""What to propose: the output so far, the most tokens -> a draft."""
+"""What to propose: the output so far, the most nodes -> a draft."""
 
 
 def chain_of(
     drafters: Sequence[Drafter],
     n_vocab: int,
+    max_leaves: int = 1,
     curve: CostCurve = FLAT,
     worth: Worth | None = None,
     fills: bool = False,
@@ -35,7 +39,7 @@ def chain_of(
     policy: Policy = Policy.RAISE,
 ) -> DraftChain:
     """A chain whose members may not fail; hostile ones need another policy."""
-    return DraftChain(drafters, n_vocab, curve, worth, fills, mechanisms, policy)
+    return DraftChain(drafters, n_vocab, max_leaves, curve, worth, fills, mechanisms, policy)
 
 
 def model_drafter_of(chain: DraftChain) -> ModelDrafter:
@@ -82,6 +86,19 @@ class ScriptedDrafter(Drafter):
         self.observed.append((emitted.tolist(), draft, verdict))
 
 
+def tree(
+    tokens: npt.ArrayLike, parents: npt.ArrayLike, probs: npt.ArrayLike | None = None
+) -> Draft:
+    ids = np.asarray(tokens, np.int32)
+    k = len(ids)
+    return Draft(
+        ids,
+        np.asarray(parents, np.int32),
+        np.ones(k, np.float32) if probs is None else np.asarray(probs, np.float32),
+        np.full(k, Source.OTHER, np.int8),
+    )
+
+
 class OracleDrafter(ScriptedDrafter):
     """Knows the plain output and drafts it, as a chain."""
 
@@ -90,5 +107,5 @@ class OracleDrafter(ScriptedDrafter):
 
 
 def draft_much(engine: LocalEngine) -> None:
-    """As if wide passes cost little: many drafts."""
+    """As if wide passes cost little: many drafts, and trees."""
     assume(engine.passes.pace, CostCurve({1: 1.0, 33: 1.1}))

@@ -18,13 +18,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
+import numpy as np
 from rich.console import Console
 
+from codespec.backends.base import Target
 from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
 from codespec.config import load_settings
+from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import measure
 from codespec.errors import CodespecError, InputError
 from codespec.models.registry import draft_paths, target_path
+from codespec.types import NO_DRAFT, Draft
 
 from .. import results
 from ..curve import as_ratios, save
@@ -37,6 +41,8 @@ from . import clock
 from .shapes import SHAPES, SMALL, Shape, write_random
 
 CONTEXTS = (512, 2048)
+TREE_NODES = (4, 8, 16, 32)
+TREE_LEAVES = (2, 4, 8)
 REPLAY_CURVES = ("7b-q8_0", "1.5b-q8_0")
 ROOT = Path(__file__).resolve().parents[2]
 CHECKOUT = Path(__file__).resolve().parents[1] / "checkout"
@@ -93,7 +99,7 @@ class Plan:
             file.unlink(missing_ok=True)
 
     def _curves(self, name: str, file: Path) -> list[Row]:
-        """At every context."""
+        """Chains at every context, trees at the first."""
         rows: list[Row] = []
         n_ctx, n_threads = 2 * max(self.contexts), load_settings().model.n_threads
         with (
@@ -103,6 +109,10 @@ class Plan:
             for n_context in self.contexts:
                 curve = measure(target, n_context, n_repeats=15, budget_s=20.0)
                 rows.append(_row(name, model, "chain", n_context, as_ratios(curve)))
+            n_context = self.contexts[0]
+            for n_leaves in TREE_LEAVES:
+                ratios = tree_ratios(target, n_context, n_leaves)
+                rows.append(_row(name, model, f"tree of {n_leaves} leaves", n_context, ratios))
             self.curves.update(curves_of(rows))
             for repository in self.repositories if name != "bundled" else ():
                 rows += self._clock(repository, name, model, target)
@@ -185,6 +195,33 @@ class Plan:
             git("-C", str(partial), "symbolic-ref", "HEAD", head)
             partial.rename(clone)
         return clone
+
+
+def tree_ratios(target: Target, n_context: int, n_leaves: int, n_repeats: int = 15) -> Row:
+    """Passes over 1 + n tokens whose drafts are `n_leaves` chains from the root, as `as_ratios`."""
+    rng = np.random.default_rng(0)
+    tokens = rng.integers(0, target.info.n_vocab, n_context + 1).astype(np.int32)
+    points: dict[int, float] = {}
+    for n in (0, *(n for n in TREE_NODES if n >= n_leaves)):
+        drafted = rng.integers(0, target.info.n_vocab, n).astype(np.int32)
+        # Nodes in levels: node i continues node i - n_leaves.
+        parents = np.maximum(np.arange(n) - n_leaves, -1).astype(np.int32)
+        draft = Draft(drafted, parents, np.ones(n, np.float32), np.zeros(n, np.int8))
+        times: list[float] = []
+        for _ in range(n_repeats + 1):
+            target.prefill(tokens, lambda: False)
+            tail = tokens[target.n_cached :]
+            if len(tail) > 1:
+                target.decode(tail, NO_DRAFT)
+                target.keep([])
+                target.prefill(tokens, lambda: False)
+                tail = tokens[target.n_cached :]
+            started = time.perf_counter()
+            target.decode(tail, draft if n else NO_DRAFT)
+            times.append((time.perf_counter() - started) * 1e3)
+            target.keep([])
+        points[n + 1] = min(times[1:])
+    return as_ratios(CostCurve(points))
 
 
 def curves_of(rows: Sequence[Row]) -> dict[str, Row]:

@@ -56,7 +56,7 @@ class ForcedTarget(Target):
     def decode(self, tokens: Tokens, draft: Draft) -> TextRows:
         rows = self._target.decode(tokens, draft)
         rows.argmax(0)  # what the loop would look at, and by then the pass is over
-        return TextRows(self.truth, self._n_said)
+        return TextRows(self.truth, draft, self._n_said)
 
     def keep(self, path: Sequence[int]) -> None:
         self._target.keep(path)
@@ -76,7 +76,7 @@ class ClockReplay(Replay):
         draft: DraftModel | None = None,
         n_prompt: int = 512,
     ) -> None:
-        super().__init__(root, tokenizer, curve, draft=draft)
+        super().__init__(root, tokenizer, curve, draft=draft, max_leaves=target.can.max_leaves)
         self._real = ForcedTarget(target)
         self._n_prompt = n_prompt
         self.results = {name: self.results[name] for name in CONFIGS if name in self.results}

@@ -14,6 +14,7 @@ from codespec.backends.llama import kernels
 from codespec.config import Settings
 from codespec.drafters.base import Drafter
 from codespec.drafters.chain import DraftChain
+from codespec.drafters.cost import FLAT
 from codespec.drafters.guard import Policy
 from codespec.engine.local import LocalEngine
 from codespec.native import SuffixAutomaton
@@ -93,7 +94,9 @@ class OtherDrafter:
         pass
 
     def decode(self, job: Job) -> Decoded:
-        chain = DraftChain([self._make(job)], self._engine.info.n_vocab, policy=Policy.RAISE)
+        chain = DraftChain(
+            [self._make(job)], self._engine.info.n_vocab, 1, FLAT, policy=Policy.RAISE
+        )
         return _timed(self._engine, job, chain)
 
     def close(self) -> None:

@@ -45,7 +45,8 @@ class CancelledError(Exception):
 class Capabilities:
     """What a target can do.
 
-    max_draft:    most drafted tokens one pass takes, 0 or more.
+    max_draft:    most drafted nodes one pass takes, 0 or more.
+    max_leaves:   most branches of a drafted tree; 1: chains only.
     max_branches: most texts that it continues side by side, 1 or more, see `Target.fork`.
     rolls_back:   True if the KV cache drops rejected tokens and nothing else. False if it loses
                   the whole pass where its draft was not wholly accepted (recurrent layers): what
@@ -59,6 +60,7 @@ class Capabilities:
     """
 
     max_draft: int = 64
+    max_leaves: int = 1
     max_branches: int = 1
     rolls_back: bool = True
     has_threads: bool = False
@@ -70,14 +72,14 @@ class Target:
     """A language model that owns its KV cache. One thread only.
 
     The cache always holds a prefix of the committed tokens, plus, between `decode` and `keep`,
-    the drafted tokens. A subclass needs `info`, `can`, `n_cached`, `prefill`, `decode` and `keep`;
+    the drafted nodes. A subclass needs `info`, `can`, `n_cached`, `prefill`, `decode` and `keep`;
     the defaults of the other methods serve a target that cannot do more.
     """
 
     info: ModelInfo
     can: Capabilities = Capabilities()
     is_exact: bool = False
-    """True if a token's logits are the same to the bit in passes of any size."""
+    """True if a token's logits are the same to the bit in passes of any size over chains."""
     n_threads: int = 1
     busy_s: float = 0.0
     """Time spent in passes up to now, seconds."""
@@ -107,8 +109,8 @@ class Target:
         raise NotImplementedError
 
     def keep(self, path: Sequence[int]) -> None:
-        """Commit these tokens of the last draft, 0, 1, ..., and drop the others from the cache;
-        `n_cached` says what is left."""
+        """Commit these nodes of the last draft, drop the others from the cache; `n_cached` says
+        what is left."""
         raise NotImplementedError
 
     def read_ahead(self, tokens: Tokens, cancelled: Callable[[], bool]) -> None:

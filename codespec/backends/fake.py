@@ -21,6 +21,7 @@ from codespec.backends.base import (
     TargetBackend,
 )
 from codespec.backends.text import N_BYTES, ByteTokenizer
+from codespec.tree import leaves
 from codespec.types import NO_DRAFT, Draft, FimTokens, Logits, ModelInfo, Tokens
 
 EOS, FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE = 256, 257, 258, 259
@@ -66,6 +67,7 @@ class FakeTarget(Target):
         eog: frozenset[int] = frozenset({EOS}),
         n_ctx: int = 4096,
         max_draft: int = 64,
+        max_leaves: int = 8,
         rolls_back: bool = True,
     ) -> None:
         fim = FimTokens(FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE) if n_vocab > FIM_MIDDLE else None
@@ -83,7 +85,7 @@ class FakeTarget(Target):
             tokenizer_hash=ByteTokenizer().hash,
             backend="fake",
         )
-        self.can = Capabilities(max_draft, rolls_back=rolls_back)
+        self.can = Capabilities(max_draft, max_leaves, rolls_back=rolls_back)
         self._n_before = 0  # cached before the last pass
         self.order = order
         self.n_passes = 0
@@ -114,19 +116,24 @@ class FakeTarget(Target):
         assert len(self._draft) == 0, "keep() must follow decode()"
         assert len(tokens) >= 1
         assert len(draft) <= self.can.max_draft
+        assert len(leaves(draft)) <= self.can.max_leaves
         assert len(self._kv) + len(tokens) + len(draft) <= self.info.n_ctx
         self.n_passes += 1
         self._n_before = len(self._kv)
         self._kv += tokens.tolist()
         self._draft = draft
         contexts = [tuple(self._kv[-self.order :])]
-        for token in draft.tokens.tolist():
-            contexts.append((*contexts[-1], token)[-self.order :])
+        for i in range(len(draft)):
+            parent = contexts[int(draft.parents[i]) + 1]
+            contexts.append((*parent, int(draft.tokens[i]))[-self.order :])
         return FakeRows(contexts, self._logits)
 
     def keep(self, path: Sequence[int]) -> None:
-        assert list(path) == list(range(len(path))), "no drafted token is left out"
-        self._kv += self._draft.tokens[: len(path)].tolist()
+        parent = -1
+        for node in path:
+            assert self._draft.parents[node] == parent, "path must descend from the root"
+            self._kv.append(int(self._draft.tokens[node]))
+            parent = node
         if not self.can.rolls_back and len(path) < len(self._draft):
             del self._kv[self._n_before :]
         self._draft = NO_DRAFT

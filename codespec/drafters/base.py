@@ -73,9 +73,9 @@ class Counters:
         stats.n_accepted += n_accepted
 
     def count(self, draft: Draft, path: Sequence[int]) -> None:
-        """Count a draft of which the tokens at `path` were accepted."""
+        """Count a draft of which the nodes of `path` were accepted."""
         sources = draft.sources.tolist()
-        accepted = [sources[i] for i in path]
+        accepted = [sources[node] for node in path]
         for source in dict.fromkeys(sources):
             self.add(Source.of(source), sources.count(source), accepted.count(source))
 
@@ -95,7 +95,7 @@ class Drafter:
         """A new request starts. Called when the drafter is first asked."""
 
     def propose(self, state: PassState, n_max: int) -> Draft:
-        """Draft at most `n_max` tokens after context.left + state.emitted. May return NO_DRAFT."""
+        """Draft at most `n_max` nodes after context.left + state.emitted. May return NO_DRAFT."""
         return NO_DRAFT
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from itertools import accumulate
-from operator import mul
 
 import numpy as np
 
@@ -21,6 +19,7 @@ from codespec.drafters.guard import Guarded, Policy
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.worth import Worth
 from codespec.native import Drafting, Stretch
+from codespec.tree import limit_leaves, path_probs, prefix
 from codespec.types import (
     NO_DRAFT,
     NO_TOKENS,
@@ -40,6 +39,7 @@ class DraftChain(Drafter):
     """`Drafter` over its members. Its counters are those of what was verified.
 
     n_vocab:    ids at or above it are refused.
+    max_leaves: most branches of a tree, see `Capabilities.max_leaves`.
     worth:      says when not to ask the members; None: ask them before each pass.
     fills:      True to fill passes up, see `filler.py`.
     mechanisms: which optional parts there are.
@@ -52,6 +52,7 @@ class DraftChain(Drafter):
         self,
         drafters: Sequence[Drafter],
         n_vocab: int,
+        max_leaves: int = 1,
         curve: CostCurve = FLAT,
         worth: Worth | None = None,
         fills: bool = False,
@@ -59,6 +60,7 @@ class DraftChain(Drafter):
         policy: Policy = Policy.LEAVE_OUT,
     ) -> None:
         self._members = [Guarded(drafter, n_vocab, policy) for drafter in drafters]
+        self._max_leaves = max_leaves if mechanisms.trees else 1
         self._mechanisms = mechanisms
         self._curve = curve
         self._worth = worth
@@ -223,14 +225,16 @@ class DraftChain(Drafter):
 
     def _rate(self, draft: Draft, state: PassState) -> float:
         """Expected tokens per millisecond of the pass."""
-        likely = list(accumulate(draft.probs.tolist(), mul))
+        likely = path_probs(draft)
         expected = sum(likely)
         whole = likely[-1] if likely else 1.0
         return (1.0 + expected) / self._curve.chain_ms(state, len(draft), expected, whole)
 
     def _cut(self, member: Guarded, draft: Draft, state: PassState) -> Draft:
         """Only what pays. Sampled drafts stay whole: to cut them after the draw biases the law."""
+        if not draft.is_chain:
+            return limit_leaves(draft, self._max_leaves)
         if member.traits.cuts:
             return draft
-        n, _ = best_width(draft.probs.tolist(), self._curve, state)
-        return Draft(draft.tokens[:n], draft.probs[:n], draft.sources[:n])
+        width, _ = best_width(draft.probs.tolist(), self._curve, state)
+        return prefix(draft, width)

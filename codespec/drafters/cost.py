@@ -196,7 +196,7 @@ def best_width(
 ) -> tuple[int, float]:
     """(k, tokens per millisecond) that maximise (1 + sum of path probabilities) / cost.
 
-    probs:    P(token accepted | all before it accepted).
+    probs:    P(node accepted | parent accepted) along a chain.
     draft_ms: time to draft one token, where drafting is not free.
     begin_ms: time to draft at all.
     """

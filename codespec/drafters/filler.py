@@ -35,7 +35,7 @@ def filled(draft: Draft, state: PassState, n_room: int) -> Draft:
     """`draft` as its pass verifies it, which has room for `n_room` drafted tokens: what lacks to
     the pass's width is filled up with tokens that are never accepted."""
     n = state.width - state.n_tail
-    if n <= len(draft) or n > n_room:
+    if n <= len(draft) or n > n_room or not draft.is_chain:
         return draft
     tokens = np.zeros(n, np.int32)
     tokens[: len(draft)] = draft.tokens

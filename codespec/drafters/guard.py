@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 from codespec.backends.base import CancelledError
 from codespec.drafters.base import Drafter, Plan
 from codespec.native import Drafting
+from codespec.tree import followed
 from codespec.types import NO_DRAFT, Context, Draft, PassState, Tokens, Verdict
-from codespec.verify import followed, wellformed
+from codespec.verify import wellformed
 
 log = logging.getLogger(__name__)
 

@@ -14,6 +14,7 @@ from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.index.live import LiveDocument
 from codespec.native import Boundary, Drafting, Planner, Segment, Sources, SuffixAutomaton
+from codespec.tree import path_probs
 from codespec.types import (
     NO_DRAFT,
     NO_TOKENS,
@@ -45,6 +46,14 @@ ANSWERS = Source.register("answers")  # what the target said lately in this docu
 
 Neighbour: TypeAlias = tuple[Source, SuffixAutomaton]
 
+# Width is nearly free where this many tokens more cost less than half a pass.
+_FEW, _CHEAP = 4, 1.5
+# Branches of a tree that are looked up further.
+_MAX_PATHS = 4
+
+Ends: TypeAlias = npt.NDArray[np.uint8]
+_NO_ENDS: Ends = np.zeros(0, np.uint8)
+
 
 class LookupDrafter(Drafter):
     """`Drafter` over suffix automata of the document and a frozen index of the workspace.
@@ -57,7 +66,7 @@ class LookupDrafter(Drafter):
         one with the longest match speaks.
     overridden: gives the files whose stored text is not used in a request: open buffers are newer.
     boundary:   gives the cursor of a request, where it may stand inside a token.
-    curve:      cost of the target's passes.
+    curve, max_leaves: cost of the target's passes, and the branches they can take.
     mechanisms: which optional parts there are.
     """
 
@@ -73,6 +82,7 @@ class LookupDrafter(Drafter):
         overridden: Callable[[Context], Sequence[str]] = lambda context: (context.path,),
         boundary: Callable[[Context], Boundary] | None = None,
         curve: CostCurve = FLAT,
+        max_leaves: int = 1,
         mechanisms: Mechanisms = PRODUCT,
     ) -> None:
         self._open_document = document
@@ -82,6 +92,7 @@ class LookupDrafter(Drafter):
         self._find_overridden = overridden
         self._make_boundary = boundary
         self._curve = curve
+        self._max_leaves = max_leaves if mechanisms.trees else 1
         self._mechanisms = mechanisms
         self._planner: Planner | None = None
         self._sources = Sources(NO_TOKENS)
@@ -112,8 +123,8 @@ class LookupDrafter(Drafter):
         self._drafting = None
 
     def native(self, state: PassState, n_max: int) -> Drafting | None:
-        """Drafts as `propose` would."""
-        if self._planner is None:
+        """Drafts as `propose` would, but no trees."""
+        if self._planner is None or self._most_leaves(state) > 1:
             return None
         self._read()
         costs = self._curve.either_first(state, n_max + 1)
@@ -126,9 +137,13 @@ class LookupDrafter(Drafter):
 
     def propose(self, state: PassState, n_max: int) -> Draft:
         self._sources.clear()
-        if not self._look_up(state.emitted, n_max):
-            return NO_DRAFT
-        return self._plan(state, n_max)
+        draft = NO_DRAFT
+        if self._look_up(state.emitted, NO_TOKENS, n_max):
+            asks_last = self._mechanisms.last_token and self._trees_pay(state, n_max)
+            if asks_last and not self._is_within(state.emitted):
+                self._sources.ask_last(n_max)
+            draft = self._plan(state, n_max)
+        return draft
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         self._unread += verdict.emitted
@@ -148,6 +163,16 @@ class LookupDrafter(Drafter):
         self._is_planned = False
 
     def _plan(self, state: PassState, n_max: int) -> Draft:
+        draft, ends = self._planned(state, n_max)
+        if draft.is_chain or not self._mechanisms.after_branches:
+            return draft
+        # What follows branches that no source went beyond?
+        paths = _open_paths(draft, ends, n_max)
+        if not sum([self._look_up_after(state.emitted, path, n_max) for path in paths]):
+            return draft
+        return self._planned(state, n_max)[0]
+
+    def _planned(self, state: PassState, n_max: int) -> tuple[Draft, Ends]:
         assert self._planner is not None
         if not self._is_planned:
             self._read()
@@ -155,19 +180,58 @@ class LookupDrafter(Drafter):
         found = self._planner.plan(
             self._sources,
             n_max,
+            self._most_leaves(state),
             self._curve.first(state, n_max + 1),
             self._curve.again_ms,
             self._curve.n_tail(state),
         )
-        return NO_DRAFT if found is None else Draft(*found)
+        if found is None:
+            return NO_DRAFT, _NO_ENDS
+        tokens, parents, likely, sources, ends = found
+        return Draft(tokens, parents, likely, sources), ends
 
-    def _look_up(self, said: Tokens, n_max: int) -> int:
-        """Ask each source what follows. How many say anything."""
+    def _look_up_after(self, emitted: Tokens, path: Tokens, n_max: int) -> int:
+        """What follows `emitted` and a path of drafted tokens."""
+        return self._look_up(np.concatenate([emitted, path]), path, n_max - len(path))
+
+    def _look_up(self, said: Tokens, path: Tokens, n_max: int) -> int:
+        """Ask each source; what it says follows the drafted `path`. How many say anything."""
         if n_max <= 0:
             return 0
         if self._boundary is None:
-            return self._sources.ask(said, NO_TOKENS, n_max)
-        return self._boundary.ask(said, NO_TOKENS, n_max, self._sources)
+            return self._sources.ask(said, path, n_max)
+        return self._boundary.ask(said, path, n_max, self._sources)
+
+    def _most_leaves(self, state: PassState) -> int:
+        """Passes over trees are not like those over chains, whatever their width."""
+        return self._max_leaves if state.width == 1 else 1
+
+    def _is_within(self, emitted: Tokens) -> bool:
+        return self._boundary is not None and self._boundary.is_within(emitted)
+
+    def _trees_pay(self, state: PassState, n_max: int) -> bool:
+        """True if some tokens more cost next to nothing, so that much is worth knowing."""
+        if self._most_leaves(state) == 1:
+            return False
+        few_ms = self._curve.pass_ms(1 + min(n_max, _FEW))
+        return few_ms < _CHEAP * self._curve.pass_ms(1)
+
+
+def _open_paths(draft: Draft, ends: Ends, n_max: int) -> list[Tokens]:
+    """The likeliest branches of a tree after which no source was asked yet."""
+    likely = path_probs(draft)
+    nodes: list[int] = np.flatnonzero(ends).tolist()
+    nodes.sort(key=lambda i: -likely[i])
+    parents, tokens = draft.parents.tolist(), draft.tokens.tolist()
+    paths: list[Tokens] = []
+    for node in nodes[:_MAX_PATHS]:
+        path: list[int] = []
+        while node >= 0:
+            path.append(tokens[node])
+            node = parents[node]
+        if len(path) < n_max:
+            paths.append(np.array(path[::-1], np.int32))
+    return paths
 
 
 def _grouped(

@@ -57,7 +57,7 @@ class MappedModel(Target):
         return self._model.prefill(self._own[tokens], cancelled)
 
     def decode(self, tokens: Tokens, draft: Draft) -> MappedRows:
-        own = Draft(self._own[draft.tokens], draft.probs, draft.sources)
+        own = Draft(self._own[draft.tokens], draft.parents, draft.probs, draft.sources)
         rows = self._model.decode(self._own[tokens], own)
         return MappedRows(rows, self._ids, self.info.n_vocab)
 

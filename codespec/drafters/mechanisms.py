@@ -16,6 +16,9 @@ class Mechanisms:
     Lookups:
     suffix, edits, buffers, answers: drafts from the text after the cursor, from lines that were
         replaced, from other open documents, from earlier completions.
+    trees:          drafts with branches.
+    after_branches: sources are asked again for what follows a tree's branches.
+    last_token:     for trees, sources are also asked by the last token alone.
     learning:       P(accepted) follows outcomes: the weights of its tables.
     memory:         what outcomes taught is kept for the workspace's next session.
 
@@ -40,6 +43,9 @@ class Mechanisms:
     edits: bool = True
     buffers: bool = True
     answers: bool = True
+    trees: bool = True
+    after_branches: bool = True
+    last_token: bool = True
     learning: bool = True
     memory: bool = True
     draft_model: bool = True

@@ -17,8 +17,8 @@ from codespec.drafters.base import Drafter, Plan, Traits
 from codespec.drafters.cost import FLAT, CostCurve, best_width
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.small import DRAFT_MODEL, SmallModel
+from codespec.tree import followed
 from codespec.types import ANY_PASS, NO_DRAFT, Context, Draft, PassState, Tokens, Verdict
-from codespec.verify import followed
 
 _START_RATE = 0.5
 _RATE_WEIGHT = 0.05

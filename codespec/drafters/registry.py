@@ -21,11 +21,13 @@ BUILT_IN = ("lookup", "model")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What an engine tells a drafter. curve: cost of the target's passes."""
+    """What an engine tells a drafter. curve: cost of the target's passes. max_leaves: most branches
+    they take."""
 
     info: ModelInfo
     tokenizer: Tokenizer
     curve: CostCurve
+    max_leaves: int
 
 
 Make: TypeAlias = Callable[[Site], Drafter]

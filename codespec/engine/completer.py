@@ -194,7 +194,7 @@ class Completer:
         self._on_passes(done.widths, done.cost_ms)
 
     def _most_drafted(self, run: _Run, n_tail: int) -> int:
-        """Most tokens worth drafting: a pass emits one token more than it accepts."""
+        """Most nodes worth drafting: a pass emits one token more than it accepts."""
         can = self._target.can
         if not can.rolls_back and n_tail > can.max_draft:
             return 0  # drafts in vain would make it ever longer

@@ -79,6 +79,7 @@ class Drafting:
             overridden=lambda c: documents.overridden(c.path, c.workspace),
             boundary=lambda c: Boundary(c.left, c.healed, vocabulary, target.model.encoder),
             curve=target.pace.curve,
+            max_leaves=target.context.can.max_leaves,
             mechanisms=mechanisms,
         )
         small: list[tuple[ModelDrafter, Pace]] = []
@@ -95,7 +96,8 @@ class Drafting:
         self._small = Choice(target.pace, small)
         # Drafts are distilled for files.
         self._distilled = WorkspaceDrafts(Path(info.path), self._loaded) if info.path else None
-        self._site = registry.Site(info, tokenizer, target.pace.curve)
+        context = target.context
+        self._site = registry.Site(info, tokenizer, target.pace.curve, context.can.max_leaves)
         self._added: dict[str, Drafter] = {}
         self.watchers: list[Drafter] = []
         """See each request's context and verdicts; what they draft comes last."""
@@ -109,9 +111,11 @@ class Drafting:
         registry.check(names)
         found = [self._drafter(name, workspace) for name in names]
         members = [drafter for drafter in (*found, *self.watchers) if drafter is not None]
+        context = self._target.context
         return DraftChain(
             members,
-            self._target.context.info.n_vocab,
+            context.info.n_vocab,
+            context.can.max_leaves,
             self._target.pace.curve,
             self._worth,
             self._fills,

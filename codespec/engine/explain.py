@@ -174,20 +174,20 @@ def _prompt(
 def _pass(seen: _Seen, finder: _Finder, tokenizer: Tokenizer) -> Pass:
     accepted = set(seen.verdict.path[: len(seen.said)])
     by_source: dict[int, list[int]] = {}
-    for i, source in enumerate(seen.draft.sources.tolist()):
-        by_source.setdefault(source, []).append(i)
+    for node, source in enumerate(seen.draft.sources.tolist()):
+        by_source.setdefault(source, []).append(node)
     spans: list[Span] = []
-    for source, drafted in by_source.items():
-        followed = [i for i in drafted if i in accepted]
-        # Where none was accepted, the first token stands for what the source meant.
-        tokens = seen.draft.tokens[followed or drafted[:1]]
-        start = followed[0] if followed else 0
+    for source, nodes in by_source.items():
+        followed = [n for n in nodes if n in accepted]
+        # Where none was accepted, the first node stands for what the source meant.
+        tokens = seen.draft.tokens[followed or nodes[:1]]
+        start = seen.verdict.path.index(followed[0]) if followed else 0
         said = [*seen.before.tolist(), *seen.said[:start].tolist()]
         path, line = finder.find(Source.of(source), said, tokens)
         spans.append(
             Span(
                 source=Source.of(source).label,
-                n_drafted=len(drafted),
+                n_drafted=len(nodes),
                 n_accepted=len(followed),
                 text=tokenizer.decode(tokens).decode("utf-8", "replace") if followed else "",
                 path=path,

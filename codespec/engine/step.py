@@ -1,7 +1,7 @@
 """The step of speculative decoding: draft, verify, keep.
 
 Source: Leviathan, Kalman, Matias 2023, "Fast inference from transformers via speculative decoding",
-algorithm 1.
+algorithm 1; for trees Miao et al. 2024, "SpecInfer".
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from codespec.engine.output import Output
+from codespec.tree import depths
 from codespec.types import NO_DRAFT, Draft, Logits, LogitsRows, Tokens, Verdict
 from codespec.verify import accept
 
@@ -29,7 +30,7 @@ class Passes:
 
     tokens:     all that they emitted.
     widths:     tokens that a pass was over.
-    n_drafted:  tokens of its draft, and n_accepted: how much of that was accepted.
+    n_drafted:  depth of its draft, and n_accepted: how much of that was accepted.
     draft_ms, pass_ms: time to draft, and to verify and keep.
     cost_ms:    of that, without drawing tokens, which takes as long whatever was drafted.
     """
@@ -87,13 +88,17 @@ def step(
     done = Passes(
         tokens=first.emitted,
         widths=[len(tail) + len(filled)],
-        n_drafted=[len(draft)],
+        n_drafted=[_depth(draft)],
         n_accepted=[len(first.path)],
         draft_ms=[(drafted - began) * 1e3],
         pass_ms=[round(pass_ms, 4)],
         cost_ms=[pass_ms - drawing_s * 1e3],
     )
     return done, draft, first
+
+
+def _depth(draft: Draft) -> int:
+    return len(draft) if draft.is_chain else max(depths(draft))
 
 
 def _from(rows: LogitsRows, first: int) -> LogitsRows:

@@ -45,8 +45,16 @@ class Proposal:
         most the depth (64). Grows by one each step; a fall is a back-off."""
 
     @property
+    def alt_tokens(self) -> npt.NDArray[np.int32]:
+        """Runner-up at step i, -1 where all occurrences agree: the second branch of a tree."""
+
+    @property
+    def alt_counts(self) -> npt.NDArray[np.int32]:
+        """Votes for the runner-up, 0 where there is none."""
+
+    @property
     def columns(self) -> npt.NDArray[np.int32]:
-        """(4, k) all of the above, in this order."""
+        """(6, k) all of the above, in this order."""
 
     @property
     def match_length(self) -> int:
@@ -126,6 +134,12 @@ class SuffixAutomaton:
 
     def count(self, string: npt.NDArray[np.int32]) -> int:
         """How often `string` occurs. Raises: ValueError for over max_depth tokens or none."""
+
+    def followers(self, string: npt.NDArray[np.int32]) -> list[tuple[int, int]]:
+        """Tokens that follow `string` with how often, most often first, then by id.
+
+        Raises: ValueError for over max_depth tokens or none.
+        """
 
     def match(self, context: npt.NDArray[np.int32]) -> int:
         """Length of the longest suffix of `context`, at most max_depth, that occurs in the text."""
@@ -388,6 +402,9 @@ class Sources:
         had anything to say. path: where in a draft the offers begin, drafted tokens that offers
         before them hold; they are the end of `tail`."""
 
+    def ask_last(self, n_max: int) -> int:
+        """The same for the last token alone of the last `ask`, wherever it stands."""
+
     def offer(
         self,
         i: int,
@@ -397,7 +414,7 @@ class Sources:
     ) -> None:
         """What was found for the i-th elsewhere: position and columns as of a `Proposal`.
 
-        Raises: IndexError; ValueError for other than 4 columns.
+        Raises: IndexError; ValueError for other than 6 columns.
         """
 
     @property
@@ -461,6 +478,9 @@ class Boundary:
         """How many of the tokens before the cursor prompt and files agree on: `Sources` begin with
         those."""
 
+    def is_within(self, emitted: npt.NDArray[np.int32]) -> bool:
+        """Whether, after these tokens, drafts may still begin inside a token of a file."""
+
     def ask(
         self,
         emitted: npt.NDArray[np.int32],
@@ -479,7 +499,8 @@ class Planner:
     sum of table entries through the logistic function, which learn from every outcome. Under 0.2 us
     a token, the choice included.
 
-    Source: Hastie and Tibshirani 1986, Generalized additive models.
+    Source: Hastie and Tibshirani 1986, Generalized additive models. Trees of the likeliest nodes:
+    Li et al. 2024, EAGLE-2.
     """
 
     n_shared: int
@@ -525,23 +546,28 @@ class Planner:
         self,
         sources: Sources,
         n_max: int,
+        max_leaves: int,
         costs: npt.NDArray[np.float64],
         again: float = 0.0,
         n_tail: int = 1,
     ) -> (
         tuple[
             npt.NDArray[np.int32],
+            npt.NDArray[np.int32],
             npt.NDArray[np.float32],
             npt.NDArray[np.int8],
+            npt.NDArray[np.uint8],
         ]
         | None
     ):
-        """Tokens, probabilities and sources of the chain to verify; None where nothing pays.
+        """Tokens, parents, probabilities and sources of the tree to verify, parents first; None
+        where nothing pays. Last, 1 for each token after which no offer goes on.
 
         sources: with what they offered. An offer whose path none before it holds is left aside.
-        n_max: most tokens of the chain.
+        n_max, max_leaves: most tokens and branches of the tree; with one leaf, runner-ups are left
+            aside.
         costs: (n_max + 1,) milliseconds of passes that draft 0, 1, ... n_max tokens.
-        again, n_tail: where committed tokens are read again after a draft that was not
+        again, n_tail: of chains, where committed tokens are read again after a draft that was not
             wholly right: the cost of each, and how many this pass reads.
 
         Raises: ValueError for costs that are not positive and sources out of range.
@@ -613,7 +639,7 @@ ENDS_TEXT: int
 @final
 class Drafting:
     """What stretches are drafted from: what `sources` say after their base and what was emitted, as
-    `boundary` asks them where there is one, weighed by `planner`. costs: float64, two rows,
+    `boundary` asks them where there is one, weighed by `planner`; chains. costs: float64, two rows,
     of passes over 1, 2, ... tokens, one more than are drafted at most, after a wide pass and after
     one over one token. All of them are kept, and not to be written to. Raises: ValueError,
     TypeError.

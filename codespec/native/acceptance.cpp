@@ -32,7 +32,6 @@ constexpr std::array kHits{.2f, .35f, .45f, .55f, .65f, .75f, .85f};
 // the cells below.
 constexpr std::array kShared{16 * 16, 16 * 12, 8 * 8 * 8, 8 * 12, 8 * 8,
                              8 * 8,   8 * 8,   16 * 8,    16 * 8, 8 * 16};
-// Half of the first table has no use: it has the size that the shipped prior gives it.
 constexpr std::array kBySource{2 * 12 * 8, 8 * 8, 8 * 2, 8, 8, 8 * 8, 8 * 8, 8 * 16};
 static_assert(kShared.size() + kBySource.size() == AcceptanceModel::kNumTables);
 
@@ -86,7 +85,7 @@ AcceptanceModel::Features AcceptanceModel::features(const Evidence& e) const {
       bucket(e.in_line, kEmitted) * kNumClasses + e.token_class,
   };
   const std::array by_source{
-      length * 8 + ratio,
+      ((e.is_runner_up ? 12 : 0) + length) * 8 + ratio,
       bucket(e.ratio_lowest, kRatios) * 8 + depth,
       bucket(e.distance, kDistances) * 2 + (e.total > 1),
       bucket(e.n_repeats_right, kRepeats),

@@ -13,6 +13,7 @@ namespace codespec {
 // proposals that contain it, the one with the longest match.
 struct Evidence {
   int source = 0;
+  bool is_runner_up = false;  // second choice of that proposal
   int match_length = 0;
   int total = 0;               // places asked
   float ratio = 0;             // share of them that say so

@@ -273,6 +273,18 @@ std::int32_t SuffixAutomaton::count(Tokens string) const {
   return static_cast<std::size_t>(m.length) == string.size() ? at(m.state).count : 0;
 }
 
+std::vector<std::pair<Token, std::int32_t>> SuffixAutomaton::followers(Tokens string) const {
+  std::vector<std::pair<Token, std::int32_t>> found;
+  const Match m = find(string);
+  if (static_cast<std::size_t>(m.length) != string.size()) return found;
+  edges_.for_each(at(m.state).edges,
+                  [&](const Edge& edge) { found.emplace_back(edge.token, at(edge.target).count); });
+  std::ranges::sort(found, [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
+  return found;
+}
+
 Proposal SuffixAutomaton::draft(Tokens context, int n_max, int min_length,
                                 const Allowed& allowed) const {
   return follow(find(context), n_max, min_length, allowed);

@@ -79,6 +79,9 @@ class SuffixAutomaton {
   // Until this number changes, matches stay what they are.
   std::uint64_t n_changes() const { return n_changes_; }
 
+  // Tokens that follow `string` with how often, most often first.
+  std::vector<std::pair<Token, std::int32_t>> followers(Tokens string) const;
+
  private:
   struct State {
     std::int32_t length = 0;

@@ -34,6 +34,8 @@ void bind_proposal(nb::module_& m) {
       .def_prop_ro("counts", &view<Proposal::kCounts>)
       .def_prop_ro("totals", &view<Proposal::kTotals>)
       .def_prop_ro("match_lengths", &view<Proposal::kMatchLengths>)
+      .def_prop_ro("alt_tokens", &view<Proposal::kAltTokens>)
+      .def_prop_ro("alt_counts", &view<Proposal::kAltCounts>)
       .def_prop_ro("columns", &all_columns)
       .def_prop_ro(
           "match_length",

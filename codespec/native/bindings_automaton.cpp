@@ -1,5 +1,6 @@
 // The live automaton.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
@@ -64,6 +65,17 @@ void bind_automaton(nb::module_& m) {
                 throw nb::value_error("the string must have 1 to max_depth tokens");
               }
               return a.count(as_span(string));
+            });
+          },
+          "string"_a.noconvert())
+      .def(
+          "followers",
+          [](Shared& s, const TokenArray& string) {
+            return s.quick([&](Automaton& a) {
+              if (string.size() < 1 || string.size() > static_cast<std::size_t>(a.max_depth())) {
+                throw nb::value_error("the string must have 1 to max_depth tokens");
+              }
+              return a.followers(as_span(string));
             });
           },
           "string"_a.noconvert())

@@ -80,6 +80,12 @@ void bind_boundary(nb::module_& m) {
            "vocabulary"_a, "encode"_a)
       .def_prop_ro("n_base", &Boundary::n_base)
       .def(
+          "is_within",
+          [](Boundary& self, const TokenArray& emitted) {
+            return !self.query(as_span(emitted)).wanted.empty();
+          },
+          "emitted"_a.noconvert())
+      .def(
           "ask",
           [](Boundary& self, const TokenArray& emitted, const TokenArray& path, int n_max,
              Sources& sources) {

@@ -24,15 +24,16 @@ Planner make_planner(const Vector<std::uint8_t>& classes, int n_sources, bool le
   return {{ids.begin(), ids.end()}, n_sources, learns};
 }
 
-nb::object plan(Planner& self, const Sources& sources, int n_max, const Vector<double>& costs,
-                double again, int n_tail) {
+nb::object plan(Planner& self, const Sources& sources, int n_max, int max_leaves,
+                const Vector<double>& costs, double again, int n_tail) {
   check_costs(as_span(costs));
   if (!(again >= 0) || n_tail < 1) throw nb::value_error("again >= 0, n_tail >= 1");
   check_fits(sources, self);
-  Draft d = self.plan(sources.offers(), {n_max, as_span(costs), again, n_tail});
+  Draft d = self.plan(sources.offers(), {n_max, max_leaves, as_span(costs), again, n_tail});
   if (d.tokens.empty()) return nb::none();
-  return nb::make_tuple(as_numpy(std::move(d.tokens)), as_numpy(std::move(d.probs)),
-                        as_numpy(std::move(d.sources)));
+  return nb::make_tuple(as_numpy(std::move(d.tokens)), as_numpy(std::move(d.parents)),
+                        as_numpy(std::move(d.probs)), as_numpy(std::move(d.sources)),
+                        as_numpy(std::move(d.ends)));
 }
 
 auto outcomes(const Planner& self) {
@@ -80,8 +81,8 @@ void bind_planner(nb::module_& m) {
             self.begin(as_span(before), as_span(after));
           },
           "before"_a.noconvert(), "after"_a.noconvert())
-      .def("plan", &plan, "sources"_a, "n_max"_a, "costs"_a.noconvert(), "again"_a = 0.0,
-           "n_tail"_a = 1)
+      .def("plan", &plan, "sources"_a, "n_max"_a, "max_leaves"_a, "costs"_a.noconvert(),
+           "again"_a = 0.0, "n_tail"_a = 1)
       .def("ended", &Planner::ended, "n_emitted"_a)
       .def(
           "learn",

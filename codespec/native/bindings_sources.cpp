@@ -18,15 +18,16 @@ using Columns = nb::ndarray<const std::int32_t, nb::ndim<2>, nb::device::cpu>;
 using PyPart = std::pair<nb::object, std::optional<AnyVector>>;
 
 std::vector<Step> as_steps(const Columns& columns) {
-  if (columns.shape(0) != Proposal::kNumColumns) throw nb::value_error("an offer has 4 columns");
+  if (columns.shape(0) != Proposal::kNumColumns) throw nb::value_error("an offer has 6 columns");
   std::vector<Step> steps(columns.shape(1));
   const auto at = [&](int column, std::size_t i) {
     return columns
         .data()[column * columns.stride(0) + static_cast<std::int64_t>(i) * columns.stride(1)];
   };
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    steps[i] = {at(Proposal::kTokens, i), at(Proposal::kCounts, i), at(Proposal::kTotals, i),
-                at(Proposal::kMatchLengths, i)};
+    steps[i] = {at(Proposal::kTokens, i),    at(Proposal::kCounts, i),
+                at(Proposal::kTotals, i),    at(Proposal::kMatchLengths, i),
+                at(Proposal::kAltTokens, i), at(Proposal::kAltCounts, i)};
   }
   return steps;
 }
@@ -103,6 +104,13 @@ void bind_sources(nb::module_& m) {
             return self.ask(as_span(tail), as_span(path), n_max);
           },
           "tail"_a.noconvert(), "path"_a.noconvert(), "n_max"_a)
+      .def(
+          "ask_last",
+          [](Sources& self, int n_max) {
+            check_limits(n_max, 1);
+            return self.ask_last(n_max);
+          },
+          "n_max"_a)
       .def_prop_ro("offers", &as_offers)
       .def("clear", &Sources::clear)
       .def(

@@ -219,6 +219,8 @@ std::vector<Step> Boundary::beyond(std::vector<Step> steps, std::size_t n_given,
     const std::string_view half = piece(first).substr(n_given - n_bytes);
     if (!is_text(half)) return {};
     Step step = steps[first++];
+    step.alt_token = kBreak;
+    step.alt_count = 0;
     for (const Token token : encode_(half)) {
       step.token = token;
       rest.push_back(step);

@@ -67,29 +67,24 @@ class Matcher {
         tail.size() >= tail_.size() && std::ranges::equal(tail.first(tail_.size()), tail_);
     const std::size_t n_known = is_grown ? tail_.size() : 0;
     tail_.assign(tail.begin(), tail.end());
-    Proposal best(0);
-    int best_length = 0;
-    for (Reader& reader : readers_) {
-      reader.automaton.get->quick([&](const SuffixAutomaton& a) {
-        if (reader.n_changes != a.n_changes()) {
-          reader.base = a.find(base);
-          reader.n_changes = a.n_changes();
-          reader.match = grown(a, reader.base, tail);
-        } else if (is_grown) {
-          reader.match = grown(a, reader.match, tail.subspan(n_known));
-        } else {
-          reader.match = grown(a, reader.base, tail);
-        }
-        // A draft's match is no longer than that of its context.
-        if (reader.match.length <= best_length) return;
-        Proposal found = a.follow(reader.match, n_max, 1, allowed);
-        const int length = found.size() > 0 ? found.column(Proposal::kMatchLengths)[0] : 0;
-        if (length <= best_length) return;
-        best = std::move(found);
-        best_length = length;
-      });
-    }
-    return best;
+    return longest(n_max, allowed, [&](Reader& reader, const SuffixAutomaton& a) {
+      if (reader.n_changes != a.n_changes()) {
+        reader.base = a.find(base);
+        reader.n_changes = a.n_changes();
+        reader.match = grown(a, reader.base, tail);
+      } else if (is_grown) {
+        reader.match = grown(a, reader.match, tail.subspan(n_known));
+      } else {
+        reader.match = grown(a, reader.base, tail);
+      }
+      return reader.match;
+    });
+  }
+
+  // After a context wherever it stands.
+  Proposal draft_anywhere(Tokens context, int n_max, const Allowed& allowed) {
+    return longest(n_max, allowed,
+                   [&](Reader&, const SuffixAutomaton& a) { return a.find(context); });
   }
 
  private:
@@ -104,6 +99,25 @@ class Matcher {
   static Match grown(const SuffixAutomaton& a, Match match, Tokens more) {
     for (const Token token : more) match = a.grow(match, token);
     return match;
+  }
+
+  template <typename Find>
+  Proposal longest(int n_max, const Allowed& allowed, Find find) {
+    Proposal best(0);
+    int best_length = 0;
+    for (Reader& reader : readers_) {
+      reader.automaton.get->quick([&](const SuffixAutomaton& a) {
+        const Match match = find(reader, a);
+        // A draft's match is no longer than that of its context.
+        if (match.length <= best_length) return;
+        Proposal found = a.follow(match, n_max, 1, allowed);
+        const int length = found.size() > 0 ? found.column(Proposal::kMatchLengths)[0] : 0;
+        if (length <= best_length) return;
+        best = std::move(found);
+        best_length = length;
+      });
+    }
+    return best;
   }
 
   std::vector<Reader> readers_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <queue>
 #include <utility>
 
 namespace codespec {
@@ -89,9 +90,11 @@ Planner::Index Planner::find(Tokens path) const {
 void Planner::support(Node& node, Evidence evidence) {
   Evidence& known = node.evidence;
   const bool same_source = evidence.source == known.source;
+  const bool is_stronger =
+      evidence.match_length > known.match_length && (!evidence.is_runner_up || known.is_runner_up);
   if (node.sources == 0) {
     known = evidence;
-  } else if (evidence.match_length > known.match_length) {
+  } else if (is_stronger) {
     evidence.second_length = same_source ? known.second_length : known.match_length;
     known = evidence;
   } else if (!same_source) {
@@ -100,7 +103,7 @@ void Planner::support(Node& node, Evidence evidence) {
   node.sources |= 1u << evidence.source;
 }
 
-void Planner::insert(const Offer& offer, Index root, int depth, int n_max) {
+void Planner::insert(const Offer& offer, Index root, int depth, int n_max, bool with_runner_ups) {
   Index node = root;
   Evidence e;
   e.source = offer.source;
@@ -108,9 +111,17 @@ void Planner::insert(const Offer& offer, Index root, int depth, int n_max) {
   e.depth = depth;
   for (const Step& step : offer.steps) {
     if (e.depth == n_max) break;
+    const auto total = static_cast<float>(std::max(step.total, 1));
     e.match_length = step.match_length;
     e.total = step.total;
-    e.ratio = static_cast<float>(step.count) / static_cast<float>(std::max(step.total, 1));
+    if (with_runner_ups && step.alt_token >= 0) {
+      Evidence other = e;
+      other.is_runner_up = true;
+      other.ratio = static_cast<float>(step.alt_count) / total;
+      other.ratio_lowest = std::min(e.ratio_lowest, other.ratio);
+      support(at(child(node, step.alt_token)), other);
+    }
+    e.ratio = static_cast<float>(step.count) / total;
     e.ratio_lowest = std::min(e.ratio_lowest, e.ratio);
     node = child(node, step.token);
     support(at(node), e);
@@ -185,14 +196,20 @@ Draft Planner::plan(std::span<const Offer> offers, const Limits& limits) {
     const Index root = find(offer.path);
     if (offer.steps.empty() || root == kNowhere) continue;
     if (root == kRoot) said_[static_cast<std::size_t>(offer.source)] = offer.steps[0].token;
-    insert(offer, root, static_cast<int>(offer.path.size()), n_max);
+    insert(offer, root, static_cast<int>(offer.path.size()), n_max, limits.max_leaves > 1);
   }
   weigh();
-  return draft(best_chain(limits));
+  Limits bounded = limits;
+  bounded.n_max = n_max;
+  double rate = 1.0 / limits.costs[0];
+  std::vector<Index> chosen = best_chain(bounded, rate);
+  if (limits.max_leaves > 1) {
+    if (auto tree = best_tree(bounded, rate); !tree.empty()) chosen = std::move(tree);
+  }
+  return draft(chosen);
 }
 
-std::vector<Planner::Index> Planner::best_chain(const Limits& limits) const {
-  double rate = 1.0 / limits.costs[0];
+std::vector<Planner::Index> Planner::best_chain(const Limits& limits, double& rate) const {
   Index best = -1;
   for (std::size_t k = 0; k < nodes_.size(); ++k) {
     const Node& node = nodes_[k];
@@ -216,13 +233,51 @@ double Planner::n_again(const Node& end, int n_tail) const {
   return n_tail * (1.0 - whole) + before - end.evidence.depth * whole;
 }
 
-Draft Planner::draft(const std::vector<Index>& chain) const {
-  Draft out;
-  for (const Index i : chain) {
+// Path probabilities fall along a path, so the n likeliest nodes are a tree, and of all trees of n
+// the one that accepts most.
+std::vector<Planner::Index> Planner::best_tree(const Limits& limits, double& rate) const {
+  std::priority_queue<std::pair<float, Index>> open;  // the earlier of two equals is pushed as more
+  const auto push = [&](Index first) {
+    for (Index i = first; i >= 0; i = at(i).next_sibling) open.emplace(at(i).path_prob, -i);
+  };
+  std::vector<std::uint8_t> is_inner(nodes_.size(), 0);
+  std::vector<Index> taken;
+  std::size_t best = 0;
+  double expected = 1.0;
+  int n_leaves = 0;
+  push(first_root_);
+  while (!open.empty() && static_cast<int>(taken.size()) < limits.n_max) {
+    const Index i = -open.top().second;
+    open.pop();
     const Node& node = at(i);
+    const bool lengthens = node.parent >= 0 && !is_inner[static_cast<std::size_t>(node.parent)];
+    if (!lengthens && n_leaves == limits.max_leaves) continue;
+    n_leaves += lengthens ? 0 : 1;
+    if (node.parent >= 0) is_inner[static_cast<std::size_t>(node.parent)] = 1;
+    taken.push_back(i);
+    expected += node.path_prob;
+    if (const double r = expected / limits.costs[taken.size()]; r > rate) {
+      rate = r;
+      best = taken.size();
+    }
+    push(node.first_child);
+  }
+  taken.resize(best);
+  std::ranges::sort(taken);
+  return taken;
+}
+
+Draft Planner::draft(const std::vector<Index>& chosen) const {
+  Draft out;
+  std::vector<std::int32_t> place(nodes_.size(), -1);
+  for (const Index i : chosen) {
+    const Node& node = at(i);
+    place[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(out.tokens.size());
     out.tokens.push_back(node.token);
+    out.parents.push_back(node.parent < 0 ? -1 : place[static_cast<std::size_t>(node.parent)]);
     out.probs.push_back(node.prob);
     out.sources.push_back(static_cast<std::int8_t>(node.evidence.source));
+    out.ends.push_back(node.first_child < 0 ? 1 : 0);
   }
   return out;
 }

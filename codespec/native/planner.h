@@ -21,11 +21,13 @@ struct Offer {
   std::vector<Step> steps;
 };
 
-// A chain of tokens.
+// A tree of tokens, parents before their children.
 struct Draft {
   std::vector<Token> tokens;
+  std::vector<std::int32_t> parents;
   std::vector<float> probs;
   std::vector<std::int8_t> sources;
+  std::vector<std::uint8_t> ends;  // whether no source said what follows
 };
 
 // What became of one token that was weighed.
@@ -37,7 +39,7 @@ struct Outcome {
   AcceptanceModel::Features features;
 };
 
-// Merges proposals into one tree, weighs its tokens, and takes the chain that maximises expected
+// Merges proposals into one tree, weighs its tokens, and takes the part that maximises expected
 // tokens per millisecond. One thread only.
 class Planner {
  public:
@@ -54,6 +56,7 @@ class Planner {
 
   struct Limits {
     int n_max = 0;                  // tokens
+    int max_leaves = 1;             // 1: a chain
     std::span<const double> costs;  // of passes that draft 0, 1, 2, ... tokens
     // Where a draft that is not wholly right has committed tokens read again with the next pass:
     // the cost of each, and how many this pass reads.
@@ -100,14 +103,15 @@ class Planner {
   void see(Token token);
   float goes_on(const Evidence& evidence) const;
 
-  void insert(const Offer& offer, Index root, int depth, int n_max);
+  void insert(const Offer& offer, Index root, int depth, int n_max, bool with_runner_ups);
   void support(Node& node, Evidence evidence);
   void weigh();
   double n_again(const Node& end, int n_tail) const;
   void complete(Index i, const Node* parent);
   void share(Index first);
-  std::vector<Index> best_chain(const Limits& limits) const;
-  Draft draft(const std::vector<Index>& chain) const;
+  std::vector<Index> best_chain(const Limits& limits, double& rate) const;
+  std::vector<Index> best_tree(const Limits& limits, double& rate) const;
+  Draft draft(const std::vector<Index>& chosen) const;
 
   std::vector<std::uint8_t> classes_;
   std::vector<Node> nodes_;  // parents before their children

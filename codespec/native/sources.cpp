@@ -8,21 +8,23 @@ std::vector<Step> steps_of(const Proposal& p) {
   std::vector<Step> steps(static_cast<std::size_t>(p.size()));
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const auto at = [&](Proposal::Column column) { return p.column(column)[i]; };
-    steps[i] = {at(Proposal::kTokens), at(Proposal::kCounts), at(Proposal::kTotals),
-                at(Proposal::kMatchLengths)};
+    steps[i] = {at(Proposal::kTokens),       at(Proposal::kCounts),    at(Proposal::kTotals),
+                at(Proposal::kMatchLengths), at(Proposal::kAltTokens), at(Proposal::kAltCounts)};
   }
   return steps;
+}
+
+Proposal BeforeCursor::draft_anywhere(Tokens context, int n_max, const Allowed& allowed) {
+  return automaton_.get->quick([&](SuffixAutomaton& a) {
+    n_tokens_ = static_cast<std::int64_t>(a.size());
+    return a.draft(context, n_max, 1, allowed);
+  });
 }
 
 Proposal BeforeCursor::draft(Tokens base, Tokens tail, int n_max, const Allowed& allowed) {
   SharedAutomaton& shared = *automaton_.get;
   const std::size_t n = base.size() + tail.size();
-  if (n < 2) {  // its tail is all
-    return shared.quick([&](SuffixAutomaton& a) {
-      n_tokens_ = static_cast<std::int64_t>(a.size());
-      return a.draft(base.empty() ? tail : base, n_max, 1, allowed);
-    });
-  }
+  if (n < 2) return draft_anywhere(base.empty() ? tail : base, n_max, allowed);  // its tail is all
   // A long text is not compared token by token each time: that would take its way through memory.
   const auto [n_same, n_before] = shared.quick([&](SuffixAutomaton& a) {
     const std::size_t n_base = a.n_changes() == n_changes_ ? base.size() : a.n_same(base);
@@ -106,6 +108,22 @@ std::size_t Sources::ask(Tokens tail, Tokens path, int n_max) {
   const auto all = draft_all(tail, n_max, std::nullopt);
   for (const auto& [i, found] : all) offer(i, found.position, steps_of(found), path);
   return all.size();
+}
+
+std::size_t Sources::ask_last(int n_max) {
+  const std::vector<Token> last(recent_.end() - std::min<std::ptrdiff_t>(1, std::ssize(recent_)),
+                                recent_.end());
+  const std::size_t n_before = offers_.size();
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    Kind& kind = members_[i].kind;
+    auto* before = std::get_if<BeforeCursor>(&kind);
+    auto* automata = std::get_if<Automata>(&kind);
+    const Proposal found = before     ? before->draft_anywhere(last, n_max, std::nullopt)
+                           : automata ? automata->matcher.draft_anywhere(last, n_max, std::nullopt)
+                                      : std::get<Files>(kind).draft(last, n_max, std::nullopt);
+    if (found.size() > 0) offer(i, found.position, steps_of(found), {});
+  }
+  return offers_.size() - n_before;
 }
 
 void Sources::offer(std::size_t i, std::int64_t position, std::vector<Step> steps, Tokens path) {

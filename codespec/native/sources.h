@@ -32,6 +32,8 @@ class BeforeCursor {
 
   // base: the same in all calls.
   Proposal draft(Tokens base, Tokens tail, int n_max, const Allowed& allowed);
+  // After a context wherever it stands, without reading it.
+  Proposal draft_anywhere(Tokens context, int n_max, const Allowed& allowed);
   std::int64_t distance(std::int64_t position) const { return n_tokens_ - position; }
 
  private:
@@ -84,8 +86,10 @@ class Sources {
   std::vector<std::pair<std::size_t, Proposal>> draft_all(Tokens tail, int n_max,
                                                           const Allowed& allowed);
 
-  // The same without limits becomes offers that follow `path`. How many there are.
+  // The same without limits becomes offers that follow `path`; or what they say after the last
+  // token of that alone. How many do.
   std::size_t ask(Tokens tail, Tokens path, int n_max);
+  std::size_t ask_last(int n_max);
 
   void clear() { offers_.clear(); }
   void offer(std::size_t i, std::int64_t position, std::vector<Step> steps, Tokens path);

@@ -26,7 +26,7 @@ Draft draft(const Drafting& drafting, Tokens emitted, std::size_t n_max, std::si
   Draft found;
   if (n_offers != 0) {
     found = drafting.planner->plan(drafting.sources->offers(),
-                                   {n, drafting.costs[drafting.is_back].first(n_max + 1)});
+                                   {n, 1, drafting.costs[drafting.is_back].first(n_max + 1)});
   }
   const auto is_known = [&](Token t) { return t >= 0 && static_cast<std::size_t>(t) < n_vocab; };
   if (found.tokens.size() > n_max || !std::ranges::all_of(found.tokens, is_known)) return {};

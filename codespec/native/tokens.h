@@ -13,7 +13,8 @@ namespace codespec {
 using Token = std::int32_t;
 using Tokens = std::span<const Token>;
 
-// No token: between texts that share an index. Any negative id is read as a break.
+// No token: between texts that share an index, and where there is no runner-up. Any negative id
+// is read as a break.
 inline constexpr Token kBreak = -1;
 
 // Longest left context that is told apart. Longer matches do not predict better (0.97 of the
@@ -41,12 +42,14 @@ struct Step {
   std::int32_t count;
   std::int32_t total;
   std::int32_t match_length;
+  Token alt_token = kBreak;
+  std::int32_t alt_count = 0;
 };
 
 // A drafted chain. Columns, not rows: each becomes one numpy array without a copy.
 class Proposal {
  public:
-  enum Column { kTokens, kCounts, kTotals, kMatchLengths, kNumColumns };
+  enum Column { kTokens, kCounts, kTotals, kMatchLengths, kAltTokens, kAltCounts, kNumColumns };
 
   explicit Proposal(int n_max)
       : capacity_(std::clamp(n_max, 0, kMaxDraft)),
@@ -54,7 +57,8 @@ class Proposal {
             static_cast<std::size_t>(capacity_ * kNumColumns))) {}
 
   void push(const Step& step) {
-    const std::int32_t row[kNumColumns] = {step.token, step.count, step.total, step.match_length};
+    const std::int32_t row[kNumColumns] = {step.token,        step.count,     step.total,
+                                           step.match_length, step.alt_token, step.alt_count};
     for (int c = 0; c < kNumColumns; ++c) cells_[c * capacity_ + size_] = row[c];
     ++size_;
   }
@@ -78,7 +82,7 @@ class Proposal {
   std::unique_ptr<std::int32_t[]> cells_;
 };
 
-// The vote on one step.
+// The vote on one step. Keeps the best and the second: what a tree of drafts would branch into.
 struct Election {
   struct Candidate {
     Token token = kBreak;
@@ -89,16 +93,21 @@ struct Election {
     }
   };
 
-  Candidate best;
+  Candidate best, second;
   std::int32_t total = 0;
 
   void add(Candidate c) {
     total += c.count;
-    if (best < c) best = c;
+    if (best < c) {
+      second = best;
+      best = c;
+    } else if (second < c) {
+      second = c;
+    }
   }
 
   Step step(std::int32_t match_length) const {
-    return {best.token, best.count, total, match_length};
+    return {best.token, best.count, total, match_length, second.token, second.count};
   }
 };
 

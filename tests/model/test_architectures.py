@@ -20,7 +20,7 @@ from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.requests import CompletionRequest
 from codespec.types import NO_DRAFT, Draft, SamplingParams
 from tests import zoo
-from tests.drafters import OracleDrafter, ScriptedDrafter, assume, draft_much
+from tests.drafters import OracleDrafter, ScriptedDrafter, assume, draft_much, tree
 from tests.engines import strict_engine
 from tests.zoo.parts import N_CTX as N_LEARNED
 from tests.zoo.parts import WINDOW
@@ -128,6 +128,19 @@ def test_drafts_change_nothing(keeper):
 
     target = keeper.target()
     alike(target, in_passes(target, tokens, drafts), plain)
+    if target.can.max_leaves == 1 or target.can.max_draft < 7:
+        return
+
+    def trees(at):
+        """A wrong root, the right path, another end of it, and one of the wrong root."""
+        if at + 3 > len(tokens):
+            return NO_DRAFT, []
+        a, b, c = tokens[at : at + 3].tolist()
+        draft = tree([7, a, 9, b, c, 11, 12], [-1, -1, 0, 1, 3, 3, 2])
+        return draft, [1, 3, 4][: int(rng.integers(0, 4))]
+
+    target = keeper.target()
+    alike(target, in_passes(target, tokens, trees), plain)
 
 
 def visit(keeper, target, rng):

@@ -55,7 +55,7 @@ def test_side_by_side_is_one_after_the_other(engine, requests) -> None:
         taken: set[int] = set()
         for branch in branches:
             mask = OtherFirstToken(taken, n_vocab, None)
-            alone = Completer(target, chain_of([], n_vocab))
+            alone = Completer(target, chain_of([], n_vocab, 1))
             tokens, finish = alone.run(context, Sampler(request.sampling, mask), limits)
             assert branch.finish == finish or branch.tokens != tokens
             n_equal += branch.tokens == tokens

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from bench import results
 from bench.gpu import __main__ as gpu
 from bench.gpu import build, clock, pack, shapes
-from bench.gpu.__main__ import Plan, main
+from bench.gpu.__main__ import Plan, main, tree_ratios
 from bench.gpu.shapes import SHAPES, Shape, write_random
 from bench.history import History
 from bench.replay_report import load_curve
@@ -51,6 +51,9 @@ def test_a_model_with_random_weights_runs(tmp_path: Path, quantisation: str) -> 
         rows = target.decode(np.arange(5, dtype=np.int32), NO_DRAFT)
         assert np.isfinite(rows.row(0)).all()
         assert np.ptp(rows.row(0)) > 0
+        trees = tree_ratios(target, 16, 2, 1)
+        assert trees["n"] == [1, 5, 9, 17, 33]
+        assert trees["ratio"][0] == 1.0
     finally:
         model.close()
         source.close()
@@ -334,7 +337,7 @@ def test_a_line_that_was_cut_is_measured_again(
 
     def step(name: str) -> list[dict[str, str]]:
         made.append(name)
-        return [{"model": name, "draft": draft} for draft in ("chain", "tree of 2 leaves")]
+        return [{"model": name, "draft": draft} for draft in ("chain", "tree")]
 
     steps = {name: lambda n=name: step(n) for name in ("one", "two")}
     monkeypatch.setattr(Plan, "steps", lambda _plan: steps)

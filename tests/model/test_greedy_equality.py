@@ -22,7 +22,7 @@ from codespec.backends.llama import kernels
 from codespec.drafters.cost import CostCurve
 from codespec.requests import CompletionRequest
 from codespec.types import NO_DRAFT, NO_TOKENS, Draft, SamplingParams
-from tests.drafters import assume, draft_much
+from tests.drafters import assume, draft_much, tree
 from tests.engines import strict_engine
 
 N_POSITIONS = 200
@@ -171,6 +171,37 @@ def fresh(target, tokens):
     target.prefill(tokens, lambda: False)
     target.decode(tokens[target.n_cached : -1], NO_DRAFT)
     target.keep([])
+
+
+def test_a_tree_gives_the_logits_of_its_branches(engine):
+    """Attention sees a node's ancestors and nothing else, and keeping a branch keeps its KV."""
+    target, tokenizer = engine.target, engine.tokenizer
+    text = (Path(sysconfig.get_paths()["stdlib"]) / "argparse.py").read_text()
+    tokens = tokenizer.encode(text)[:300]
+    prompt, (a, b, c) = tokens[:-3], tokens[-3:].tolist()
+    # Two wrong roots, the right path, and a second child at its end.
+    draft = tree([7, a, 9, b, c, 11, 12], [-1, -1, 0, 1, 3, 3, 2])
+    branches = {4: [1, 3, 4], 5: [1, 3, 5], 6: [0, 2, 6]}
+    for leaf, path in branches.items():
+        fresh(target, prompt)
+        tree_rows = target.decode(prompt[-1:], draft)
+        in_tree = np.stack([tree_rows.row(node + 1) for node in path])
+        target.keep([])
+        assert target.n_cached == len(prompt)
+        fresh(target, prompt)
+        chain_rows = target.decode(prompt[-1:], Draft.chain(draft.tokens[path]))
+        alone = np.stack([chain_rows.row(i + 1) for i in range(len(path))])
+        target.keep([])
+        np.testing.assert_allclose(in_tree, alone, atol=1e-4)
+        # Keep the first two nodes of the branch; the third then sees what it would have seen.
+        fresh(target, prompt)
+        target.decode(prompt[-1:], draft)
+        target.keep(path[:2])
+        assert target.cached.tolist() == [*prompt.tolist(), *draft.tokens[path[:2]].tolist()]
+        follow = np.array([draft.tokens[leaf], 5], np.int32)
+        kept = target.decode(follow[:1], Draft.chain(follow[1:])).row(0).copy()
+        target.keep([])
+        np.testing.assert_allclose(kept, alone[2], atol=1e-4)
 
 
 def test_logits_do_not_depend_on_threads(engine):

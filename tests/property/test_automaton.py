@@ -41,7 +41,7 @@ def oracle_match(text: list[int], context: list[int], depth: int) -> int:
 def oracle_draft(
     text: list[int], context: list[int], depth: int, n_max: int, min_length: int = 1
 ) -> tuple[list[tuple[int, ...]], int, int]:
-    """Rows (token, count, total, match length), n_matches, position."""
+    """Rows (token, count, total, match length, runner-up, its count), n_matches, position."""
     rows: list[tuple[int, ...]] = []
     n_matches, position = 0, -1
     context = list(context)
@@ -56,16 +56,16 @@ def oracle_draft(
             break
         votes = {t: [i for i in places if text[i] == t] for t in {text[i] for i in places}}
         ranked = sorted(votes, key=lambda t: (len(votes[t]), votes[t][-1]), reverse=True)
-        best = ranked[0]
+        best, second = ranked[0], ranked[1] if len(ranked) > 1 else -1
         if not rows:
             n_matches, position = len(found), votes[best][-1]
-        rows.append((best, len(votes[best]), len(places), n))
+        rows.append((best, len(votes[best]), len(places), n, second, len(votes.get(second, ()))))
         context.append(best)
     return rows, n_matches, position
 
 
 def unpack(p: Proposal) -> tuple[list[tuple[int, ...]], int, int]:
-    columns = (p.tokens, p.counts, p.totals, p.match_lengths)
+    columns = (p.tokens, p.counts, p.totals, p.match_lengths, p.alt_tokens, p.alt_counts)
     rows = [tuple(int(v) for v in row) for row in zip(*columns, strict=True)]
     assert len(p) == len(rows)
     assert p.match_length == (rows[0][3] if rows else 0)

@@ -82,6 +82,7 @@ def test_what_is_offered_begins_with_what_was_held_back(left, healed, emitted, e
     boundary, sources = asked(left, healed, emitted, elsewhere, n_max)
     assert 0 <= boundary.n_base <= len(left)
     missing = healed[len(spell(emitted)) :]
+    assert boundary.is_within(ids(emitted)) or not missing
     for _, tokens in sources.offers:
         said = spell(tokens.tolist())
         assert 0 < len(tokens) <= n_max

@@ -15,12 +15,13 @@ import pytest
 
 from codespec.backends.fake import FakeTarget, hashed_logits
 from codespec.drafters.cost import FLAT, CostCurve
+from codespec.drafters.guard import Policy
 from codespec.engine.completer import Completer
 from codespec.engine.output import Limits
 from codespec.sampling import Sampler
 from codespec.types import Context, Draft, SamplingParams
 from codespec.verify import propose
-from tests.drafters import ScriptedDrafter, chain_of, drafter_over
+from tests.drafters import ScriptedDrafter, chain_of, drafter_over, tree
 
 N_VOCAB = 4
 N_TOKENS = 3
@@ -53,7 +54,9 @@ def sampled(make_drafter, n_seeds=N_SEEDS, **options) -> np.ndarray:
         sampling = SamplingParams(seed=seed, **options)
         target = FakeTarget(TARGET, N_VOCAB, eog=frozenset())
         drafters = [make_drafter(seed, sampling)] if make_drafter else []
-        completer = Completer(target, chain_of(drafters, N_VOCAB))
+        # Random trees may hold a token twice.
+        hostile = Policy.LEAVE_OUT
+        completer = Completer(target, chain_of(drafters, N_VOCAB, 8, policy=hostile))
         context = Context(np.array(PROMPT, np.int32), sampling=sampling)
         out, _ = completer.run(context, Sampler(sampling), Limits(N_TOKENS))
         outputs[seed] = np.ravel_multi_index(out, [N_VOCAB] * N_TOKENS)
@@ -71,12 +74,13 @@ def lookup_like(seed, sampling):
     return ScriptedDrafter(lambda emitted, n: Draft.chain([2, 1, 0][:n]))
 
 
-def random_chain(seed, sampling):
+def random_tree(seed, sampling):
     """Deterministic for the target: chosen without looking at its draw."""
     rng = np.random.default_rng(seed)
 
     def script(emitted, n):
-        return Draft.chain(rng.integers(0, N_VOCAB, min(n, 6)).tolist())
+        k = min(n, 6)
+        return tree(rng.integers(0, N_VOCAB, k), [int(rng.integers(-1, i)) for i in range(k)])
 
     return ScriptedDrafter(script)
 
@@ -116,8 +120,8 @@ PENALISED = {"temperature": 0.8, "frequency_penalty": 0.6, "presence_penalty": 0
 )
 @pytest.mark.parametrize(
     "drafter",
-    [None, lookup_like, random_chain, true_sample, model_drafter],
-    ids=["none", "lookup", "random", "sampled", "model"],
+    [None, lookup_like, random_tree, true_sample, model_drafter],
+    ids=["none", "lookup", "tree", "sampled", "model"],
 )
 def test_the_output_follows_the_target(drafter, options):
     law = exact_law(SamplingParams(**options))
@@ -128,8 +132,8 @@ def test_the_output_follows_the_target(drafter, options):
 @pytest.mark.parametrize("options", [SAMPLING, TRUNCATED | PENALISED], ids=["plain", "whole-chain"])
 @pytest.mark.parametrize(
     "drafter",
-    [lookup_like, random_chain, true_sample, model_drafter],
-    ids=["lookup", "random", "sampled", "model"],
+    [lookup_like, random_tree, true_sample, model_drafter],
+    ids=["lookup", "tree", "sampled", "model"],
 )
 def test_a_seed_that_was_asked_for_gives_the_same_tokens_whatever_is_drafted(drafter, options):
     plain = sampled(None, FEW_SEEDS, **options)

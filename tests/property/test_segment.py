@@ -93,11 +93,11 @@ class Oracle:
             said = [self.docs[d][i] for d, i in sample]
             votes = Counter(said)
             ranked = sorted(votes, key=lambda t: (-votes[t], t))
-            best = ranked[0]
+            best, second = ranked[0], ranked[1] if len(ranked) > 1 else -1
             if not rows:
                 d, i = sample[said.index(best)]
                 position = 1 + sum(len(doc) + 1 for doc in self.docs[:d]) + i
-            rows.append((best, votes[best], len(said), length))
+            rows.append((best, votes[best], len(said), length, second, votes[second]))
             context = [*context, best]
             sample = [
                 (d, i + 1)
@@ -109,7 +109,7 @@ class Oracle:
 
 
 def unpack(p: Proposal) -> tuple[list[tuple[int, ...]], int, int]:
-    columns = (p.tokens, p.counts, p.totals, p.match_lengths)
+    columns = (p.tokens, p.counts, p.totals, p.match_lengths, p.alt_tokens, p.alt_counts)
     rows = [tuple(int(v) for v in row) for row in zip(*columns, strict=True)]
     return rows, p.n_matches, p.position
 

@@ -111,6 +111,7 @@ def segments(tmp_path_factory: pytest.TempPathFactory) -> list[Segment]:
     which=st.integers(0, 2),
     texts=st.lists(TOKENS, min_size=1, max_size=2),
     steps=st.lists(ASK, max_size=10),
+    max_leaves=st.integers(1, 3),
 )
 @settings(deadline=None)
 def test_asking_all_at_once_is_asking_each(
@@ -119,6 +120,7 @@ def test_asking_all_at_once_is_asking_each(
     which: int,
     texts: list[list[int]],
     steps: list[tuple[str, list[int]]],
+    max_leaves: int,
 ):
     """Whatever was asked or changed before: what is planned from the offers is what is planned from
     each source's own draft, asked anew."""
@@ -136,7 +138,7 @@ def test_asking_all_at_once_is_asking_each(
     def plan(sources: Sources):
         planner = Planner(np.zeros(4, np.uint8), 8)
         planner.begin(ids(base), ids(texts[0]))
-        found = planner.plan(sources, 8, np.ones(9))
+        found = planner.plan(sources, 8, max_leaves, np.ones(9))
         return None if found is None else [column.tolist() for column in found]
 
     asked = new_sources()
@@ -192,7 +194,7 @@ def test_what_sources_refuse(tmp_path: Path):
         sources.add_segments(2, [(segment, wrong)])
     for call in (
         lambda: sources.draft(0, ids([1]), 4),
-        lambda: sources.offer(0, 0, np.zeros((4, 1), np.int32), ids([])),
+        lambda: sources.offer(0, 0, np.zeros((6, 1), np.int32), ids([])),
     ):
         with pytest.raises(IndexError):
             call()

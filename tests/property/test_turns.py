@@ -48,7 +48,7 @@ class Generation:
 
 
 def completer(target, drafters=()):
-    return Completer(target, chain_of(drafters, N_VOCAB))
+    return Completer(target, chain_of(drafters, N_VOCAB, target.can.max_leaves))
 
 
 def fake(**options):

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from codespec.drafters.lookup import REPOSITORY
 from codespec.types import NO_TOKENS, Context, PassState
 from codespec_bench.peer import load_peer
 from codespec_bench.reference import (
@@ -19,6 +20,7 @@ from codespec_bench.reference import (
     Sources,
     SuffixTrie,
     automaton_of,
+    likeliest,
 )
 
 FILE = os.environ.get("CODESPEC_PEER")
@@ -58,3 +60,23 @@ def test_chains_are_theirs(peer):
             n += 1
     # Of tokens that are equally frequent, either may be followed.
     assert n_equal >= 0.8 * n
+
+
+def test_trees_score_as_theirs_do(peer):
+    n_equal = n = 0
+    for seed in range(5):
+        for text, context in texts(seed):
+            tree = peer.tree()
+            tree.extend_ndarray(0, text)
+            theirs = tree.speculate_ndarray(context, MAX_TOKENS, 16.0, 0.0, MIN_PRODUCT, True)
+            automaton = automaton_of([text])
+            suffixes = [context[-k:] for k in range(1, automaton.match(context) + 1)]
+            trees = [
+                likeliest(automaton, np.ascontiguousarray(s), MAX_TOKENS, REPOSITORY)
+                for s in suffixes
+            ]
+            best = max((float(draft.probs.sum()) for draft in trees), default=0.0)
+            n_equal += abs(best - sum(theirs.probs)) < 1e-4
+            n += 1
+    # For them the end of the text counts as an occurrence, too.
+    assert n_equal >= 0.95 * n

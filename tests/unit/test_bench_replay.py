@@ -293,7 +293,7 @@ def test_the_table_tells_all_ways_apart_on_a_narrow_terminal(monkeypatch, capsys
     names = [*CONFIGS, "ideal"]
     print_rows([{"config": n, "accepted": 8, "n_drafted": 8, **figures} for n in names])
     printed = capsys.readouterr().out.split()
-    assert "codespec-edits" in names
+    assert "suffix-trie-tree" in names
     assert all(name in printed for name in names)
 
 

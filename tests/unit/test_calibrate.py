@@ -24,7 +24,7 @@ from codespec.types import NO_TOKENS, Source
 
 KINDS = kinds.token_kinds(ByteTokenizer())
 FLAT = np.ones(17)
-NOTHING = (NO_TOKENS,) * 3
+NOTHING = (NO_TOKENS,) * 5
 
 
 def proposal(text: bytes, context: bytes, n: int = 8):
@@ -42,9 +42,9 @@ def offered(*offers) -> Sources:
     return sources
 
 
-def plan(planner, *offers, n_max=16, costs=FLAT):
+def plan(planner, *offers, n_max=16, max_leaves=1, costs=FLAT):
     sources = offered(*((source, -1, found.columns, NO_TOKENS) for source, found in offers))
-    found = planner.plan(sources, n_max, costs)
+    found = planner.plan(sources, n_max, max_leaves, costs)
     return NOTHING if found is None else found
 
 
@@ -55,7 +55,7 @@ def fresh() -> Planner:
 
 
 def probability(planner, found, source=PREFIX) -> float:
-    return float(plan(planner, (source, found))[1][0])
+    return float(plan(planner, (source, found))[2][0])
 
 
 def tokens(text: bytes):
@@ -94,12 +94,11 @@ def test_sources_that_agree_are_believed_more_than_rivals():
     says_a = proposal(b"name = alpha", b"name = ")
     says_b = proposal(b"name = beta", b"name = ")
     agree = plan(planner, (PREFIX, says_a), (REPOSITORY, says_a))
-    rivals = plan(planner, (PREFIX, says_a), (REPOSITORY, says_b))
-    assert rivals[1][0] < agree[1][0]
-    planner.learn(list(b"a"), 0)
-    accepted, probs = planner.outcomes()[3], planner.outcomes()[2]
-    assert sorted(accepted.tolist()) == [0, 1]
-    assert probs.sum() <= 1.0 + 1e-6
+    rivals = plan(planner, (PREFIX, says_a), (REPOSITORY, says_b), max_leaves=2)
+    roots = rivals[1] == -1
+    assert sorted(rivals[0][roots].tolist()) == sorted(b"ab")
+    assert rivals[2][roots].max() < agree[2][0]
+    assert rivals[2][roots].sum() <= 1.0 + 1e-6
 
 
 def test_nothing_is_drafted_where_nothing_pays():
@@ -137,47 +136,48 @@ def test_nothing_is_drafted_behind_a_line_where_texts_end():
         assert drafted_after_texts(n_emitted) > 3
 
 
-def best_by_force(probs, costs):
-    """The best rate of all chains, from the definition; probs: of each chain's tokens."""
+def best_by_force(nodes, costs, max_leaves):
+    """The best rate of all subtrees, from the definition."""
     best = 1 / costs[0]
-    for chain in probs:
-        path = np.cumprod(chain)
-        for n in range(1, len(path) + 1):
-            best = max(best, (1 + path[:n].sum()) / costs[n])
+    n = len(nodes)
+    for chosen in range(1, 1 << n):
+        kept = [i for i in range(n) if chosen >> i & 1]
+        if any(nodes[i][0] >= 0 and not chosen >> nodes[i][0] & 1 for i in kept):
+            continue
+        inner = {nodes[i][0] for i in kept}
+        if sum(i not in inner for i in kept) > max_leaves:
+            continue
+        best = max(best, (1 + sum(nodes[i][1] for i in kept)) / costs[len(kept)])
     return best
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_the_chain_is_the_best_there_is(seed):
-    """Of sources that say different things from the first token on."""
+def test_the_tree_is_the_best_there_is(seed):
     rng = np.random.default_rng(seed)
-    offers = []
-    for i, source in enumerate((PREFIX, SUFFIX, REPOSITORY)):
-        text = bytes(rng.choice(list(b"ab"), 40).tolist())
-        start = bytes(rng.choice(list(b"ab"), 1 + i).tolist())
-        found = proposal(start + b"%d" % i + text, start, 4)
-        offers.append((source, found))
-    costs = np.cumsum(rng.random(11) + 0.05)
-    probs = [chain_probs(offers, found.tokens.tolist()) for _, found in offers]
-    chosen = plan(fresh(), *offers, n_max=10, costs=costs)
-    rate = (1 + np.cumprod(chosen[1]).sum()) / costs[len(chosen[1])]
-    assert rate == pytest.approx(best_by_force(probs, costs), rel=1e-5)
-
-
-def chain_probs(offers, chain: list[int]) -> np.ndarray:
-    """What a planner thinks of this chain's tokens where all of them are offered."""
     planner = fresh()
-    plan(planner, *offers, n_max=10)
-    planner.learn(chain, 0)
-    _, _, probs, accepted, _ = planner.outcomes()
-    return probs[accepted == 1]
+    offers = []
+    for source in (PREFIX, SUFFIX, REPOSITORY):
+        text = bytes(rng.choice(list(b"ab"), 40).tolist())
+        offers.append((source, proposal(text, text[:3], 3)))
+    costs = np.cumsum(rng.random(11) + 0.05)
+    everything = plan(planner, *offers, n_max=10, max_leaves=99, costs=np.full(40, 1.0))
+    paths: list[float] = []
+    for prob, parent in zip(everything[2], everything[1], strict=True):
+        paths.append(float(prob) * (1.0 if parent < 0 else paths[parent]))
+    nodes = list(zip(everything[1].tolist(), paths, strict=True))
+    chosen = plan(planner, *offers, n_max=10, max_leaves=99, costs=costs)
+    mine: list[float] = []
+    for prob, parent in zip(chosen[2], chosen[1], strict=True):
+        mine.append(float(prob) * (1.0 if parent < 0 else mine[parent]))
+    rate = (1 + sum(mine)) / costs[len(mine)]
+    assert rate == pytest.approx(best_by_force(nodes, costs, 99), rel=1e-5)
 
 
 @pytest.mark.parametrize(("again", "n_tail"), [(0.2, 1), (0.2, 6), (1.0, 1)])
 def test_a_chain_is_the_best_of_its_width_where_tokens_are_read_again(again, n_tail):
     planner = fresh()
     offer = (PREFIX, proposal(b"for key in keys: for key in keys:", b"for k"))
-    probs = plan(planner, offer, costs=np.full(40, 1.0))[1]
+    probs = plan(planner, offer, costs=np.full(40, 1.0))[2]
     costs = np.cumsum(np.full(len(probs) + 1, 0.3)) + 1.0
     path = np.concatenate([[1.0], np.cumprod(probs)])
     rates = [
@@ -185,7 +185,7 @@ def test_a_chain_is_the_best_of_its_width_where_tokens_are_read_again(again, n_t
         / (costs[k] + again * ((path[:k] - path[1 : k + 1]) * (n_tail + np.arange(k))).sum())
         for k in range(len(probs) + 1)
     ]
-    args = 16, costs, again, n_tail
+    args = 16, 1, costs, again, n_tail
     found = planner.plan(offered((offer[0], -1, offer[1].columns, NO_TOKENS)), *args)
     n_drafted = 0 if found is None else len(found[0])
     assert rates[n_drafted] == pytest.approx(max(rates))
@@ -200,9 +200,20 @@ def test_offers_go_on_where_their_path_leads():
     then = proposal(b"abcd abcd", b"ab", 2)
     rows = [(0, -1, first.columns, NO_TOKENS), (0, -1, then.columns, ab)]
     nowhere = (1, -1, then.columns, cd)  # no offer before it holds that path
-    found = planner.plan(offered(*rows, nowhere), 8, FLAT)
+    found = planner.plan(offered(*rows, nowhere), 8, 4, FLAT)
     assert found is not None
     assert found[0].tolist() == list(b"abcd")
+    assert found[1].tolist() == [-1, 0, 1, 2]
+    assert found[4].tolist() == [0, 0, 0, 1]
+
+
+def test_leaves_are_bounded():
+    planner = fresh()
+    text = b"".join(b"key%c " % c for c in b"abcdefgh") * 2
+    offers = [(s, proposal(text, text[i : i + 3])) for i, s in enumerate(Source.all()[:3])]
+    for max_leaves in (1, 2, 3):
+        found = plan(planner, *offers, max_leaves=max_leaves)
+        assert len(set(range(len(found[0]))) - set(found[1].tolist())) <= max_leaves
 
 
 def assert_starts_with(state, start: Learned) -> None:
@@ -301,7 +312,7 @@ def test_a_planner_that_was_never_told_of_a_text_may_learn():
     planner = Planner(np.ones(1_000_000, np.uint8), Source.count())
     planner.learn([999_999], 1)
     sources = offered((0, -1, proposal(b"xab xab", b"x", 2).columns, NO_TOKENS))
-    assert planner.plan(sources, 8, FLAT) is not None
+    assert planner.plan(sources, 8, 1, FLAT) is not None
 
 
 def test_what_a_planner_refuses():
@@ -310,15 +321,15 @@ def test_what_a_planner_refuses():
     with pytest.raises(ValueError, match="source"):
         offered((Source.MOST, -1, found.columns, NO_TOKENS))
     with pytest.raises(ValueError, match="fewer sources"):
-        planner.plan(offered((planner.n_sources, -1, found.columns, NO_TOKENS)), 4, FLAT)
+        planner.plan(offered((planner.n_sources, -1, found.columns, NO_TOKENS)), 4, 1, FLAT)
     for n_sources in (0, Source.MOST + 1):
         with pytest.raises(ValueError, match="n_sources"):
             Planner(KINDS, n_sources)
-    with pytest.raises(ValueError, match="4 columns"):
-        offered((0, -1, found.columns[:3], NO_TOKENS))
+    with pytest.raises(ValueError, match="6 columns"):
+        offered((0, -1, found.columns[:4], NO_TOKENS))
     for costs in (np.zeros(0), np.array([1.0, math.nan]), np.array([0.0]), np.array([math.inf])):
         with pytest.raises(ValueError, match="costs"):
-            planner.plan(offered((0, -1, found.columns, NO_TOKENS)), 4, costs)
+            planner.plan(offered((0, -1, found.columns, NO_TOKENS)), 4, 1, costs)
     with pytest.raises(ValueError, match="n_emitted"):
         planner.learn(list(b"a"), 2)
     with pytest.raises(ValueError, match="class"):
@@ -328,9 +339,9 @@ def test_what_a_planner_refuses():
             planner.load(state)
     # And what it bears: ids of no vocabulary, offers after what nobody said, widths of any size.
     planner.begin(np.array([-5, 2**31 - 1], np.int32), np.array([-1, 2**31 - 1], np.int32))
-    assert planner.plan(offered((0, -1, found.columns, tokens(b"xyz"))), 4, FLAT) is None
-    assert planner.plan(offered((0, -1, found.columns, NO_TOKENS)), -3, FLAT) is None
-    planner.plan(offered((0, 2**60, found.columns, NO_TOKENS)), 10**6, FLAT)
+    assert planner.plan(offered((0, -1, found.columns, tokens(b"xyz"))), 4, 1, FLAT) is None
+    assert planner.plan(offered((0, -1, found.columns, NO_TOKENS)), -3, 1, FLAT) is None
+    planner.plan(offered((0, 2**60, found.columns, NO_TOKENS)), 10**6, 9, FLAT)
     planner.learn([-1, 2**31 - 1], 2)
 
 

@@ -47,6 +47,7 @@ def drafter_for(
     repository: OneFile | None = None,
     planner: Planner | None = None,
     curve: CostCurve = FLAT,
+    max_leaves: int = 1,
 ):
     document = LiveDocument(TOKENIZER)
     document.update(prefix, suffix)
@@ -56,6 +57,7 @@ def drafter_for(
         lambda workspace: planner,
         lambda workspace: repository,
         curve=curve,
+        max_leaves=max_leaves,
     )
     context = Context(
         NO_TOKENS, document.left, document.right, path="/w/a.py", workspace="/w" * bool(repository)
@@ -103,6 +105,33 @@ def test_nothing_matches():
     assert drafter_for("abc").propose(PassState(TOKENIZER.encode("Z")), 4) is NO_DRAFT
 
 
+def texts(draft: Draft) -> set[str]:
+    """What each path of a tree says."""
+    parents, tokens = draft.parents.tolist(), draft.tokens
+    said: list[str] = []
+    for parent, token in zip(parents, tokens, strict=True):
+        before = said[parent] if parent >= 0 else ""
+        said.append(before + TOKENIZER.decode([int(token)]).decode())
+    return set(said)
+
+
+def test_where_width_costs_nothing_branches_are_looked_up_further():
+    """The runner-up of a vote is a single token; what follows it stands in the text as well."""
+    drafter = drafter_for("get(one) get(one) get(two) get(", max_leaves=8)
+    found = texts(drafter.propose(PassState(), 16))
+    assert {"one)", "two)"} <= found
+
+
+def test_where_width_costs_nothing_the_last_token_alone_is_looked_up_as_well():
+    """The longest match knows one continuation, a shorter one another."""
+    text = "a.name b.kind c.kind d.kind a."
+    wide = texts(drafter_for(text, max_leaves=8).propose(PassState(), 16))
+    assert {"name", "kind"} <= wide
+    steep = CostCurve({1: 1.0, 16: 16.0})
+    narrow = texts(drafter_for(text, curve=steep, max_leaves=8).propose(PassState(), 16))
+    assert "kind" not in narrow
+
+
 def test_a_draft_is_never_longer_than_asked():
     drafter = drafter_for("abcabcabcabc")
     for n in range(1, 9):
@@ -120,6 +149,20 @@ def test_sources_that_lose_are_weighed_again():
             drafter.observe(NO_TOKENS, draft, Verdict(tuple(right.encode()), ()))
         drafter = drafter_for("alpha beta! alpha ", "", OneFile("alpha gamma"), planner)
         assert propose(drafter, n=1)[0] == right[0] != wrong[0]
+
+
+def test_a_tree_where_branches_are_allowed():
+    document = LiveDocument(TOKENIZER)
+    document.update("a: yes\nb: no\nc: yes\nd: no\ne: ", "")
+    for max_leaves in (1, 4):
+        drafter = LookupDrafter(
+            lambda path: document, lambda workspace: new_planner(), max_leaves=max_leaves
+        )
+        drafter.begin(Context(NO_TOKENS, document.left))
+        draft = drafter.propose(PassState(), 40)
+        roots = draft.tokens[draft.parents == -1]
+        assert len(roots) == min(max_leaves, 2)
+        assert set(roots.tolist()) <= set(b"ny")
 
 
 def test_of_two_documents_with_one_path_each_drafts_from_its_own_text():
@@ -246,7 +289,7 @@ def test_a_model_that_was_wrong_for_long_is_believed_again_where_it_is_right():
 
 
 def scripted(*scripts, curve=CHEAP, policy=Policy.RAISE):
-    chain = chain_of([ScriptedDrafter(s) for s in scripts], 10, curve, policy=policy)
+    chain = chain_of([ScriptedDrafter(s) for s in scripts], 10, 2, curve, policy=policy)
     chain.begin(Context(NO_TOKENS))
     return chain
 
@@ -318,7 +361,7 @@ def test_a_costly_member_is_asked_where_it_promises_more():
     dear = Draft.chain([3, 4], DRAFT_MODEL, np.array([0.9, 0.9], np.float32))
     for promised, expected in ((0.1, [1, 2]), (9.0, [3, 4])):
         members = [ScriptedDrafter(lambda e, n: free), Costly(lambda e, n: dear, promised)]
-        chain = chain_of(members, 10, CHEAP)
+        chain = chain_of(members, 10, 2, CHEAP)
         chain.begin(Context(NO_TOKENS))
         draft = chain.propose(PassState(), 4)
         assert draft.tokens.tolist() == expected
@@ -333,7 +376,7 @@ def test_a_sampled_draft_once_drawn_is_verified():
     q = np.full((1, 10), 0.1, np.float32)
     drawn = Draft.chain([5], DRAFT_MODEL, np.array([0.01], np.float32), q)
     chain = chain_of(
-        [ScriptedDrafter(lambda e, n: free), Costly(lambda e, n: drawn, 9.0)], 10, DEAR
+        [ScriptedDrafter(lambda e, n: free), Costly(lambda e, n: drawn, 9.0)], 10, 2, DEAR
     )
     chain.begin(Context(NO_TOKENS))
     assert chain.propose(PassState(), 4) is drawn

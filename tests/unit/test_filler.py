@@ -24,7 +24,7 @@ from codespec.types import (
     SamplingParams,
     Trace,
 )
-from tests.drafters import OracleDrafter, ScriptedDrafter, chain_of
+from tests.drafters import OracleDrafter, ScriptedDrafter, chain_of, tree
 from tests.property.test_completer import CheckedTarget
 
 POINTS = {1: 1.0, 2: 3.0, 5: 3.2, 8: 3.5, 16: 4.0}
@@ -64,7 +64,7 @@ def test_nothing_is_filled_up_for_who_drafts_nothing():
         ([ScriptedDrafter(lambda e, n: NO_DRAFT)], None, 1),
         ([Planning(lambda e, n: NO_DRAFT)], None, 5),
     ):
-        chain = chain_of(members, N_VOCAB, curve(), worth, fills=True)
+        chain = chain_of(members, N_VOCAB, 1, curve(), worth, fills=True)
         chain.begin(Context(NO_TOKENS))
         assert chain.state(NO_TOKENS, 1, True).width == width
 
@@ -77,7 +77,7 @@ class Resting(Worth):
 
 def test_where_drafting_rests_for_a_while_so_does_filling():
     worth = Worth(CostCurve(POINTS))
-    chain = chain_of([Oracle([1, 2, 3])], N_VOCAB, curve(), worth, fills=True)
+    chain = chain_of([Oracle([1, 2, 3])], N_VOCAB, 1, curve(), worth, fills=True)
     chain.begin(Context(NO_TOKENS))
     assert chain.state(NO_TOKENS, 1, True).width == 5
     worth._n_left = 3
@@ -85,7 +85,7 @@ def test_where_drafting_rests_for_a_while_so_does_filling():
 
 
 def test_a_chain_that_does_not_fill_takes_passes_as_they_are():
-    chain = chain_of([OracleDrafter([1, 2, 3])], N_VOCAB, curve())
+    chain = chain_of([OracleDrafter([1, 2, 3])], N_VOCAB, 1, curve())
     chain.begin(Context(NO_TOKENS))
     state = chain.state(NO_TOKENS, 1, True)
     assert state.width == 1
@@ -103,7 +103,7 @@ def test_what_was_typed_is_part_of_a_filled_pass():
 
 
 def test_what_is_filled_up():
-    draft = Draft.chain([3, 4])
+    draft, branches = Draft.chain([3, 4]), tree([3, 4], [-1, -1])
     assert filled(draft, PassState(), 60) is draft
     for asked, n_tail, n_room, n in (
         (draft, 1, 60, 4),
@@ -112,6 +112,7 @@ def test_what_is_filled_up():
         (draft, 9, 60, 2),  # the pass is wider already
         (draft, 1, 3, 2),  # the context ends
         (Draft.chain([1] * 7), 1, 60, 7),
+        (branches, 1, 60, 2),
     ):
         wide = filled(asked, PassState(NO_TOKENS, n_tail, 5), n_room)
         assert len(wide) == n
@@ -133,7 +134,7 @@ def test_the_output_is_the_plain_output(seed, prompt, sampling, n_ctx, width, n_
     def run(drafters, costs):
         target = CheckedTarget(n_ctx=n_ctx)
         # Guesses may be longer than asked for.
-        chain = chain_of(drafters, N_VOCAB, costs, fills=True, policy=Policy.LEAVE_OUT)
+        chain = chain_of(drafters, N_VOCAB, 1, costs, fills=True, policy=Policy.LEAVE_OUT)
         trace = Trace()
         context = Context(np.array(prompt, np.int32), sampling=sampling)
         out, finish = Completer(target, chain).run(
@@ -162,7 +163,7 @@ def test_fake_passes_over_filled_drafts_read_no_further():
     law = hashed_logits(N_VOCAB, 3.0)
     target = FakeTarget(law, N_VOCAB)
     costs = curve({8: 1.01})
-    chain = chain_of([Planning(lambda e, n: NO_DRAFT)], N_VOCAB, costs, fills=True)
+    chain = chain_of([Planning(lambda e, n: NO_DRAFT)], N_VOCAB, 1, costs, fills=True)
     trace = Trace()
     context = Context(np.zeros(4, np.int32))
     Completer(target, chain).run(context, Sampler(SamplingParams()), Limits(20), trace=trace)

@@ -19,7 +19,7 @@ from codespec.engine.output import Limits
 from codespec.index.live import LiveDocument
 from codespec.native import SuffixAutomaton
 from codespec.sampling import Sampler
-from codespec.types import NO_TOKENS, Context, PassState, SamplingParams, Verdict
+from codespec.types import ANY_PASS, NO_TOKENS, Context, PassState, SamplingParams, Verdict
 from tests.drafters import chain_of, drafter_over
 
 TOKENIZER = ByteTokenizer()
@@ -57,13 +57,13 @@ def test_output_depends_on_none_of_them(name):
 
     def run(*members, curve: CostCurve | None = None) -> list[int]:
         target = FakeTarget(hashed_logits(256), n_vocab=256)
-        chain = chain_of(members, 256, curve or CostCurve(CHEAP), mechanisms=chosen)
+        chain = chain_of(members, 256, 4, curve or CostCurve(CHEAP), mechanisms=chosen)
         context = Context(TOKENIZER.encode("abcabcab"), TOKENIZER.encode("abcabcab"))
         return Completer(target, chain).run(context, Sampler(SamplingParams()), Limits(40))[0]
 
     curve = CostCurve(CHEAP)
     small = FakeTarget(hashed_logits(256), n_vocab=256)
-    lookup, _ = lookup_in(document_of("abcabcab"), chosen, curve=curve)
+    lookup, _ = lookup_in(document_of("abcabcab"), chosen, curve=curve, max_leaves=4)
     model = drafter_over(small, curve, CostCurve({1: 0.01}), mechanisms=chosen)
     assert run(lookup, model, curve=curve) == run()
 
@@ -91,6 +91,17 @@ def test_the_text_after_the_cursor_less():
     ]
     assert lengths[0] > 0
     assert lengths[1] == 0
+
+
+def test_chains_in_place_of_trees():
+    document = document_of("f(a)\nf(b)\nf(")
+    is_chain = [
+        lookup_in(document, chosen, curve=CostCurve(CHEAP), max_leaves=8)[0]
+        .propose(ANY_PASS, 16)
+        .is_chain
+        for chosen in (PRODUCT, without("trees"))
+    ]
+    assert is_chain == [False, True]
 
 
 def test_what_outcomes_do_not_teach():

@@ -17,7 +17,6 @@ from codespec.native import (
     Encoder,
     Proposal,
     Segment,
-    Sources,
     SuffixAutomaton,
     Vocabulary,
     WordTable,
@@ -53,7 +52,7 @@ def test_a_cursor_keeps_the_vocabulary_that_it_reads() -> None:
     boundary = Boundary(TEXT[:0], b"a", vocabulary, lambda text: EMPTY)
     assert sys.getrefcount(vocabulary) == n_before + 1
     del vocabulary
-    assert boundary.ask(EMPTY, EMPTY, 4, Sources(EMPTY)) == 0
+    assert boundary.is_within(EMPTY)
 
 
 def test_an_encoder_needs_addresses() -> None:
@@ -70,6 +69,8 @@ def test_the_tail_is_continued_as_it_was_before() -> None:
     assert got.tokens.tolist() == [7, 9, 5]
     assert got.counts.tolist() == [2, 1, 1]
     assert got.totals.tolist() == [2, 2, 1]
+    assert got.alt_tokens.tolist() == [-1, 8, -1]
+    assert got.alt_counts.tolist() == [0, 1, 0]
     assert got.match_lengths.tolist() == [2, 3, 4]
 
 

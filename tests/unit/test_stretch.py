@@ -67,7 +67,7 @@ class Native(ScriptedDrafter):
 
 
 def begun(*members: Drafter, worth: Worth | None = None) -> DraftChain:
-    chain = chain_of(members, 100, CURVE, worth)
+    chain = chain_of(members, 100, 1, CURVE, worth)
     chain.begin(Context(NO_TOKENS))
     return chain
 
@@ -110,7 +110,7 @@ def test_what_does_not_pay_is_not_asked_in_stretches_either():
 
 def test_members_are_told_what_they_did_not_draft():
     native, resting, waiting = Native(), Resting(9), Resting(9)
-    chain = chain_of([native, resting, waiting], 100, CURVE, Worth(CURVE))
+    chain = chain_of([native, resting, waiting], 100, 1, CURVE, Worth(CURVE))
     chain.begin(Context(NO_TOKENS))
     resting.n_left = 0
     chain.propose(PassState(), 4)  # it begins
@@ -146,6 +146,7 @@ def test_asking_is_learned_from(monkeypatch):
 
 def test_lookups_draft_alone_once_the_cursor_does_not_matter():
     assert drafter_for("abcabc").native(ANY_PASS, 4) is not None
+    assert drafter_for("abcabc", max_leaves=2).native(ANY_PASS, 4) is None, "of a tree"
 
 
 def test_the_output_can_end_only_with_a_line():

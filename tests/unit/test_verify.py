@@ -13,13 +13,14 @@ from codespec.backends.fake import FakeRows, FakeTarget
 from codespec.sampling import Sampler
 from codespec.types import Draft, SamplingParams
 from codespec.verify import accept, wellformed
+from tests.drafters import tree
 
 Q = np.full((2, 5), 0.2, np.float32)
 
 
 def with_arrays(tokens: npt.NDArray[Any], n: int) -> Draft:
     """The other arrays are of this length."""
-    return Draft(tokens, np.zeros(n, np.float32), np.zeros(n, np.int8))
+    return Draft(tokens, np.zeros(n, np.int32), np.zeros(n, np.float32), np.zeros(n, np.int8))
 
 
 def with_source(source: int, dtype: npt.DTypeLike) -> Draft:
@@ -35,7 +36,7 @@ def with_prob(prob: object, dtype: npt.DTypeLike = np.float32) -> Draft:
     [
         Draft.chain([]),
         Draft.chain([0, 4]),
-        Draft.chain([1, 2, 1]),
+        tree([1, 2, 1], [-1, -1, 0]),
         Draft.chain([1, 2], q=Q),
     ],
 )
@@ -49,6 +50,10 @@ def test_wellformed(draft):
         Draft.chain([0, 5]),
         Draft.chain([-1]),
         Draft.chain([1] * 4),
+        tree([1, 2], [0, -1]),
+        tree([1, 2], [-1, 1]),
+        tree([1, 2], [-2, 0]),
+        tree([1, 1], [-1, -1]),
         with_arrays(np.array([1]), 1),
         with_arrays(np.array([1], np.int32), 0),
         with_source(99, np.int8),
@@ -63,6 +68,13 @@ def test_wellformed(draft):
         Draft.chain([1, 2], q=Q * 2),
         Draft.chain([1, 2], q=np.full((2, 5), np.nan, np.float32)),
         Draft.chain([1, 2], q=Q - np.array([0.5, -0.5, 0, 0, 0], np.float32)),
+        Draft(
+            np.array([1, 2], np.int32),
+            np.array([-1, -1], np.int32),
+            np.ones(2, np.float32),
+            np.zeros(2, np.int8),
+            Q,
+        ),
     ],
 )
 def test_malformed(draft):

@@ -1,7 +1,8 @@
 """What one pass reads: its tokens, their positions and sequences, and whose logits are wanted.
 
-What is committed, and a draft after it, is in sequence 0; branches that go on from there side by
-side have a sequence each.
+A chain is in sequence 0. A tree takes one sequence id per leaf: a node belongs to the sequences of
+the leaves below it, and attention sees exactly its ancestors (the unified KV cache stores each node
+once).
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import numpy.typing as npt
 
 from codespec.backends.llama.loader import lib
 from codespec.native import Batch as Cells
+from codespec.tree import depths, leaf_sets
 from codespec.types import Draft, Tokens
 
 MAIN = 0
 """Sequence id of the committed tokens."""
 
-MAX_BRANCHES = 8
+MAX_LEAVES = 8
 
 
 class Batch:
@@ -28,22 +30,37 @@ class Batch:
     """
 
     def __init__(self, n_max: int) -> None:
-        self.raw = lib.llama_batch_init(n_max, 0, 1)
+        self.raw = lib.llama_batch_init(n_max, 0, 1 + MAX_LEAVES)
         view = np.ctypeslib.as_array
         self._token: npt.NDArray[np.int32] = view(self.raw.token, (n_max,))
         self._pos: npt.NDArray[np.int32] = view(self.raw.pos, (n_max,))
+        self._n_seq: npt.NDArray[np.int32] = view(self.raw.n_seq_id, (n_max,))
         self._want: npt.NDArray[np.int8] = view(self.raw.logits, (n_max,))
         self._cells = Cells(self._token, self._pos, self._want)
-        view(self.raw.n_seq_id, (n_max,))[:] = 1
-        self._n_elsewhere = n_max  # tokens that may name other sequences than MAIN
+        self._n_in_tree = n_max  # tokens that may name other sequences than MAIN
         self.all_in_main()
 
-    def lay(self, tokens: Tokens, draft: Draft, start: int, *, want_last: bool) -> None:
-        """Committed tokens from position `start` on, then a draft. want_last: the logits after the
-        last of `tokens` and after each drafted one are wanted, else none."""
-        self.raw.n_tokens = len(tokens) + len(draft)
+    def lay(self, tokens: Tokens, draft: Draft, start: int, *, want_last: bool) -> list[int]:
+        """Committed tokens from position `start` on, then the draft's nodes. want_last: the logits
+        after the last of `tokens` and after each node are wanted, else none.
+
+        Returns: the leaves of a tree, the s-th in sequence 1 + s; [] for a chain.
+        """
+        n, k = len(tokens), len(draft)
+        self.raw.n_tokens = n + k
         self._cells.lay(tokens, draft.tokens, start, want_last)
         self.all_in_main()
+        if not k or draft.is_chain:
+            return []
+        leaves, below = leaf_sets(draft)
+        assert len(leaves) <= MAX_LEAVES, "cut the tree with `tree.limit_leaves` first"
+        self._pos[n : n + k] = np.asarray(depths(draft), np.int32) + (start + n - 1)
+        self._n_in_tree = n + k
+        for i in range(n):
+            self._put(i, range(1 + len(leaves)))
+        for node, leaves_below in enumerate(below):
+            self._put(n + node, [1 + s for s in leaves_below])
+        return leaves
 
     def lay_branches(self, branches: Sequence[int], tokens: Sequence[int], position: int) -> None:
         """A token of each branch, all at one position; branch s is sequence 1 + s. All logits are
@@ -53,15 +70,22 @@ class Batch:
         self._pos[:n] = position
         self._want[:n] = 1
         self.all_in_main()
-        self._n_elsewhere = n
+        self._n_in_tree = n
         for i, branch in enumerate(branches):
-            self.raw.seq_id[i][0] = 1 + branch
+            self._put(i, [1 + branch])
 
     def close(self) -> None:
         lib.llama_batch_free(self.raw)
 
+    def _put(self, i: int, sequences: Sequence[int]) -> None:
+        self._n_seq[i] = len(sequences)
+        for j, sequence in enumerate(sequences):
+            self.raw.seq_id[i][j] = sequence
+
     def all_in_main(self) -> None:
         """What is laid next names no other sequence."""
-        for i in range(self._n_elsewhere):
-            self.raw.seq_id[i][0] = MAIN
-        self._n_elsewhere = 0
+        if self._n_in_tree:
+            self._n_seq[: self._n_in_tree] = 1
+            for i in range(self._n_in_tree):
+                self.raw.seq_id[i][0] = MAIN
+            self._n_in_tree = 0

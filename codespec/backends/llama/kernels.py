@@ -171,7 +171,8 @@ class Share(NamedTuple):
     order of its own, and then asks nobody."""
     is_all: bool
     """All, so that a token's logits are the same to the bit in passes of any size, attention
-    included."""
+    included. That holds for chains: the branch of a tree that is kept lies elsewhere in the KV
+    cache than the same tokens would without it, and its sums are made in another order."""
     others: tuple[str, ...] = ()
     """ggml's names of the types of weights that llama.cpp multiplies, where some are theirs."""
 

@@ -96,7 +96,7 @@ class OpenTarget(LlamaTarget):
         # Also where the state goes and they are read again: the draft may come before that.
         if path:
             kept = self._draft.tokens[list(path)]
-            self._note(self._kv.tokens, kept, [self._n_read_last + i for i in path])
+            self._note(self._kv.tokens, kept, [self._n_read_last + node for node in path])
         super().keep(path)
 
     def _note(self, before: Tokens, tokens: Tokens, at: Sequence[int]) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from codespec.backends.llama.batch import MAIN, MAX_BRANCHES
+from codespec.backends.llama.batch import MAIN, MAX_LEAVES
 from codespec.backends.llama.loader import lib
 
 _DRAFTED, _PROMPTED = 1, 2
@@ -24,8 +24,8 @@ class Undo(Protocol):
     """Cuts the committed tokens of one context. One thread only."""
 
     is_total: bool
-    """True if any number of tokens can be cut. Only then can there be branches, and drafts in
-    native code."""
+    """Whether any number of tokens can be cut. Only then can there be trees, other branches, and
+    drafts in native code."""
 
     def prompted(self, n: int) -> None:
         """The `n` cached tokens are what is known for now to be right."""
@@ -116,7 +116,7 @@ def is_recurrent(handle: Any) -> bool:
 
 def n_sequences(handle: Any) -> int:
     """Of a context that `undo_of` is for; each holds a state in memory where there are any."""
-    return 3 if is_recurrent(handle) else 1 + MAX_BRANCHES
+    return 3 if is_recurrent(handle) else 1 + MAX_LEAVES
 
 
 def undo_of(handle: Any, memory: Any) -> Undo:

@@ -87,11 +87,11 @@ def command(
     The true text stands in for the model, so none is run: for each of the last commits, the index
     is the parent's tree, and each added hunk is written token by token at its place. A pass over k
     drafted tokens costs what the curve says for k + 1. Beside codespec: prompt lookup, a fixed
-    draft of 8, the published suffix-trie rule, and the ideal width for that trie's
-    candidates. codespec-edits also has what the session holds: lines that were replaced, and what
-    was written earlier in the same commit. codespec-draft, with --draft-model "auto" or FILE, also
-    asks that model, at what its passes cost here on one thread. It also says how right
-    codespec's probabilities were.
+    draft of 8, the published suffix-trie rules for chains and for trees, and the ideal width for
+    that trie's candidates. codespec-edits also has what the session holds: lines that were
+    replaced, and what was written earlier in the same commit. codespec-draft, with --draft-model
+    "auto" or FILE, also asks that model, at what its passes cost here on one thread. It also says
+    how right codespec's probabilities were.
 
     With --model FILE that model completes each edit itself, with and without
     drafting, on the wall clock; --curve, --width and --vocabulary do not count then. With --keys N
