@@ -165,6 +165,10 @@ def test_an_end_token_counts_in_the_time_it_took() -> None:
     class Ends:
         target = Machine(law)
 
+        @property
+        def passes(self) -> Ends:
+            return self
+
         def chain(self, workspace: str, drafters: object) -> None: ...
         def decode(self, context: Context, max_tokens: int, chain: None) -> tuple[list[int], Trace]:
             return list(range(3)), Trace(n_tokens=3, n_target_passes=4, ms=8.0)

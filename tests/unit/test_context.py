@@ -164,7 +164,7 @@ class WordTokenizer(ByteTokenizer):
     hash = "words"
 
     def piece(self, token: int) -> bytes:
-        return self.WORDS[token]
+        return self.WORDS[token] if token < len(self.WORDS) else b""
 
 
 def allowed_words(wanted: bytes) -> set[bytes]:
