@@ -24,6 +24,8 @@ class Mechanisms:
 
     Draft models:
     draft_model:   the second, smaller model drafts at all.
+    confidence:    its own probability of a token says how likely that is accepted; doubtful
+        drafts are dropped.
     dearer_draft:  of several draft models, the dearest that the target's cost allows is asked.
     draft_rests:   one that would draft nothing is not asked for some passes.
 
@@ -49,6 +51,7 @@ class Mechanisms:
     learning: bool = True
     memory: bool = True
     draft_model: bool = True
+    confidence: bool = True
     dearer_draft: bool = True
     draft_rests: bool = True
     filling: bool = True

@@ -1,8 +1,9 @@
 """The small model as a drafter: where nothing in the workspace matches, it guesses.
 
 It drafts only as deep as its recent hit rate and both cost curves make worth while, and often not
-at all. Requests get greedy drafts. Sampled requests that may have any seed get true samples with
-their distributions, for rejection sampling to verify.
+at all. Requests get greedy drafts, which end where the model itself is in doubt. Sampled requests
+that may have any seed get true samples with their distributions, of a length fixed before the
+draw, for rejection sampling to verify.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.drafters.base import Drafter, Plan, Traits
+from codespec.drafters.confidence import Confidence
 from codespec.drafters.cost import FLAT, CostCurve, best_width
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.small import DRAFT_MODEL, SmallModel
@@ -35,6 +37,8 @@ _REPAID_IN = 8
 # Tokens of a draft for which it may be worth reading a prompt ahead.
 _AHEAD = 8
 
+# Of the usual chance of a token: a draft that is less likely is no longer sure to reach its width.
+_DOUBTFUL = 0.5
 # How fast the cost of a drafted token follows what drafting takes, after a mean of the first ones.
 _COST_WEIGHT = 0.1
 # Of a pass of the target, at first: what comes on top of a pass and is more was an interruption.
@@ -65,10 +69,12 @@ class ModelDrafter(Drafter):
         self._own_curve = own_curve
         self._clock = clock
         self._interrupted: Callable[[], bool] = lambda: False
+        self._confidence = Confidence()
         self._rate = _START_RATE
         self._n_idle = 0
         self._n_rest, self._next_rest = 0, _REST
         self._n_prompt = -1  # tokens of the target; -1: nothing has begun
+        self._drafted: list[float] = []  # own probabilities of the last greedy draft
         self._more_ms = 0.0  # what a drafted token takes beyond a pass over one token
         self._n_timed = 0
         self._planned = Plan(0, 0.0)
@@ -78,6 +84,7 @@ class ModelDrafter(Drafter):
     def begin(self, context: Context) -> None:
         self._small.begin(context)
         self._n_prompt = len(context.prompt)
+        self._drafted = []
 
     def is_due(self) -> bool:
         """Asked once before each pass. What is known of costs and hits changes slowly: where
@@ -99,6 +106,7 @@ class ModelDrafter(Drafter):
         self._n_idle += n_passes
 
     def propose(self, state: PassState, n_max: int) -> Draft:
+        self._drafted = []
         if self._n_prompt < 0:
             return NO_DRAFT
         emitted = state.emitted
@@ -112,7 +120,8 @@ class ModelDrafter(Drafter):
         self._small.catch_up(emitted, self._interrupted)
         if not is_read:  # what reading a prompt takes is known apart
             start = self._clock()
-        draft = self._sampled(width) if self._small.is_sampling else self._greedy(width)
+        is_sampling = self._small.is_sampling
+        draft = self._sampled(width) if is_sampling else self._greedy(state, width, n_max)
         self._learn_cost((self._clock() - start) * 1e3 / max(1, len(draft)))
         return draft
 
@@ -120,7 +129,7 @@ class ModelDrafter(Drafter):
         self.begin(context)
         if not self.has_room(self._n_prompt + _AHEAD):
             return False
-        return best_width([self._rate] * _AHEAD, self._curve, ANY_PASS, self._token_ms())[0] > 0
+        return self._plan(ANY_PASS, _AHEAD, self._rate, self._token_ms()).n_tokens > 0
 
     def has_room(self, n_tokens: int) -> bool:
         """Whether its context, which may be shorter than the target's, has room for so many."""
@@ -171,9 +180,16 @@ class ModelDrafter(Drafter):
         return self._planned
 
     def _plan(
-        self, state: PassState, n_max: int, rate: float, token_ms: float, begin_ms: float
+        self, state: PassState, n_max: int, usual: float, token_ms: float, begin_ms: float = 0.0
     ) -> Plan:
-        return Plan(*best_width([rate] * n_max, self._curve, state, token_ms, begin_ms))
+        width, rate = best_width([usual] * n_max, self._curve, state, token_ms, begin_ms)
+        if self._small.is_sampling or n_max <= 0 or not self._mechanisms.confidence:
+            return Plan(width, rate)
+        # Only greedy drafts may be dropped once they are known.
+        costs = self._curve.first(state, n_max + 1)
+        plain = 1 / float(costs[0])
+        rate = self._confidence.rate(usual, costs, token_ms, begin_ms)
+        return Plan(max(width, 1), rate) if rate > plain else Plan(0, plain)
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         if not len(draft) or draft.sources[0] != DRAFT_MODEL:
@@ -182,22 +198,49 @@ class ModelDrafter(Drafter):
         n = len(path)
         for i in range(min(n + 1, len(draft), len(verdict.emitted))):
             self._rate += _RATE_WEIGHT * ((i < n) - self._rate)
+            if i < len(self._drafted):
+                self._confidence.learn(self._drafted[i], i < n)
             self._planned_by = None
 
-    def _greedy(self, n: int) -> Draft:
+    def _greedy(self, state: PassState, width: int, n_max: int) -> Draft:
+        """Goes on for as long as one more token, likely as the last ones were, is expected to bring
+        more tokens per millisecond than the best of what is there; until one is doubtful, `width`
+        tokens are drafted at least."""
+        cost, token_ms = self._curve.first(state, n_max + 1).tolist(), self._token_ms()
         drafted: list[int] = []
-        while len(drafted) < n and (token := self._small.next()) is not None:
+        probs: list[float] = []
+        expected, path = [1.0], 1.0
+        for k in range(1, n_max + 1):
+            # The next token's chance is not known before it is drafted: take the usual one.
+            more = (expected[-1] + path * self._rate) / (cost[k] + k * token_ms)
+            spent = (k - 1) * token_ms
+            enough = max(e / (ms + spent) for e, ms in zip(expected, cost, strict=False))
+            if more <= enough and (k > width or path < _DOUBTFUL * self._rate):
+                break
+            word = self._small.next()
+            if word is None:
+                break
+            token, own = word
+            if k == 1:
+                self._confidence.began(own)
+            prob = self._accepted(own)
             drafted.append(token)
-        return Draft.chain(drafted, DRAFT_MODEL, self._probs(len(drafted)))
+            probs.append(prob)
+            self._drafted.append(own)
+            path *= prob
+            expected.append(expected[-1] + path)
+        return Draft.chain(drafted, DRAFT_MODEL, np.array(probs, np.float32))
 
-    def _sampled(self, n: int) -> Draft:
-        drafted, laws = self._small.draw(n)
+    def _accepted(self, own: float) -> float:
+        """P(accepted) of a token that the model itself gives this probability."""
+        return self._confidence.accepted(own) if self._mechanisms.confidence else self._rate
+
+    def _sampled(self, width: int) -> Draft:
+        drafted, laws = self._small.draw(width)
         if not drafted:
             return NO_DRAFT
-        return Draft.chain(drafted, DRAFT_MODEL, self._probs(len(drafted)), np.stack(laws))
-
-    def _probs(self, n: int) -> npt.NDArray[np.float32]:
-        return np.full(n, self._rate, np.float32)
+        probs = np.full(len(drafted), self._rate, np.float32)
+        return Draft.chain(drafted, DRAFT_MODEL, probs, np.stack(laws))
 
     def _learn_cost(self, token_ms: float) -> None:
         """Catching up with what the target said, and our own work, come on top of the pass."""

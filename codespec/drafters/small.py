@@ -75,9 +75,9 @@ class SmallModel(Protocol):
         """Read the prompt and what was emitted. Raises: CancelledError, as `read`."""
         ...
 
-    def next(self) -> int | None:
-        """The likeliest token after what was said so far, of which it then is a part; None where
-        the text ends, or no token is certain."""
+    def next(self) -> tuple[int, float] | None:
+        """(likeliest token, the model's own probability of it) after what was said so far, of which
+        it then is a part; None where the text ends, or no token is certain."""
         ...
 
     def draw(self, n: int) -> tuple[list[int], list[Logits]]:
@@ -175,13 +175,14 @@ class SharedVocabulary:
         self._history = emitted.tolist()
         self._is_over = False
 
-    def next(self) -> int | None:
+    def next(self) -> tuple[int, float] | None:
         if self._is_over:
             return None
-        token = self._sampler.sample(_Row(self._logits()), 0, self._history)
+        logits = self._logits()
+        token = self._sampler.sample(_Row(logits), 0, self._history)
         self._say(token)
         self._is_over = token in self._info.eog
-        return token
+        return token, probability(logits, token)
 
     def draw(self, n: int) -> tuple[list[int], list[Logits]]:
         drawn: list[int] = []
@@ -212,3 +213,9 @@ class _Row:
 
     def argmax(self, i: int) -> int:
         return int(self._logits.argmax())
+
+
+def probability(logits: Logits, token: int) -> float:
+    """The softmax of one token."""
+    # Under a penalty the token need not be the likeliest: no overflow then.
+    return float(1.0 / np.exp(np.minimum(logits - logits[token], 80.0)).sum())

@@ -10,6 +10,7 @@ speculative decoding algorithms for heterogeneous vocabularies).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 
@@ -18,7 +19,7 @@ import numpy as np
 from codespec.backends.base import Target
 from codespec.context.build import Window, n_in_line, window_start
 from codespec.context.fim import assemble, n_markers
-from codespec.drafters.small import OnPass, Passes, unheard
+from codespec.drafters.small import OnPass, Passes, probability, unheard
 from codespec.index.live import TokenizedText
 from codespec.index.pieces import PieceCache
 from codespec.index.text import safe_cuts
@@ -65,7 +66,10 @@ class Translated:
         self._prompt = NO_TOKENS  # its own
         self._n_known = 0  # of the prompt
         self._tail = NO_TOKENS
-        self._ahead = b""  # text that is no part of a word yet
+        # Text that is no part of a word yet, and its own tokens in it: where they begin, how
+        # likely they were.
+        self._ahead = b""
+        self._likely: list[tuple[int, float]] = []
         self._is_over = False
 
     @property
@@ -99,17 +103,17 @@ class Translated:
         # What was held back comes first, whatever the model thinks.
         self._is_over = not self._healed.startswith(said[: len(self._healed)])
         self._ahead = b"" if self._is_over else self._healed[len(said) :]
+        self._likely = []
         own = self._tokens(self._before + said + self._ahead)
         self._tail = self._passes.read(own, interrupted)
         self._n_known = len(self._prompt)
 
-    def next(self) -> int | None:
+    def next(self) -> tuple[int, float] | None:
         for _ in range(1 + _MOST_PASSES):
             words = self._target.encode(self._ahead)
             n = len(self._target.piece(int(words[0]))) if len(words) else 0
             if n and (self._is_over or n <= self._n_certain):
-                self._ahead = self._ahead[n:]
-                return int(words[0])
+                return self._taken(int(words[0]), n)
             if self._is_over:
                 break
             self._write()
@@ -150,10 +154,19 @@ class Translated:
 
     def _write(self) -> None:
         """One more token of its own."""
-        token = self._passes.decode(self._tail, NO_DRAFT).argmax(0)
+        logits = self._passes.decode(self._tail, NO_DRAFT).row(0)
+        token = int(logits.argmax())
         piece = self._tokenizer.piece(token)
         if token in self._info.eog or not piece:
             self._is_over = True
             return
+        self._likely.append((len(self._ahead), probability(logits, token)))
         self._ahead += piece
         self._tail = np.array([token], np.int32)
+
+    def _taken(self, word: int, n: int) -> tuple[int, float]:
+        """(word, how likely what begins in its `n` bytes was), no longer ahead."""
+        likely = math.prod(p for at, p in self._likely if at < n)
+        self._ahead = self._ahead[n:]
+        self._likely = [(at - n, p) for at, p in self._likely if at >= n]
+        return word, likely

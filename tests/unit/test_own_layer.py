@@ -55,7 +55,7 @@ def test_it_says_what_follows(layer):
     layer.read(never)
     assert layer.n_cached == len(PROMPT) - 1
     layer.catch_up(tokens(7), never)
-    said = [layer.next() for _ in range(3)]
+    said = [layer.next()[0] for _ in range(3)]
     assert said == likeliest(np.append(PROMPT, np.int32(7)), 3)
 
 
@@ -69,7 +69,7 @@ def test_what_the_target_has_not_read_is_unknown(layer, model):
     assert layer.draw(3) == ([], [])
     model.n = 100
     layer.catch_up(NO_TOKENS, never)
-    assert layer.next() == likeliest(PROMPT, 1)[0]
+    assert layer.next()[0] == likeliest(PROMPT, 1)[0]
 
 
 @pytest.mark.parametrize("sampling", [SamplingParams(), SamplingParams(1.0, any_seed=True)])

@@ -53,9 +53,10 @@ class Pieces(ByteTokenizer):
 WORDS = Pieces("def", "ret", "return", " self", ".width", " width", "):\n")
 
 
-def writer(tokenizer: ByteTokenizer, text: str = CODE) -> FakeTarget:
-    """Writes `text` on from wherever it is in it, then ends."""
+def writer(tokenizer: ByteTokenizer, text: str = CODE, doubt: str = "") -> FakeTarget:
+    """Writes `text` on from wherever it is in it, then ends. Half sure where `doubt` comes."""
     tokens = tokenizer.encode(text).tolist()
+    doubts = set(tokenizer.encode(doubt).tolist()) if doubt else set()
     n_vocab, end = max(tokenizer.n_vocab, 260), END if tokenizer is BYTES else tokenizer.n_vocab
 
     def logits(context: tuple[int, ...]) -> np.ndarray:
@@ -69,7 +70,10 @@ def writer(tokenizer: ByteTokenizer, text: str = CODE) -> FakeTarget:
             0,
         )
         row = np.full(n_vocab + 1, -50.0, np.float32)
-        row[tokens[at] if at < len(tokens) else end] = 20.0
+        token = tokens[at] if at < len(tokens) else end
+        row[token] = 20.0
+        if token in doubts:
+            row[0] = 20.0 - 1e-3
         return row
 
     model = FakeTarget(logits, n_vocab + 1, order=12, eog=frozenset({end}))
@@ -90,8 +94,9 @@ def translated(
     tokenizer: ByteTokenizer = BYTES,
     target: ByteTokenizer = WORDS,
     healed: bytes = b"",
+    **options: str,
 ) -> Translated:
-    small = Translated(writer(tokenizer), tokenizer, target)
+    small = Translated(writer(tokenizer, **options), tokenizer, target)
     small.begin(at_cursor(before, healed=healed, target=target))
     return small
 
@@ -104,7 +109,7 @@ def said(small: Translated, emitted: Tokens = NO_TOKENS, n: int = 99) -> list[by
     small.catch_up(emitted, never)
     words: list[bytes] = []
     while len(words) < n and (word := small.next()) is not None:
-        words.append(WORDS.piece(word))
+        words.append(WORDS.piece(word[0]))
     return words
 
 
@@ -122,7 +127,7 @@ def test_a_token_counts_when_the_next_one_has_begun():
     small.catch_up(NO_TOKENS, never)
     word = small.next()
     assert word is not None
-    assert WORDS.piece(word) == b"return"
+    assert WORDS.piece(word[0]) == b"return"
     assert model.n_passes == len("return ")
 
 
@@ -143,10 +148,27 @@ def test_what_was_held_back_of_the_prompt_comes_first():
     assert said(small, WORDS.encode("x"), 1) == []
 
 
+def test_a_token_is_as_likely_as_all_that_begins_in_it():
+    sure = translated("def area(self, width):\n    ")
+    unsure = translated("def area(self, width):\n    ", doubt="u")
+    for small, expected in ((sure, 1.0), (unsure, 0.5)):
+        small.catch_up(NO_TOKENS, never)
+        words = [small.next(), small.next()]
+        assert [word is not None and word[1] for word in words] == [
+            pytest.approx(expected, abs=1e-2),  # the u of return
+            pytest.approx(1.0, abs=1e-2),
+        ]
+
+
 def test_tokens_within_one_of_its_own_are_certain_once_that_is():
-    small = translated("def", tokenizer=WORDS, target=BYTES)
+    small = translated("def", tokenizer=WORDS, target=BYTES, doubt=" width")
     small.catch_up(BYTES.encode(" area(self,"), never)
-    assert [small.next() for _ in range(4)] == list(b" wid")
+    words = [small.next() for _ in range(4)]
+    assert [word is not None and word[0] for word in words] == list(b" wid")
+    assert [word is not None and word[1] for word in words] == [
+        pytest.approx(0.5, abs=1e-2),
+        *[1.0] * 3,
+    ]
 
 
 def test_further_lines_are_read_behind_what_follows_the_cursor():
@@ -209,7 +231,7 @@ def test_a_character_in_several_tokens_is_read_when_it_is_whole():
         word = small.next()
         if n in (0, len(whole)):
             assert word is not None
-            assert word == text.encode()[9 + n]
+            assert word[0] == text.encode()[9 + n]
 
 
 def scribbler(seed: int) -> FakeTarget:
@@ -230,7 +252,8 @@ def test_whatever_it_writes_and_reads_words_are_what_it_wrote(seed, before, heal
     for _ in range(2):
         small.catch_up(emitted, never)
         words = [small.next() for _ in range(6)]
-        text = WORDS.decode([word for word in words if word is not None])
+        assert all(word is None or 0 <= word[1] <= 1 for word in words)
+        text = WORDS.decode([word[0] for word in words if word is not None])
         held_back = healed[len(WORDS.decode(emitted)) :]
         assert text[: len(held_back)] == held_back[: len(text)] or not text
 

@@ -63,7 +63,7 @@ class FixedDrafter(Drafter):
             return NO_DRAFT
         self._small.catch_up(emitted, lambda: False)
         words = [self._small.next() for _ in range(min(N_DRAFT, n_max))]
-        return Draft.chain([word for word in words if word is not None], DRAFT_MODEL)
+        return Draft.chain([word[0] for word in words if word is not None], DRAFT_MODEL)
 
 
 @dataclass(frozen=True, slots=True)
