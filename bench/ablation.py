@@ -28,7 +28,7 @@ from .results import Row
 from .writers import People
 
 COSTS = 0.03
-"""What leaving out a mechanism costs where it earns its lines."""
+"""`codespec bench ablation`: the cost of leaving out each mechanism."""
 N_TARGETS = 2
 """On so many targets."""
 
@@ -44,7 +44,7 @@ KEPT = {
 """Mechanisms that stay whatever they bring, and why."""
 MECHANISMS = tuple(f.name for f in fields(Mechanisms))
 ON_CLOCK = ("stretches", "worth", "refinement", "context_slope", "draft_rests")
-"""What curves do not see."""
+"""Measured by the clock: curves do not see it."""
 
 CURVES = {
     "0.6 B": ("cpu-600m-q8-ours", 600_000_000),
@@ -63,7 +63,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to measure. model: file of OTHER, None: it is not measured. n_commits: replayed of each
+    """The measurements to make. model: file of OTHER, None: it is not measured. n_commits: replayed of each
     repository. n_places: completed of each by the clock, 0: none. known: cells measured before.
     keep: told of each cell as it is measured."""
 
@@ -217,7 +217,7 @@ def decide(
     mechanisms: Sequence[str],
     rows_without: Callable[[Mapping[str, Sequence[str]]], Sequence[Row]],
 ) -> Row:
-    """What falls, and what came back of what had fallen.
+    """Mechanisms that fall, and those that came back of what had fallen.
 
     rows_without: measures what is to be left out, by the name of the row; all rows so far.
     """

@@ -1,4 +1,4 @@
-"""What leaving out a part of drafting costs by the clock, with a real model.
+"""The cost of leaving out a part of drafting, by the clock, with a real model.
 
 One engine for the product and one for each way without a part complete the same edits of a
 history, in turns, on one thread. The clock is the processor time of the process, which is that of

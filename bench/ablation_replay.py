@@ -1,4 +1,4 @@
-"""What leaving out a part of drafting costs where passes cost what a curve says.
+"""The cost of leaving out a part of drafting, where passes cost what a curve says.
 
 Each edit of a history is written once by every way: the product, and the product with one part or
 several left out. Loop, chain, drafters and draft models are the product's; the target says a known
@@ -74,7 +74,7 @@ def draft_files() -> Generator[list[DraftFile], None, None]:
 
 
 def _measured(context: Target) -> CostCurve:
-    """What its passes cost, measured once: as an engine keeps it."""
+    """Cost of its passes, measured once: as an engine keeps it."""
     store = CurveStore(folders.cache_path() / "curves.json")
     build = targets_of(context.info.path).build()
     key = f"{curve_key(context.info, ModelSettings(), build)}:{N_THREADS}"

@@ -51,7 +51,7 @@ class Trees:
         self._tokenizer = tokenizer
         self._cuts = safe_cuts(tokenizer)
         self.n_bytes = self.n_tokens = 0
-        """Of all segments that were made."""
+        """Sums over all segments that were made."""
         self._tokens: dict[str, Tokens] = {}
         self._paths: list[str] = []
         self._documents: list[Tokens] = []
