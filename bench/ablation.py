@@ -63,9 +63,9 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The measurements to make. model: file of OTHER, None: it is not measured. n_commits: replayed of each
-    repository. n_places: completed of each by the clock, 0: none. known: cells measured before.
-    keep: told of each cell as it is measured."""
+    """The measurements to make. model: file of OTHER, None: it is not measured. n_commits: replayed
+    of each repository. n_places: completed of each by the clock, 0: none. known: cells measured
+    before. keep: told of each cell as it is measured."""
 
     repos: Sequence[Path]
     targets: Sequence[str] = TARGETS

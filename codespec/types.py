@@ -29,12 +29,12 @@ _CHAIN_BYTES = _CHAIN.tobytes()
 
 
 class Source(int):
-    """Where a drafted token came from: a small number that a drafter registered by name. What was
-    learned is kept by name, as numbers depend on the order of registration."""
+    """Origin of a drafted token: a small number that a drafter registered by name. Learned state
+    is kept by name, as numbers depend on the order of registration."""
 
     MOST: ClassVar[int] = 32
     OTHER: ClassVar[Source]
-    """For drafters that register none of their own."""
+    """Source of drafters that register none of their own."""
 
     label: str
     _all: ClassVar[list[Source]] = []

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from codespec.engine.pace import Pace
 
 Script: TypeAlias = Callable[[Tokens, int], Draft]
-"""What to propose: the output so far, the most nodes -> a draft."""
+"""The draft for an output so far, and the most nodes it may have."""
 
 
 def chain_of(
@@ -107,5 +107,5 @@ class OracleDrafter(ScriptedDrafter):
 
 
 def draft_much(engine: LocalEngine) -> None:
-    """As if wide passes cost little: many drafts, and trees."""
+    """Let wide passes cost little: many drafts, and trees."""
     assume(engine.passes.pace, CostCurve({1: 1.0, 33: 1.1}))

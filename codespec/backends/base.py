@@ -43,7 +43,7 @@ class CancelledError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a target can do.
+    """Abilities of a target.
 
     max_draft:    most drafted nodes one pass takes, 0 or more.
     max_leaves:   most branches of a drafted tree; 1: chains only.

@@ -28,7 +28,7 @@ from codespec.types import (
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a drafter can do, and so which of its methods are called.
+    """Abilities of a drafter, and so which of its methods are called.
 
     takes_time: asking it takes as long as a part of a pass, so it is asked only where `plan`
         promises more than what is there already, and left alone while it `rests`.
@@ -120,7 +120,7 @@ class Drafter:
         """So many of them have passed, without asking."""
 
     def plan(self, state: PassState, n_max: int) -> Plan:
-        """What asking it would bring."""
+        """The draft to be expected of asking it."""
         return Plan(0, 0.0)
 
     # ---- Traits.reads
@@ -150,6 +150,6 @@ class Drafter:
     # ---- Traits.is_native
 
     def native(self, state: PassState, n_max: int) -> Drafting | None:
-        """What native code drafts at most `n_max` tokens a pass from in its place, as `propose`
-        would; None where it has to be asked itself."""
+        """The texts that native code drafts at most `n_max` tokens a pass from in its place, as
+        `propose` would; None where it has to be asked itself."""
         return None

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Policy(Enum):
-    """What becomes of a drafter that fails."""
+    """Fate of a drafter that fails."""
 
     LEAVE_OUT = "it is left out of the request, or what it said is ignored"
     RAISE = "its exception is raised, for tests"

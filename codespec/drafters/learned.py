@@ -1,4 +1,4 @@
-"""What a planner learned, by the names of sources, and the file that it is kept in.
+"""Learned state of a planner, by the names of sources, and the file that it is kept in.
 
 The numbers of sources depend on which drafters are there and on the order in which they register,
 so nothing on disk is told by number. A source that a file does not know starts with weights of 0,
@@ -45,7 +45,7 @@ _OLD_TABLES: tuple[tuple[int, int] | int, ...] = (
 
 @dataclass(frozen=True)
 class Learned:
-    """What was learned of drafts: numbers, from which no text can be read.
+    """Learned state of drafts: numbers, from which no text can be read.
 
     shared:  (Planner.n_shared,) float32 weights that all sources share.
     weights: source's name -> (Planner.n_by_source,) float32.
@@ -55,15 +55,15 @@ class Learned:
     weights: Mapping[str, State]
 
     def state(self, sources: Sequence[str]) -> State:
-        """As `Planner.load` takes it, of a planner for these sources, in the order of their
+        """The state for `Planner.load`, of a planner for these sources, in the order of their
         numbers."""
         unknown = np.zeros(Planner.n_by_source, np.float32)
         return np.concatenate([self.shared, *(self.weights.get(name, unknown) for name in sources)])
 
 
 def learned_of(state: State, sources: Sequence[str]) -> Learned | None:
-    """What `Planner.state` says of a planner for these sources; None where the size is another
-    one."""
+    """Learned state from `Planner.state` of a planner for these sources; None where the size is
+    another one."""
     if len(state) != _n_weights(sources):
         return None
     weights = state[Planner.n_shared :].reshape(len(sources), Planner.n_by_source)
@@ -84,7 +84,7 @@ def write_learned(path: Path, learned: Learned, kind: str = "<f4") -> None:
 
 
 def read_learned(path: Path) -> Learned | None:
-    """What `write_learned` wrote, or the version of codespec before that; None for a file that is
+    """A file of `write_learned`, or of the version of codespec before; None for one that is
     missing or anything else."""
     try:
         return parse_learned(path.read_bytes())
@@ -93,7 +93,7 @@ def read_learned(path: Path) -> Learned | None:
 
 
 def parse_learned(stored: bytes) -> Learned | None:
-    """As `read_learned`, of the file's bytes."""
+    """Parse the bytes of such a file, see `read_learned`."""
     magic, check, body = stored[:8], stored[8:12], stored[12:]
     if zlib.crc32(body).to_bytes(4, "little") != check:
         return None
@@ -115,7 +115,7 @@ def parse_learned(stored: bytes) -> Learned | None:
 
 
 def _converted(body: bytes) -> Learned | None:
-    """What a file of the version before holds."""
+    """Learned state from a file of the version before."""
     n_sources = len(_OLD_SOURCES)
     sizes = [t if isinstance(t, int) else n_sources * t[0] * t[1] for t in _OLD_TABLES]
     if len(body) != 4 * (sum(sizes) + n_sources * _N_CORRECTION):

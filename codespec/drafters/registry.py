@@ -21,7 +21,7 @@ BUILT_IN = ("lookup", "model")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What an engine tells a drafter. curve: cost of the target's passes. max_leaves: most branches
+    """Facts that an engine tells a drafter. curve: cost of its passes. max_leaves: most branches
     they take."""
 
     info: ModelInfo

@@ -1,4 +1,4 @@
-"""What was learned of drafts is kept by the names of sources, and read from older files as well."""
+"""Learned state of drafts is kept by the names of sources, and read from older files as well."""
 
 from __future__ import annotations
 
