@@ -138,7 +138,7 @@ class DraftChain(Drafter):
         for member in self._active():
             if member.traits.takes_time and member.n_rest():
                 member.rested(n_passes)
-            if member is not self._stood_in:
+            if member is not self._stood_in and member.has_begun:
                 told = np.array(emitted, np.int32), NO_DRAFT, Verdict(tuple(stretch.tokens), ())
                 member.observe(*told)
         if stretch.is_damaged and self._stood_in is not None:

@@ -83,8 +83,8 @@ class Guarded:
         proposed, self._proposed = self._proposed, None
         if proposed is not None:
             # A sampled draft that is refused may hold the very token that is drawn in its place.
-            sampled = proposed.q is not None
-            path = verdict.path if sampled else followed(proposed, verdict.emitted)
+            is_known = proposed is draft or proposed.q is not None
+            path = verdict.path if is_known else followed(proposed, verdict.emitted)
             self._drafter.counters.count(proposed, path)
         self._call(self._drafter.observe, emitted, draft if proposed is None else proposed, verdict)
 

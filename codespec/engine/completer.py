@@ -222,7 +222,8 @@ class _Run:
     @property
     def last(self) -> int:
         """The last committed token."""
-        return int(self.committed.since(len(self.committed) - 1)[0])
+        tokens = self.output.tokens
+        return tokens[-1] if tokens else int(self.context.prompt[-1])
 
     @property
     def n_room(self) -> int:
