@@ -1,4 +1,4 @@
-"""Who writes at a place of a Git history: people, a model, or a record of what a model wrote.
+"""Writers at a place of a Git history: people, a model, or a record of what a model wrote.
 
 A record holds ids, under a hash of each place: neither text of the repository nor the model itself
 is in it.
@@ -46,7 +46,7 @@ class Writer(Protocol):
 
 
 class People:
-    """What stands in the history."""
+    """The text that stands in the history."""
 
     boundary: Bounds | None = None  # a hunk begins a line
     tells_end = True
@@ -62,7 +62,7 @@ class People:
 
 
 class Model:
-    """What a model writes in its place: greedy tokens, up to where a suggestion ends."""
+    """The text of a model in its place: greedy tokens, up to where a suggestion ends."""
 
     tells_end = False
 
@@ -80,7 +80,7 @@ class Model:
 
 
 class Record(msgspec.Struct):
-    """What a model wrote. texts: ids by `key_of` their place.
+    """The text that a model wrote. texts: ids by `key_of` their place.
 
     tokenizer, n_params: see `ModelInfo`. reads_suffix: True if it saw the text after the place.
     """
@@ -114,7 +114,7 @@ def key_of(hunk: Hunk) -> str:
 
 
 class Recorded:
-    """What stands in a record, in the tokens that it was written in.
+    """The texts of a record, in the tokens that it was written in.
 
     Raises: InputError for a file that is none, or in the tokens of another model.
     """

@@ -119,7 +119,7 @@ class Target:
         self.prefill(tokens, cancelled)
 
     def hold(self) -> Checkpoint:
-        """What the cache holds, for `take_back`; in memory until `let_go`, or until too many
+        """The cache's state, for `take_back`; in memory until `let_go`, or until too many
         others are held."""
         return Checkpoint(NO_TOKENS, _NO_STATE)
 
@@ -158,7 +158,7 @@ class Target:
         ms: float,
         interrupted: Callable[[], bool],
     ) -> Stretch:
-        """As `decode` and `keep`, pass after pass, with the likeliest tokens; only where
+        """Calls of `decode` and `keep`, pass after pass, with the likeliest tokens; only where
         `can.has_stretches`.
 
         drafting: what is drafted from, after `emitted`; None: nothing is.
@@ -259,7 +259,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a generator is to go on from.
+    """The prompt that a generator goes on from.
 
     tokens:     (n,) the prompt in ids of the generator's tokenizer, its markers included.
     text:       the same as text, markers spelled as `Generator.text` does.
