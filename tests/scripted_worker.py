@@ -3,7 +3,7 @@ engine that does what the text before the cursor says. Run as a script by the su
 
     scripted_worker.py LOAD [FILE]     how loading goes: ok, refuse (as long as there is no FILE),
                                        die, crash (in native code), assert (llama.cpp fails to),
-                                       garbage, wait (for FILE)
+                                       garbage, wait (for FILE), spin
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 
+from codespec import pulse
 from codespec.config import Settings
 from codespec.daemon import wire, worker
 from codespec.errors import ModelError
@@ -50,6 +51,7 @@ class ScriptedEngine:
                 if cancelled():
                     return Completion(request.insertion("too late"), "cancelled")
                 time.sleep(0.001)
+                pulse.step()
             yield
         return Completion(request.insertion(f"paused {n_times} times"), "stop")
 
@@ -73,18 +75,31 @@ class ScriptedEngine:
             os.kill(os.getpid(), signal.SIGKILL)
         elif request.prefix == "hang":
             never.wait()
+        elif request.prefix == "spin":
+            while True:
+                pass
+        elif request.prefix.startswith("steps of"):
+            _, _, step_s, n_steps = request.prefix.split()
+            for _ in range(int(n_steps)):
+                until_s = time.process_time() + float(step_s)
+                while time.process_time() < until_s:
+                    pass
+                pulse.step()
         elif request.prefix == "until cancelled":
             while not cancelled():
                 never.wait(0.001)
+                pulse.step()
             return Completion(request.insertion("too late"), "cancelled")
         elif request.prefix in ("tell", "tell late") and on_progress is not None:
             now_s, all_s = time.monotonic(), request.deadline_ms / 1e3
             tells_s = now_s + (all_s / 2 if request.prefix == "tell late" else 0)
             while not cancelled() and time.monotonic() < tells_s:
                 never.wait(0.001)
+                pulse.step()
             on_progress(Progress("one\ntw", request.insertion("one")))
             while not cancelled() and time.monotonic() < now_s + all_s:
                 never.wait(0.001)
+                pulse.step()
             return Completion(request.insertion("one\ntwo\nthree"), "stop")
         elif request.prefix == "lines":
             return Completion(request.insertion("one\ntwo words\nthree"), "stop")
@@ -130,6 +145,9 @@ def load(
 
         assert loader.build()
         _ggml.libggml.ggml_abort(b"loader.cpp", 7, b"%s", b"why it failed")
+    if how == "spin":
+        while True:
+            pass
     if how == "wait":
         on_loading(0.4)
         while not Path(sys.argv[2]).exists():

@@ -19,7 +19,7 @@ from codespec.requests import Completion, CompletionRequest
 from tests import scripted_worker
 
 TIMEOUT_S = 30.0
-POLICY = Policy(grace_s=0.2, backoff_s=0.01, max_backoff_s=0.05)
+POLICY = Policy(grace_s=0.2, look_s=0.02, backoff_s=0.01, max_backoff_s=0.05)
 
 
 class Harness:

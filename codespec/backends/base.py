@@ -102,7 +102,8 @@ class Target:
         raise NotImplementedError
 
     def decode(self, tokens: Tokens, draft: Draft) -> LogitsRows:
-        """One pass over the uncached committed `tokens` (at least 1) and a draft after them.
+        """One pass over the uncached committed `tokens` (at least 1) and a draft after them. One
+        that may take seconds of processor time calls `pulse.step` meanwhile.
 
         Raises: CancelledError, as `prefill`, where the pass reads the rest of a prompt.
         """

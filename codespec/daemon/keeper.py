@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from codespec.config import Settings
 from codespec.daemon import wire
+from codespec.daemon.health import Health, Limits
 from codespec.daemon.process import WorkerProcess
 from codespec.errors import DaemonError
 from codespec.processes import how_it_ended, module_command
@@ -31,10 +32,12 @@ class Policy:
     answer_margin:    the worker is asked to answer this part of the time before the client's
                       deadline (at most `max_margin_s`), so that what it has by then still
                       arrives: it looks at the clock between two passes of the model.
-    grace_s:          how long a worker may go on after a cancel or a deadline before it counts
-                      as hung.
+    grace_cpu_s:      processor time that a worker may take without a step before it counts as
+                      hung, for each thread that computes: see `health`.
+    grace_s:          the same by the clock, while it is at work.
+    load_s:           the same while it loads its model.
+    look_s:           how often that is looked at.
     pause_s:          how long one may go on after it was told to leave off at once.
-    load_s:           how long a worker may take to load its model.
     max_load_deaths:  deaths in a row while loading after which it is not tried again.
     backoff_s:        pause after a worker that died without an answer; doubles each time, up to
                       `max_backoff_s`.
@@ -43,9 +46,11 @@ class Policy:
 
     answer_margin: float = 0.1
     max_margin_s: float = 0.1
-    grace_s: float = 2.0
+    grace_cpu_s: float = 2.0
+    grace_s: float = 30.0
+    load_s: float = 30.0
+    look_s: float = 0.25
     pause_s: float = 10.0
-    load_s: float = 300.0
     max_load_deaths: int = 3
     backoff_s: float = 0.2
     max_backoff_s: float = 10.0
@@ -68,6 +73,7 @@ class Keeper:
     on_state:   every change of state.
     on_message: what a loaded worker sends.
     on_down:    a worker is gone, why, and the next step; whatever it was doing has no answer.
+    is_busy:    asked whether a loaded worker has work to get on with.
     """
 
     def __init__(
@@ -79,6 +85,7 @@ class Keeper:
         on_state: Callable[[], None],
         on_message: Callable[[wire.FromWorker], None],
         on_down: Callable[[str], None],
+        is_busy: Callable[[], bool],
     ) -> None:
         self.settings = settings
         self.state: wire.State = "loading"
@@ -94,6 +101,9 @@ class Keeper:
         self._on_state = on_state
         self._on_message = on_message
         self._on_down = on_down
+        self._is_busy = is_busy
+        self._health: Health | None = None
+        self._next_look: asyncio.TimerHandle | None = None
         self._worker: WorkerProcess | None = None
         self._killed_because = ""
         self._switched = asyncio.Event()
@@ -113,6 +123,25 @@ class Keeper:
     def send(self, message: wire.Message) -> None:
         if self._worker is not None:
             self._worker.send(message)
+
+    def watch(self) -> None:
+        """The worker has new work: from now on, until it has none, it must get on with it."""
+        if self._health is not None:
+            self._health.begin()
+            if self._next_look is None:
+                self._look()
+
+    def _look(self) -> None:
+        self._next_look = None
+        loads = self.ready is None
+        if self._health is None or not (loads or self._is_busy()):
+            return
+        why = self._health.look(loads=loads)
+        if why:
+            self.kill(why)
+        else:
+            loop = asyncio.get_running_loop()
+            self._next_look = loop.call_later(self._policy.look_s, self._look)
 
     def kill(self, reason: str) -> None:
         """End the worker at once; the next one is spawned."""
@@ -176,16 +205,16 @@ class Keeper:
         log.info("worker %d spawned", worker.pid)
         if self._switched.is_set():  # meanwhile
             self.kill("the model is being switched")
-        worker.send(wire.Load(settings=self.settings))
-        watchdog = asyncio.get_running_loop().call_later(
-            self._policy.load_s, self.kill, f"loading took over {self._policy.load_s:g} s"
-        )
+        worker.send(wire.Load(settings=self.settings, pulse=worker.pulse.name))
+        policy = self._policy
+        limits = Limits(policy.grace_cpu_s, policy.grace_s, policy.load_s, policy.look_s)
+        self._health = Health(worker.pid, worker.pulse, limits)
+        self.watch()
         failure: wire.Failed | None = None
         useful = False
         try:
             while failure is None and (message := await worker.read()) is not None:
                 if isinstance(message, wire.Ready):
-                    watchdog.cancel()
                     self.ready = message
                     self._set_state("ready")
                 elif isinstance(message, wire.Loading):
@@ -199,8 +228,7 @@ class Keeper:
         except wire.WireError as e:
             self.kill(f"the model worker sent garbage: {e.message}")
         finally:
-            watchdog.cancel()
-            self._worker = None
+            self._worker = self._health = None
             loaded, self.ready = self.ready is not None, None
             status = await worker.close(self._policy.close_s)
         reason = self._killed_because or f"the model worker {how_it_ended(status)}"

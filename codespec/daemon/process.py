@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from codespec.daemon import wire
 from codespec.errors import DaemonError
+from codespec.pulse import Pulse
 
 log = logging.getLogger(__name__)
 
@@ -21,11 +22,12 @@ _CRASH = "Fatal Python error"
 class WorkerProcess:
     """Frames go over stdin and stdout; stderr is logged."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, pulse: Pulse) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
         self._process = process
+        self.pulse = pulse
         self._stdin = process.stdin
         self._stdout = process.stdout
         self._stderr = process.stderr
@@ -37,15 +39,20 @@ class WorkerProcess:
     @classmethod
     async def spawn(cls, command: Sequence[str]) -> WorkerProcess:
         """Raises: DaemonError when the program cannot be started."""
+        pipe = subprocess.PIPE
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
+            pulse = Pulse()
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *command, stdin=pipe, stdout=pipe, stderr=pipe, pass_fds=pulse.inherited
+                )
+            finally:
+                pulse.started()
         except OSError as e:
             raise DaemonError(
                 f"cannot start the model worker: {e}", "Install codespec again."
             ) from None
-        return cls(process)
+        return cls(process, pulse)
 
     @property
     def pid(self) -> int:
@@ -99,12 +106,3 @@ class WorkerProcess:
             if text and not self._has_crashed:
                 self.last_words = text
             log.info("worker %d: %s", self.pid, text)
-
-
-def resident_bytes(pid: int) -> int:
-    """Resident memory of a process; 0 where the system does not tell."""
-    import psutil  # for who asks; a daemon starts faster without
-
-    with contextlib.suppress(psutil.Error):
-        return psutil.Process(pid).memory_info().rss
-    return 0

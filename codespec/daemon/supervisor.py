@@ -22,8 +22,8 @@ import msgspec
 from codespec import __version__
 from codespec.config import Settings
 from codespec.daemon import wire
+from codespec.daemon.health import resident_bytes
 from codespec.daemon.keeper import Keeper, Policy
-from codespec.daemon.process import resident_bytes
 from codespec.daemon.scheduler import TURN_S, Job, Scheduler
 
 _MAX_DEATHS = 2
@@ -51,6 +51,7 @@ class Supervisor:
             on_state=self._state_changed,
             on_message=self._worker_said,
             on_down=self._worker_down,
+            is_busy=lambda: self._scheduler.running is not None,
         )
         self._tell = on_state
         self._scheduler = Scheduler()
@@ -58,7 +59,6 @@ class Supervisor:
         self._timers: dict[Job, asyncio.TimerHandle] = {}
         self._documents: dict[int, set[str]] = {}  # open in each client
         self._n_deaths = Counter[tuple[int, str]]()  # of workers that had these in work
-        self._grace: asyncio.TimerHandle | None = None
         self._must_pause: asyncio.TimerHandle | None = None
         self._turn_end: asyncio.TimerHandle | None = None
         self._started_s = time.monotonic()
@@ -193,6 +193,7 @@ class Supervisor:
                 )  # fmt: skip
 
     def _send(self, job: Job, now: float) -> None:
+        self._keeper.watch()
         if job.paused:
             job.paused = False
             self._keeper.send(wire.Resume(id=job.number))
@@ -235,16 +236,13 @@ class Supervisor:
         return self._keeper.reason or f"the model is {self._keeper.state}"
 
     def _give_up(self, job: Job, finish: str, reason: str) -> None:
-        """Answer with nothing; a worker that has the job is told, and watched."""
+        """Answer with nothing; a worker that has the job is told."""
         self._scheduler.remove(job)
         self._answer_empty(job, finish, reason)
         if job.paused:
             self._keeper.send(wire.Cancel(id=job.number))
-        if job is self._scheduler.running and self._grace is None:
+        if job is self._scheduler.running:
             self._keeper.send(wire.Cancel(id=job.number))
-            self._grace = asyncio.get_running_loop().call_later(
-                self._policy.grace_s, self._keeper.kill, "the model worker hung"
-            )
 
     def _answer_empty(self, job: Job, finish: str, reason: str) -> None:
         # Written out, not a `Completion`: see the module `payload`.
@@ -281,7 +279,7 @@ class Supervisor:
                 reply(msgspec.structs.replace(message, id=job.request_id))
             return
         if isinstance(message, wire.Paused) and not job.answered:
-            self._stop_watching()
+            self._has_left_off()
             now = asyncio.get_running_loop().time()
             self._scheduler.pause(now, progressed=message.progressed)
         else:
@@ -302,13 +300,12 @@ class Supervisor:
 
     def _release_worker(self) -> None:
         self._scheduler.finish()
-        self._stop_watching()
+        self._has_left_off()
 
-    def _stop_watching(self) -> None:
-        for timer in (self._grace, self._must_pause):
-            if timer is not None:
-                timer.cancel()
-        self._grace = self._must_pause = None
+    def _has_left_off(self) -> None:
+        if self._must_pause is not None:
+            self._must_pause.cancel()
+            self._must_pause = None
 
     def _state_changed(self) -> None:
         self._tell(self.state)

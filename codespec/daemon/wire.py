@@ -204,7 +204,10 @@ class Resume(Message, frozen=True):
 
 
 class Load(Message, frozen=True):
+    """pulse: where the worker counts its steps, see `codespec.pulse`; "": nobody looks."""
+
     settings: Settings
+    pulse: str = ""
 
 
 class Loading(Message, frozen=True):

@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable, Generator
 from typing import BinaryIO, TypeAlias, cast
 
+from codespec import pulse
 from codespec.backends.base import CancelledError
 from codespec.config import Settings
 from codespec.daemon import payload, wire
@@ -61,6 +62,8 @@ class _Task:
     def paused(self, has_progressed: bool) -> bool:
         """See `requests.Paused`."""
         self.progressed = has_progressed
+        if has_progressed:
+            pulse.step()
         return self.pause is not None and (has_progressed or self.pause.at_once)
 
 
@@ -114,6 +117,8 @@ def serve(channel: Channel, factory: EngineFactory) -> int:
     load = channel.receive()
     if not isinstance(load, wire.Load):
         return 0 if load is None else 2
+    if load.pulse:
+        pulse.share(load.pulse)
     tasks: _Tasks = queue.SimpleQueue()
     known: dict[int, _Task] = {}  # not answered yet
     reader = threading.Thread(target=_read, args=(channel, tasks, known), daemon=True)
@@ -122,6 +127,7 @@ def serve(channel: Channel, factory: EngineFactory) -> int:
 
     def on_loading(share: float) -> None:
         nonlocal told
+        pulse.step()
         if share >= told + _STEP:
             told = share
             channel.send(wire.Loading(share=share))
@@ -140,6 +146,7 @@ def serve(channel: Channel, factory: EngineFactory) -> int:
         except queue.Empty:
             _work_while_idle(engine, tasks)
             task = tasks.get()
+        pulse.step()
         if isinstance(task, _Task):
             if task.message.id not in known:
                 continue  # it had ended when its cancel came

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from codespec import pulse
 from codespec.engine.output import Output
 from codespec.tree import depths
 from codespec.types import NO_DRAFT, Draft, Logits, LogitsRows, Tokens, Verdict
@@ -72,6 +73,7 @@ def step(
     drafted = clock()
     filled = fill(draft)
     rows = target.decode(tail, filled)
+    pulse.step()
     first = Verdict((), ())
     drawing_s = 0.0
     try:

@@ -12,6 +12,8 @@ from typing import cast
 
 from tree_sitter import Language, Parser, Point, Tree
 
+from codespec import pulse
+
 TEXT = "text"
 """Any file without a grammar here."""
 
@@ -123,6 +125,7 @@ def syntax_tree(
 
     def stop(_offset: int, _has_error: bool) -> bool:
         nonlocal budget
+        pulse.step()
         budget -= 1
         return budget < 0 or time.thread_time() > latest or interrupted()
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from codespec import pulse
 from codespec.types import Tokenizer, Tokens
 
 MAX_PIECES = 50_000
@@ -35,6 +36,7 @@ class PieceCache:
         new = [p for p in dict.fromkeys(pieces) if p not in self._known]
         fresh: dict[str, Tokens] = {}
         for group in self._groups(new):
+            pulse.step()
             fresh.update(zip(group, self._encode_together(group), strict=True))
         known = self._known
         result = [known[p] if p in known else fresh[p] for p in pieces]

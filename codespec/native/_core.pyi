@@ -692,6 +692,10 @@ class Stretch:
     @property
     def code(self) -> int: ...
 
+STEP_COUNTER: int
+"""Address of `bool (*)(void* steps)`, a callback of llama.cpp that is asked whether to give up a
+pass: it adds 1 to the 64 bits at `steps` and says no."""
+
 @final
 class LlamaContext:
     """A context of llama.cpp by addresses: of llama_decode, llama_get_logits and

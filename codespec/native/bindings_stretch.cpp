@@ -2,6 +2,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
+#include <cstdint>
 #include <exception>
 
 #include "bindings.h"
@@ -132,6 +133,14 @@ bool accepts(std::uintptr_t accept, std::uintptr_t sampler, Token token) {
   return true;
 }
 
+// As a callback of llama.cpp that is asked whether to give up a pass, after each of its parts.
+// Other processes look at the number; one thread writes it, and need not be exact.
+bool count_step(void* steps) {
+  auto* const n = static_cast<volatile std::uint64_t*>(steps);
+  *n = *n + 1;
+  return false;
+}
+
 }  // namespace
 
 void bind_stretch(nb::module_& m) {
@@ -163,6 +172,7 @@ void bind_stretch(nb::module_& m) {
            "batch"_a, "n_vocab"_a, "n_ctx"_a)
       .def("stretch", &stretch, "drafting"_a.none(), "emitted"_a, "last"_a, "n_cached"_a, "ends"_a,
            "n_tokens"_a, "n_passes"_a, "n_draft"_a, "ms"_a, "interrupted"_a);
+  m.attr("STEP_COUNTER") = reinterpret_cast<std::uintptr_t>(&count_step);
   m.def("accepts", &accepts, "accept"_a, "sampler"_a, "token"_a);
 }
 

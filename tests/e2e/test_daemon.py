@@ -28,7 +28,7 @@ from codespec.daemon.wire import StateChanged
 from codespec.errors import DaemonError, ModelError
 from codespec.models.registry import target_path
 from codespec.requests import CompletionRequest
-from tests.e2e.conftest import TIMEOUT_S, Home, is_alive, report_of, wait_until_gone
+from tests.e2e.conftest import TIMEOUT_S, Home, daemon_of, is_alive, report_of, wait_until_gone
 from tests.engines import strict_engine
 
 REQUEST = CompletionRequest(
@@ -103,7 +103,7 @@ def test_a_worker_killed_during_a_completion(home: Home) -> None:
 
 
 def test_a_worker_that_hangs(home: Home) -> None:
-    with DaemonEngine(home.settings) as engine:
+    with daemon_of(home, "ok"), DaemonEngine(home.settings) as engine:
         expected = engine.complete(REQUEST).text
         pid = engine.status().worker_pid
         with stopped(pid):

@@ -293,7 +293,7 @@ async def test_a_worker_that_keeps_dying_while_loading_is_given_up(how: str, wor
 
 
 async def test_loading_that_takes_for_ever_is_given_up(tmp_path: Path) -> None:
-    policy = replace(POLICY, load_s=0.05, max_load_deaths=2)
+    policy = replace(POLICY, load_s=0.05, look_s=0.01, max_load_deaths=2)
     async with supervised("wait", str(tmp_path / "never"), policy=policy) as harness:
         state = await harness.until("failed")
         assert "loading took over" in state.reason

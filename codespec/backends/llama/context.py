@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from codespec.backends.base import KvType
+from codespec import pulse
+from codespec.backends.base import Capabilities, KvType
 from codespec.backends.llama import kernels
 from codespec.backends.llama.batch import Batch
 from codespec.backends.llama.loader import LoadedModel, get_logits, lib
-from codespec.native import Rows
+from codespec.native import STEP_COUNTER, Rows
 
+_COUNT_STEP, _NO_CALLBACK = lib.ggml_abort_callback(STEP_COUNTER), lib.ggml_abort_callback()
 _NO_FLASH_ATTENTION, _FLASH_ATTENTION = 0, 1
 
 
@@ -43,6 +45,20 @@ class Context:
     _ctx: Any
     _batch: Batch
     n_threads: int
+    can: Capabilities
+
+    def count_steps(self) -> None:
+        """Parts of passes that a CPU makes are steps of this process; a GPU's passes are short."""
+        count = _COUNT_STEP if self.can.has_threads else _NO_CALLBACK
+        lib.llama_set_abort_callback(self._ctx, count, pulse.steps_address())
+
+    def pass_over(self, batch: Any) -> int:
+        """llama.cpp's code, 0 where all went well."""
+        pulse.computing(self.n_threads)
+        code = int(lib.llama_decode(self._ctx, batch))
+        pulse.computing(1)
+        pulse.step()
+        return code
 
     def set_threads(self, n_threads: int) -> None:
         """From the next pass on. Without flash attention logits do not depend on it."""

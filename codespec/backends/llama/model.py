@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from codespec import pulse
 from codespec.backends.base import DraftingLayer, KvType, Target
 from codespec.backends.llama import kernels
 from codespec.backends.llama.grammar import GrammarMask
@@ -105,6 +106,7 @@ def load_model(
     with interrupts_noted() as is_interrupted:
 
         def told(share: float, _user: object) -> bool:
+            pulse.step()
             on_progress(share)
             return not is_interrupted()  # go on
 

@@ -139,6 +139,7 @@ class OwnLayer(Context, DraftingLayer):
         self.can = Capabilities(min(_N_MEASURED, n_batch // 2), has_threads=model.backend == "cpu")
         self._n_part = n_batch - self.can.max_draft
         self.n_threads = target.n_threads
+        self.count_steps()
         self.busy_s = 0.0
         self._kv = CommittedTokens(target.n_ctx)
         self._first = 0  # before this one there is nothing in the cache
@@ -202,7 +203,7 @@ class OwnLayer(Context, DraftingLayer):
         n_sure = self._give(start, tokens)
         self._batch.lay(tokens, NO_DRAFT, start, want_last=want_last)
         began = time.perf_counter()
-        code = int(lib.llama_decode(self._ctx, self._batch.raw))
+        code = self.pass_over(self._batch.raw)
         self.busy_s += time.perf_counter() - began
         if code:
             self._cut(0)

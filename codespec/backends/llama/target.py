@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from codespec import pulse
 from codespec.backends.base import CancelledError, Capabilities, KvType, Target
 from codespec.backends.checkpoints import Checkpoint, Checkpoints
 from codespec.backends.kv import CommittedTokens
@@ -47,8 +48,6 @@ _CHECKPOINT_EVERY = 32
 # On a CPU, prompts are read in parts of so many tokens: quicker than 512 by a tenth, and less is
 # lost where a part is cut short; the least are never cut short.
 _CPU_PART, _LEAST_PART = 256, MIN_ABORTABLE // 2
-
-_NO_CALLBACK = lib.ggml_abort_callback()
 
 
 class LlamaTarget(Context, Target):
@@ -126,6 +125,7 @@ class LlamaTarget(Context, Target):
         self._late: Callable[[], bool] | None = None
         # llama.cpp keeps the pointer for the context's life.
         self._abort_callback = lib.ggml_abort_callback(self._should_abort)
+        self.count_steps()
 
     @property
     def n_cached(self) -> int:
@@ -263,11 +263,15 @@ class LlamaTarget(Context, Target):
         self._is_held = False
         at = last, len(self._kv), ends
         limits = n_tokens, n_passes, min(n_draft, self.can.max_draft), ms
+        pulse.computing(self.n_threads)
         try:
             done = self._calls.stretch(drafting, emitted, *at, *limits, interrupted)
         except BaseException:
             self._recover()
             raise
+        finally:
+            pulse.computing(1)
+            pulse.step()
         if done.tokens:
             self._kv.extend([last, *done.tokens[:-1]])
         self.busy_s += sum(done.pass_ms) / 1e3
@@ -345,14 +349,14 @@ class LlamaTarget(Context, Target):
             try:
                 self._run_batch()
             finally:
-                lib.llama_set_abort_callback(self._ctx, _NO_CALLBACK, None)
+                self.count_steps()
                 self._cancelled = None
 
     def _run_batch(self) -> None:
         batch = self._batch.raw
         self._is_held = False
         started = time.perf_counter()
-        code = int(lib.llama_decode(self._ctx, batch))
+        code = self.pass_over(batch)
         self.busy_s += time.perf_counter() - started
         if code:
             self._failed(code, int(batch.n_tokens))
@@ -377,6 +381,7 @@ class LlamaTarget(Context, Target):
         self._kv.truncate(self._undo.cut(len(self._kv)))
 
     def _should_abort(self, _data: object) -> bool:
+        pulse.step()
         return self._cancelled is not None and self._cancelled()
 
     def _cut(self, n: int) -> None:
