@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import TypeAlias
 
+from codespec.folders import private_opener
+
 FileState: TypeAlias = tuple[int, int, int] | None
 
 
@@ -20,16 +22,20 @@ def state_of(path: str | os.PathLike[str]) -> FileState:
     return s.st_mtime_ns, s.st_ino, s.st_size
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes, mode: int = 0o600) -> None:
     """Whoever reads the file finds what it held before or `data`, also when this process, or
-    another that writes it, ends on the way. Its folder is made where it is not there.
+    another that writes it, ends on the way. Its folder is made where it is not there. mode: who may
+    do what with it, as for `os.chmod`; its owner alone.
 
     Raises: OSError, and then leaves nothing lying about.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(0o700, parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
+        os.close(private_opener(temporary, os.O_WRONLY | os.O_CREAT))
         temporary.write_bytes(data)
+        if mode != 0o600:
+            temporary.chmod(mode)
         os.replace(temporary, path)
     except OSError as e:
         e.filename = e.filename or str(path)  # a full disk names none

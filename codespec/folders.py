@@ -1,17 +1,27 @@
-"""Folders of the user's: what can be rebuilt, what cannot, sockets, logs; none in a repository."""
+"""Folders of the user's: what can be rebuilt, what cannot, sockets, logs; none in a repository.
+
+They hold the user's text as tokens, what was learned of it, and numbers of how it is written, so
+they, and all files in them, are for their owner alone: `private_folder` makes the folders, and
+`private_opener` the files. What earlier versions made otherwise is mended when it is next opened.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import platformdirs
 
 from codespec.errors import ConfigError
 
+_OTHERS = 0o077
+# Opened with care by `daemon.address`, which refuses one that was open to others.
+_RUN = "run"
 # Backups leave such a folder out, and so does an index of what lies around it.
 # Source: https://bford.info/cachedir/
 _CACHE_TAG = """\
@@ -26,11 +36,16 @@ def cache_path() -> Path:
 
     Raises: ConfigError for a name that is none.
     """
-    path = _override("CODESPEC_CACHE_DIR") or platformdirs.user_cache_path("codespec")
+    given = _override("CODESPEC_CACHE_DIR")
+    path = given or platformdirs.user_cache_path("codespec")
+    tag = path / "CACHEDIR.TAG"
     with contextlib.suppress(OSError):
         if not path.exists():  # what was there may be more than a cache
-            path.mkdir(parents=True, exist_ok=True)
-            (path / "CACHEDIR.TAG").write_text(_CACHE_TAG)
+            path.mkdir(0o700, parents=True, exist_ok=True)
+            with open(tag, "w", opener=private_opener) as file:
+                file.write(_CACHE_TAG)
+        elif given is None or tag.is_file():  # nor are its permissions ours to change
+            _close_to_others(path)
     return path
 
 
@@ -50,8 +65,8 @@ def runtime_dir() -> Path:
     if path is None:
         # The usual substitute, below /tmp, is anybody's to squat.
         session = _session_dir()
-        path = session / "codespec" if session is not None else cache_dir() / "run"
-    return _writable(path, "CODESPEC_RUNTIME_DIR", 0o700)
+        path = session / "codespec" if session is not None else cache_dir() / _RUN
+    return _writable(path, "CODESPEC_RUNTIME_DIR")
 
 
 def _session_dir() -> Path | None:
@@ -76,12 +91,15 @@ def data_path() -> Path:
 
 def data_dir() -> Path:
     """That folder, for those who write. Raises: ConfigError as `cache_dir`."""
-    return _writable(data_path(), "XDG_DATA_HOME")
+    return _close_to_others(_writable(data_path(), "XDG_DATA_HOME"))
 
 
 def log_dir() -> Path:
-    """Folder of the daemon's log files."""
-    return _writable(platformdirs.user_log_path("codespec"), "XDG_STATE_HOME")
+    """Folder of the daemon's log files. Raises: ConfigError as `cache_dir`."""
+    path = platformdirs.user_log_path("codespec")
+    if path.parent.name == "codespec":
+        _close_to_others(_writable(path.parent, "XDG_STATE_HOME"))
+    return _close_to_others(_writable(path, "XDG_STATE_HOME"))
 
 
 def _override(variable: str) -> Path | None:
@@ -104,9 +122,85 @@ def expanded(path: str) -> Path:
         raise ConfigError(f"{path}: there is no such user", "Give the whole path.") from None
 
 
-def _writable(path: Path, variable: str, mode: int = 0o777) -> Path:
+def private_folder(path: Path) -> Path:
+    """Makes a folder in one of those above, if it is not there, for its owner alone; one of an
+    earlier version is closed to others, with all that is in it.
+
+    Raises: OSError where it cannot be made.
+    """
+    path.mkdir(0o700, parents=True, exist_ok=True)
+    return _close_to_others(path)
+
+
+def private_opener(path: str | os.PathLike[str], flags: int) -> int:
+    """For `open(path, mode, opener=private_opener)`, and instead of `os.open`: a new file is for
+    its owner alone, one that is open to others is closed to them.
+
+    Raises: OSError, with EINVAL for what is no plain file: links are not followed, and pipes not
+    waited for.
+    """
+    careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        path.mkdir(mode, parents=True, exist_ok=True)
+        fd = os.open(path, flags | careful | getattr(os, "O_BINARY", 0), 0o600)
+    except OSError as e:
+        if e.errno not in (errno.ELOOP, errno.ENXIO):  # a link; a pipe that nobody reads
+            raise
+        raise _not_plain(path) from None
+    try:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode):
+            raise _not_plain(path)
+        if sys.platform != "win32" and info.st_mode & _OTHERS:
+            with contextlib.suppress(OSError):  # another user's
+                os.fchmod(fd, stat.S_IMODE(info.st_mode) & ~_OTHERS)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+@contextlib.contextmanager
+def private_files() -> Generator[None, None, None]:
+    """While this lasts, all that the process makes is for its owner alone: for libraries that open
+    files by themselves."""
+    before = os.umask(_OTHERS)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def _close_to_others(folder: Path) -> Path:
+    """Closes a folder, and what is below it, to other users, where it is open to them. The folder
+    itself comes last: while it is open, not all below was looked at. Links are left alone, and so
+    is what is not this user's. Windows: nothing to do, a profile is its user's."""
+    if sys.platform == "win32":
+        return folder
+    with contextlib.suppress(OSError):
+        if folder.is_symlink() or not folder.stat().st_mode & _OTHERS:
+            return folder
+        for name, folders, files in os.walk(folder, topdown=False):
+            folders[:] = [f for f in folders if (name, f) != (str(folder), _RUN)]
+            for path in (os.path.join(name, entry) for entry in (*folders, *files)):
+                _chmod(path)
+        _chmod(str(folder))
+    return folder
+
+
+def _chmod(path: str) -> None:
+    with contextlib.suppress(OSError):
+        info = os.lstat(path)
+        if not stat.S_ISLNK(info.st_mode) and info.st_mode & _OTHERS:
+            os.chmod(path, stat.S_IMODE(info.st_mode) & ~_OTHERS)
+
+
+def _not_plain(path: str | os.PathLike[str]) -> OSError:
+    return OSError(errno.EINVAL, "it is no plain file", os.fspath(path))
+
+
+def _writable(path: Path, variable: str) -> Path:
+    try:
+        path.mkdir(0o700, parents=True, exist_ok=True)
     except OSError as e:
         raise ConfigError(
             f"cannot create the folder {path}: {e.strerror}",

@@ -14,6 +14,7 @@ number of editor windows write and `codespec stats` reads or deletes.
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 import sys
 import threading
@@ -26,7 +27,7 @@ from typing import Annotated
 import msgspec
 
 from codespec.errors import CodespecError, InputError
-from codespec.folders import data_dir, data_path
+from codespec.folders import data_dir, data_path, private_opener
 
 log = logging.getLogger(__name__)
 
@@ -268,7 +269,10 @@ def default_path() -> Path:
 @contextmanager
 def _open(path: Path | None) -> Generator[sqlite3.Connection]:
     try:
-        with closing(sqlite3.connect(path or data_dir() / _FILE, timeout=_BUSY_S)) as db:
+        path = path or data_dir() / _FILE
+        # What SQLite puts beside it gets the permissions that it has.
+        os.close(private_opener(path, os.O_RDWR | os.O_CREAT))
+        with closing(sqlite3.connect(path, timeout=_BUSY_S)) as db:
             db.executescript(_SCHEMA)
             yield db
     except UnicodeDecodeError:  # SQLite's message says what is damaged in its own bytes

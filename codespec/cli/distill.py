@@ -30,6 +30,7 @@ from codespec.cli import (
 from codespec.config import load_settings
 from codespec.context.document import workspace_of
 from codespec.errors import ConfigError
+from codespec.folders import private_opener
 from codespec.models import drafts
 from codespec.models.drafts import DraftRecord
 from codespec.processes import ENDINGS, NICENESS, module_command
@@ -226,7 +227,7 @@ def _start(job: Job, as_json: bool) -> None:
     job.check_idle()
     arguments = [argument for argument in sys.argv[1:] if argument != "--background"]
     log = job.work / "log.txt"
-    with log.open("ab") as output:
+    with open(log, "ab", opener=private_opener) as output:
         child = subprocess.Popen(
             module_command("codespec", *arguments),
             stdin=subprocess.DEVNULL,

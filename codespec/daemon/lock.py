@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from pathlib import Path
 
 from codespec.errors import DaemonError
+from codespec.folders import private_opener
 
 if sys.platform == "win32":  # pragma: no cover
     import msvcrt
@@ -38,12 +40,9 @@ class FileLock:
         Raises: DaemonError when the file cannot be opened.
         """
         try:
-            fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            fd = private_opener(self._path, os.O_RDWR | os.O_CREAT)
         except OSError as e:
-            raise DaemonError(
-                f"cannot open the lock file {self._path}: {e.strerror}",
-                "Set CODESPEC_RUNTIME_DIR to a folder you can write to.",
-            ) from None
+            raise cannot_open(f"the lock file {self._path}", e) from None
         try:
             _lock(fd, shared=shared)
         except OSError:
@@ -75,11 +74,37 @@ def is_free(path: Path) -> bool:
     return free
 
 
+def cannot_open(what: str, error: OSError) -> DaemonError:
+    """The error of who asked `private_opener` for a file that the daemon needs."""
+    is_other = error.errno == errno.EINVAL
+    return DaemonError(
+        f"cannot open {what}: {error.strerror}",
+        "Remove it." if is_other else "Set CODESPEC_RUNTIME_DIR to a folder you can write to.",
+    )
+
+
 def unresponsive(path: Path) -> DaemonError:
-    """Of a daemon that holds the lock and says nothing."""
+    """The error of who waited for a daemon that holds the lock and says nothing."""
     pid = holder(path)
     who = "the daemon" if pid is None else f"the daemon (process {pid})"
-    return DaemonError(f"{who} does not answer", "Run: codespec daemon restart")
+    hint = "Run: codespec daemon restart"
+    if pid is not None and is_stopped(path):
+        return DaemonError(
+            f"{who} is stopped and does not answer", f"Let it go on: kill -CONT {pid}. Or {hint}"
+        )
+    return DaemonError(f"{who} does not answer", hint)
+
+
+def is_stopped(path: Path) -> bool:
+    """True if who holds the lock does nothing as it was told to stop, by a signal or a debugger,
+    and not for want of time. Some milliseconds."""
+    import psutil  # for who waits already
+
+    pid = holder(path)
+    with contextlib.suppress(psutil.Error):
+        stopped = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+        return pid is not None and psutil.Process(pid).status() in stopped
+    return False
 
 
 def holder(path: Path) -> int | None:

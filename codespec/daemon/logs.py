@@ -12,7 +12,10 @@ import logging.handlers
 import os
 import re
 import traceback
+from io import TextIOWrapper
 from pathlib import Path
+
+from codespec.folders import private_opener
 
 _MAX_BYTES = 1_000_000
 _N_OLD_FILES = 2
@@ -47,6 +50,10 @@ class Private(logging.Filter):
 class _RotatingFile(logging.handlers.RotatingFileHandler):
     """Takes stderr along when it rotates, so that a crash is reported in the current file."""
 
+    def _open(self) -> TextIOWrapper:
+        file = open(self.baseFilename, "ab", opener=private_opener)  # noqa: SIM115 - the stream's
+        return TextIOWrapper(file, self.encoding)
+
     def doRollover(self) -> None:
         super().doRollover()
         if self.stream is not None:
@@ -64,7 +71,7 @@ def set_up(path: Path, level: str) -> None:
 def last_lines(path: Path, n_lines: int) -> list[str]:
     """The end of a log file; [] where there is none."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=private_opener) as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - 400 * n_lines))
             return file.read().decode("utf-8", "replace").splitlines()[-n_lines:]

@@ -11,9 +11,10 @@ import msgspec
 
 from codespec.config import Settings
 from codespec.daemon.address import Address, resolved
-from codespec.daemon.lock import FileLock, is_free, unresponsive
+from codespec.daemon.lock import FileLock, cannot_open, is_free, unresponsive
 from codespec.daemon.logs import last_lines
 from codespec.errors import DaemonError
+from codespec.folders import private_opener
 from codespec.processes import module_command
 
 _POLL_S = 0.01
@@ -71,7 +72,11 @@ class Starter:
         # Its address is decided: a login session that comes or goes meanwhile changes nothing.
         env = {**os.environ, "CODESPEC_RUNTIME_DIR": str(folder)}
         try:
-            with address.log.open("ab") as log:
+            output = open(address.log, "ab", opener=private_opener)  # noqa: SIM115 - closed below
+        except OSError as e:
+            raise cannot_open(f"the log {address.log}", e) from None
+        try:
+            with output as log:
                 if sys.platform == "win32":  # pragma: no cover
                     flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
                     subprocess.Popen(

@@ -27,6 +27,7 @@ from codespec.drafters.learned import (
     write_learned,
 )
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
+from codespec.folders import private_folder
 from codespec.native import Planner
 from codespec.types import Source
 
@@ -96,6 +97,9 @@ class Planners:
 
     def save(self) -> None:
         """Remember everything. A folder that cannot be written to costs only that."""
+        if self._folder:
+            with contextlib.suppress(OSError):
+                private_folder(self._folder)
         for workspace in self._known:
             self._save(workspace)
         if self._folder:

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.files import write_atomically
+from codespec.folders import private_opener
 from codespec.native import Planner
 from codespec.types import Source
 
@@ -87,7 +88,8 @@ def read_learned(path: Path) -> Learned | None:
     """A file of `write_learned`, or of the version of codespec before; None for one that is
     missing or anything else."""
     try:
-        return parse_learned(path.read_bytes())
+        with open(path, "rb", opener=private_opener) as file:
+            return parse_learned(file.read())
     except OSError:
         return None
 

@@ -20,6 +20,7 @@ from codespec.backends.base import CancelledError, Target
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.refined import N_SETTLING, ContextSlope
 from codespec.files import write_atomically
+from codespec.folders import private_opener
 from codespec.types import NO_DRAFT, Draft, ModelInfo, Tokens
 
 MEASURED_AT = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 24, 32)
@@ -27,6 +28,9 @@ MEASURED_AT = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 24, 32)
 
 SHORT, LONG = 64, 1024
 """Context lengths in tokens; behind the longer one, only what is needed for the slope."""
+
+MAX_CURVES = 200
+"""Models and numbers of threads whose curves are kept, about 300 bytes each."""
 
 _SLOPE_AT = (1, 8)
 
@@ -256,7 +260,8 @@ class _Saved(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class CurveStore:
-    """Curves in one JSON file, by key. A cache: what cannot be read is measured again."""
+    """Curves in one JSON file, by key; those saved last are kept. A cache: what cannot be read is
+    measured again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -281,11 +286,15 @@ class CurveStore:
             curve.back_ms,
             curve.steady,
         )
+        known.pop(key, None)
         known[key] = msgspec.Raw(msgspec.json.encode(saved))
+        kept = dict(list(known.items())[-MAX_CURVES:])
         with contextlib.suppress(OSError):  # a cache that cannot be written is measured again
-            write_atomically(self._path, msgspec.json.encode(known))
+            write_atomically(self._path, msgspec.json.encode(kept))
 
     def _read(self) -> dict[str, msgspec.Raw]:
-        with contextlib.suppress(OSError, msgspec.DecodeError):
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, msgspec.Raw])
-        return {}
+        try:
+            with open(self._path, "rb", opener=private_opener) as file:
+                return msgspec.json.decode(file.read(), type=dict[str, msgspec.Raw])
+        except (OSError, msgspec.DecodeError):
+            return {}

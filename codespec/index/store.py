@@ -30,7 +30,13 @@ import numpy.typing as npt
 
 from codespec.errors import IndexBusyError, IndexCorruptError
 from codespec.files import FileState, state_of
-from codespec.folders import cache_dir, cache_path, not_writable
+from codespec.folders import (
+    cache_dir,
+    cache_path,
+    not_writable,
+    private_folder,
+    private_opener,
+)
 from codespec.index.scan import FileStat
 from codespec.index.symbol_file import SymbolFile, pack_symbols
 from codespec.index.symbols import Symbol
@@ -40,7 +46,8 @@ from codespec.types import Tokens
 FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 USED = "used"
-LOCKS = ("lock", "watch.lock")
+WATCH_LOCK = "watch.lock"
+LOCKS = ("lock", WATCH_LOCK)
 _REPLACE_WAITS_S = (0.001, 0.01, 0.1)
 _NAME = re.compile(r"[0-9a-f]{32}")
 
@@ -138,7 +145,7 @@ class Store:
         above = cache_dir()
         for folder in (above / "index", self.folder.parent, self.folder):
             try:
-                folder.mkdir(mode=0o700, exist_ok=True)
+                private_folder(folder)
             except PermissionError:
                 raise not_writable(above, "CODESPEC_CACHE_DIR") from None
             above = folder
@@ -200,7 +207,7 @@ class Store:
                 if not self.open_segment(name).verify():
                     return name
         with self._replacing(path) as temporary:
-            with open(temporary, "wb", opener=_private):
+            with open(temporary, "wb", opener=private_opener):
                 pass  # made with the right mode before anything is in it
             build_segment(temporary, tokens, starts)
             with open(temporary, "rb+") as f:
@@ -250,7 +257,7 @@ class Store:
 
     def _write(self, path: Path, data: bytes) -> None:
         """Atomically, and on disk when it returns."""
-        with self._replacing(path) as temporary, open(temporary, "wb", opener=_private) as f:
+        with self._replacing(path) as temporary, open(temporary, "wb", opener=private_opener) as f:
             f.write(data)
             f.flush()
             os.fsync(f.fileno())
@@ -325,10 +332,6 @@ def _corrupt(folder: Path, what: str) -> IndexCorruptError:
     return IndexCorruptError(
         f"the index in {folder} cannot be used: {what}", "It is built again by itself."
     )
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _short_hash(data: str | bytes) -> str:

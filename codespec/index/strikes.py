@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from codespec.files import write_atomically
+from codespec.folders import private_opener
 
 MAX_KEYS = 10_000
 _KEY_BYTES = 64
@@ -38,7 +39,8 @@ class Strikes:
                 self._counts[key] = self._counts.pop(key, 0) + 1
             if left:
                 self._write()
-        in_flight.write_bytes(_BLANK * n_slots)
+        with open(in_flight, "wb", opener=private_opener) as file:
+            file.write(_BLANK * n_slots)
         # A handle for each slot: threads must not share a file position. Unbuffered: what is
         # written must be with the kernel before the process can die.
         self._slots = [open(in_flight, "rb+", buffering=0) for _ in range(n_slots)]  # noqa: SIM115

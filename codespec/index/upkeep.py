@@ -100,7 +100,7 @@ def remove(folder: Path) -> bool:
     with contextlib.ExitStack() as stack:
         try:
             for name in LOCKS:
-                stack.enter_context(filelock.FileLock(folder / name, timeout=0))
+                stack.enter_context(filelock.FileLock(folder / name, timeout=0, mode=0o600))
         except (filelock.Timeout, OSError):
             return False
         # Without a manifest there is no index, whatever else is left by an interruption.

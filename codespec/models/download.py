@@ -27,7 +27,7 @@ import filelock
 
 from codespec import __version__
 from codespec.errors import InputError, ModelError, without_controls
-from codespec.folders import runtime_dir
+from codespec.folders import private_folder, private_opener, runtime_dir
 from codespec.models.provenance import (
     delete,
     digest,
@@ -119,7 +119,7 @@ def fetch(
     """
     path = folder / file_name(url)
     stated = None if sha256 is None else _stated(sha256)
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     try:
         with _lock(path), _unfinished(path) as part:
             return _fetch(url, path, part, stated, on_progress, check)
@@ -132,7 +132,7 @@ def fetch(
 def _lock(path: Path) -> filelock.FileLock:
     """Of what is downloaded to this path: two that append to one part would mix their bytes."""
     name = hashlib.blake2b(os.fsencode(path.absolute()), digest_size=8).hexdigest()
-    return filelock.FileLock(runtime_dir() / f"download-{name}.lock", timeout=0)
+    return filelock.FileLock(runtime_dir() / f"download-{name}.lock", timeout=0, mode=0o600)
 
 
 @contextmanager
@@ -305,7 +305,7 @@ def _stream(url: str, part: Path, on_progress: OnProgress, etag_here: str = "") 
                 _MAKE_ROOM,
             )
         note(part, url, response.headers.get("ETag") or "")
-        with part.open("ab" if have else "wb") as f:
+        with open(part, "ab" if have else "wb", opener=private_opener) as f:
             while chunk := response.read1(_CHUNK):  # what comes, so that a stall loses nothing
                 f.write(chunk)
                 have += len(chunk)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ import tomlkit.exceptions
 from codespec.config import config_path
 from codespec.errors import ConfigError, InputError
 from codespec.files import write_atomically
-from codespec.folders import data_dir, data_path, expanded
+from codespec.folders import data_dir, data_path, expanded, private_folder
 from codespec.models import catalogue, provenance
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.models.split import files_of, parts
@@ -200,9 +201,11 @@ def set_default(key: str, value: str) -> Path:
         if not isinstance(section, dict):
             raise ConfigError(f"{path}: model must be a table of settings", "Mend the file.")
         section[key] = value
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(0o700, parents=True, exist_ok=True)
         file = Path(os.path.realpath(path))  # many keep it elsewhere, and a link to it here
-        write_atomically(file, tomlkit.dumps(document).encode())
+        # Who may read it is the user's to say.
+        mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else 0o600
+        write_atomically(file, tomlkit.dumps(document).encode(), mode)
     except OSError as e:
         raise ConfigError(
             f"{e.filename or path}: {e.strerror}",
@@ -227,8 +230,8 @@ def _list() -> Path:
 def _changing() -> Generator[dict[str, Added]]:
     """The list, to be written when the caller is done with it; others wait, as what they add would
     be lost."""
-    folder().mkdir(parents=True, exist_ok=True)
-    with filelock.FileLock(_list().with_suffix(".lock")):
+    private_folder(folder())
+    with filelock.FileLock(_list().with_suffix(".lock"), mode=0o600):
         models = read_list()  # or what it held would be lost
         yield models
         write_atomically(_list(), msgspec.json.format(msgspec.json.encode(models)))

@@ -9,6 +9,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
+from codespec.folders import private_opener
+
 _CHUNK = 1 << 20
 
 
@@ -35,7 +37,8 @@ def public(url: str) -> str:
 def note(file: Path, url: str, etag: str, sha256: str = "") -> None:
     """Raises: OSError."""
     known = _Known(public(url), etag, sha256, _address(url))
-    _about(file).write_bytes(msgspec.json.encode(known))
+    with open(_about(file), "wb", opener=private_opener) as about:
+        about.write(msgspec.json.encode(known))
 
 
 def forget(file: Path) -> None:

@@ -280,6 +280,14 @@ def test_a_curve_that_nobody_measured_is_measured_again(tmp_path, key):
     assert CurveStore(file).load("b") is None
 
 
+def test_curves_that_were_saved_last_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("codespec.drafters.measure.MAX_CURVES", 3)
+    store = CurveStore(tmp_path / "curves.json")
+    for key in "abcad":
+        store.save(key, prior(FakeTarget().info))
+    assert [store.load(key) is not None for key in "abcd"] == [True, False, True, True]
+
+
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
     (tmp_path / "file").write_text("")
     store = CurveStore(tmp_path / "file" / "curves.json")

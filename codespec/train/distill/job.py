@@ -19,7 +19,7 @@ import psutil
 
 from codespec.config import Settings
 from codespec.errors import CodespecError, ConfigError, InputError
-from codespec.folders import data_dir
+from codespec.folders import data_dir, private_files, private_folder
 from codespec.index.scan import as_text
 from codespec.models import drafts
 from codespec.models.drafts import DraftRecord
@@ -75,7 +75,7 @@ class Job:
         """Whether there was a process to ask; it ends within a pass of the target or a step."""
         if not self._is_running():
             return False
-        (self.work / "stop").touch()
+        (self.work / "stop").touch(mode=0o600)
         return True
 
     def check_idle(self) -> None:
@@ -90,7 +90,7 @@ class Job:
         """
         data_dir()
         for folder in (self.folder.parent, self.folder, self.work):
-            folder.mkdir(mode=0o700, exist_ok=True)
+            private_folder(folder)
 
     def begun_by(self, pid: int) -> None:
         """A process was started to work at it: whoever asks now is not told of what was before."""
@@ -162,7 +162,7 @@ class Job:
         )
 
     def _lock(self) -> filelock.FileLock:
-        return filelock.FileLock(self.work / "lock")
+        return filelock.FileLock(self.work / "lock", mode=0o600)
 
     # The work itself.
 
@@ -175,7 +175,7 @@ class Job:
         self.make_folder()
         try:
             # Whoever asks how far it is holds the lock for a moment.
-            with self._lock().acquire(timeout=1.0):
+            with self._lock().acquire(timeout=1.0), private_files():
                 if not self._was_begun():  # else it may have been asked to stop since
                     (self.work / "stop").unlink(missing_ok=True)
                 report = self._reporter(on_report)
