@@ -147,6 +147,7 @@ def watch(path: Path, settings: Settings, quiet: bool, as_json: bool, progress: 
 
     with Parsers(default_threads()) as parsers:
         keeper = Keeper(root, encoder, settings.index, stop, parsers, tell, show)
-        with elected(keeper.store, stop) as is_ours:
-            if is_ours:
-                keeper.run(file_events(root, stop, note), hints)
+        is_deleted = True
+        while is_deleted:
+            with elected(keeper.store, stop) as is_ours:
+                is_deleted = is_ours and keeper.run(file_events(root, stop, note), hints)

@@ -20,12 +20,13 @@ from watchfiles import Change, watch
 
 from codespec.config import IndexSettings
 from codespec.errors import IndexBusyError, IndexCorruptError
+from codespec.files import FileState, state_of
 from codespec.index import check
 from codespec.index.build import BuildCancelledError, BuildProgress, BuildReport
 from codespec.index.ignore import TOOL_FOLDERS
 from codespec.index.inotify import FolderEvents
 from codespec.index.parsers import Parsers
-from codespec.index.store import Store
+from codespec.index.store import MANIFEST, WATCH_LOCK, SegmentEntry, Store
 from codespec.index.update import EventFilter, apply_changes
 from codespec.index.words import WordEncoder
 
@@ -201,17 +202,25 @@ class Keeper:
         self._pending: set[str] = set()
         self._rescan_at = clock() + _MIN_RESCAN_S
         self._sound: set[str] = set()
+        self._generation: FileState = None
+        self._wanted: set[str] = set()
+        self._elected_by = 0
 
-    def run(self, notices: Iterable[set[str]], hints: Hints | None = None) -> None:
-        """Until the notices end, or the workspace is gone. Each time nothing happens, some of the
-        index is verified."""
+    def run(self, notices: Iterable[set[str]], hints: Hints | None = None) -> bool:
+        """Until the notices end, or the workspace is gone; True: until somebody deleted the index's
+        folder, and with it the lock by which this process was elected. Each time nothing happens,
+        some of the index is verified."""
         self._pending = set(EVERYTHING)
+        self._elected_by = self._lock_file()
         for paths in notices:
             if hints is not None:
                 paths |= hints.take()
             self.handle(paths)
             if not os.path.isdir(self.store.root):
-                return
+                return False
+            if self._is_deleted():
+                return True
+        return False
 
     def handle(self, paths: set[str]) -> None:
         """One notice; one that is empty, or tells of nothing that is indexed, leaves time."""
@@ -257,46 +266,77 @@ class Keeper:
                 self._rescan_at = self._clock() + min(wait, _MAX_RESCAN_S)
             if report.changed:
                 self._on_update(report)
+            self._generation, self._wanted = None, {MANIFEST} if report.n_files else set()
         self._pending = set()
 
     def _verify_some(self) -> None:
-        """One segment that was not verified yet, if there is one."""
+        """Segments of whose files somebody deleted some, if there are any, or else one segment that
+        was not verified yet."""
         try:
-            manifest = self.store.read_manifest() if self._unverified() else None
-            for entry in manifest.segments if manifest else ():
-                if entry.name not in self._sound:
-                    if damages := check.segment_damage(self.store, entry):
-                        check.discard(self.store, damages)
-                        self._pending.add("")
-                    else:
-                        self._sound.add(entry.name)
-                    return
+            self._look_what_there_is()
+            files = set(os.listdir(self.store.folder))
+            if MANIFEST in self._wanted - files:
+                self._pending |= EVERYTHING
+            manifest = self.store.read_manifest() if self._unverified(files) else None
+            entries = manifest.segments if manifest else ()
+            damaged = [entry for entry in entries if not files >= _files_of(entry)]
+            unverified = [entry for entry in entries if entry.name not in self._sound]
+            for entry in damaged or unverified[:1]:
+                if damages := check.segment_damage(self.store, entry):
+                    check.discard(self.store, damages)
+                    self._pending |= EVERYTHING
+                else:
+                    self._sound.add(entry.name)
         except IndexCorruptError:
-            self._pending.add("")
+            self._pending |= EVERYTHING
         except IndexBusyError:
             pass
         except OSError as e:
             self._wait_out(e)
 
-    def _wait_out(self, error: OSError) -> None:
-        """A full disk, most likely."""
-        print(f"cannot update the index: {error.strerror}", file=sys.stderr)
-        self._stop.wait(_TROUBLE_S)
+    def _look_what_there_is(self) -> None:
+        """Remember which files the manifest names, if it is another one."""
+        generation = self.store.generation
+        if generation not in (None, self._generation):
+            manifest = self.store.read_manifest()
+            entries = manifest.segments if manifest is not None else ()
+            self._wanted = {MANIFEST}.union(*map(_files_of, entries))
+            self._generation = generation
 
-    def _unverified(self) -> bool:
-        names = {p.stem for p in self.store.folder.glob("*.seg")}
+    def _wait_out(self, error: OSError) -> None:
+        """A full disk, most likely, unless the folder was deleted meanwhile."""
+        print(f"cannot update the index: {error.strerror}", file=sys.stderr)
+        for _ in range(round(_TROUBLE_S / _ELECTION_S)):
+            if self._is_deleted() or self._stop.wait(_ELECTION_S):
+                return
+
+    def _is_deleted(self) -> bool:
+        """True if the lock is gone by which this process was elected."""
+        return self._lock_file() != self._elected_by
+
+    def _lock_file(self) -> int:
+        """Another number for each lock to watch that is made; 0 where there is none."""
+        state = state_of(self.store.folder / WATCH_LOCK)
+        return 0 if state is None else state[1]
+
+    def _unverified(self, files: set[str]) -> bool:
+        names = {name.removesuffix(".seg") for name in files if name.endswith(".seg")}
         marked = self.store.marked_damaged()
         self._sound = (self._sound & names) - marked
         for name in marked & names:
             self.store.unmark(name)
-        return not names <= self._sound
+        return not names <= self._sound or not files >= self._wanted
+
+
+def _files_of(entry: SegmentEntry) -> set[str]:
+    return {f"{entry.name}.seg", *([f"{entry.symbols}.sym"] if entry.symbols else [])}
 
 
 @contextlib.contextmanager
 def elected(store: Store, stop: threading.Event) -> Generator[bool, None, None]:
     """Wait until no other process watches this workspace for the same tokenizer; False when
     `stop` was set meanwhile. A watcher that dies is followed within a second."""
-    lock = filelock.FileLock(store.folder / "watch.lock", mode=0o600)
+    lock = filelock.FileLock(store.folder / WATCH_LOCK, mode=0o600)
     held = False
     while not held and not stop.is_set():
         store.make_folder()
