@@ -14,7 +14,7 @@ from codespec import __version__
 from codespec.config import Settings
 from codespec.daemon import payload, wire
 from codespec.daemon.address import Address, Transport, address_of, read_port_file
-from codespec.daemon.lock import is_free, unresponsive
+from codespec.daemon.lock import is_free, is_stopped, unresponsive
 from codespec.daemon.spawn import Starter
 from codespec.errors import DaemonError
 from codespec.requests import Completion, CompletionRequest, OnProgress
@@ -22,6 +22,8 @@ from codespec.requests import Completion, CompletionRequest, OnProgress
 _FRAME_S = 10.0
 _GRACE_S = 2.0
 _POLL_S = 0.01
+# One who heard nothing for so long looks whether the daemon is stopped.
+_LOOK_S = 1.0
 
 
 class Connection:
@@ -34,6 +36,7 @@ class Connection:
         """
         self._address = address
         self._ids = count(1)
+        self._look_at = time.monotonic() + _LOOK_S
         self._selector = selectors.DefaultSelector()
         if sys.platform != "win32" and address.transport == "unix":
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -74,20 +77,36 @@ class Connection:
         return next(self._ids)
 
     def send(self, message: wire.Message) -> None:
-        """Raises: ConnectionError when the daemon is gone, or does not read."""
-        try:
-            self._socket.sendall(wire.frame(message))
-        except TimeoutError:
-            raise ConnectionAbortedError("the daemon does not read") from None
+        """Raises: ConnectionError when the daemon is gone, or does not read; DaemonError for one
+        that is stopped."""
+        left = memoryview(wire.frame(message))
+        give_up_at = time.monotonic() + _FRAME_S
+        self._socket.settimeout(_LOOK_S)
+        while left:
+            try:
+                left = left[self._socket.send(left) :]
+            except TimeoutError:
+                self._require_going()
+                if time.monotonic() > give_up_at:
+                    raise ConnectionAbortedError("the daemon does not read") from None
+        self._socket.settimeout(_FRAME_S)
+        self._look_at = time.monotonic() + _LOOK_S
 
     def receive(self, timeout_s: float) -> wire.FromDaemon | None:
         """The next message; None when none begins within the time.
 
-        Raises: ConnectionError when the daemon is gone, WireError, and the daemon's own
-        exception when it refuses this connection.
+        Raises: ConnectionError when the daemon is gone, WireError, DaemonError for a daemon that is
+        stopped, and the daemon's own exception when it refuses this connection.
         """
-        if not self._selector.select(timeout_s):
-            return None
+        now = time.monotonic()
+        give_up_at = now + timeout_s
+        while not self._selector.select(max(0.0, min(give_up_at, self._look_at) - now)):
+            now = time.monotonic()
+            if now >= self._look_at:
+                self._require_going()
+            if now >= give_up_at:
+                return None
+        self._look_at = time.monotonic() + _LOOK_S
         try:
             message = wire.read_blocking(self._socket.recv, wire.daemon_decoder)
         except TimeoutError:
@@ -97,6 +116,11 @@ class Connection:
         if isinstance(message, wire.Failed) and message.id == 0:
             raise wire.error_of(message)
         return message
+
+    def _require_going(self) -> None:
+        self._look_at = time.monotonic() + _LOOK_S
+        if is_stopped(self._address.lock):
+            raise unresponsive(self._address.lock)
 
     def ask(self, message: wire.Status | wire.Configure | wire.Shutdown) -> wire.StatusReport:
         """Raises: DaemonError when no answer comes."""
@@ -170,6 +194,9 @@ class DaemonEngine:
             except ConnectionError:
                 self.close()
                 continue
+            except DaemonError:  # half of it may be on its way
+                self.close()
+                raise
             try:
                 return self._await(connection, message.id, request, cancelled, on_progress)
             except ConnectionError:

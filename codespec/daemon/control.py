@@ -22,7 +22,7 @@ from codespec.daemon.address import (
     resolved,
 )
 from codespec.daemon.client import Connection, connect_or_start, try_connect
-from codespec.daemon.lock import holder, is_free, unresponsive
+from codespec.daemon.lock import holder, is_free, is_stopped, unresponsive
 from codespec.daemon.logs import last_lines
 from codespec.errors import CodespecError, DaemonError
 from codespec.models.registry import draft_path
@@ -101,6 +101,8 @@ def _stop(address: Address) -> bool:
         pass
     except CodespecError:  # of another version, perhaps, which tells its clients that it ends, too
         _signal(address, signal.SIGTERM)
+        if sys.platform != "win32" and is_stopped(address.lock):
+            _signal(address, signal.SIGCONT)  # or it would not come to end
     if _wait_gone(address):
         return True
     pid = _signal(address, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
