@@ -102,3 +102,27 @@ def test_text_of_a_repository_does_not_command_the_terminal(tmp_path):
     said, _, _ = codespec("doctor", "--quick", file)
     assert "\\x1b]0;a\\x07.py gets no completions" in said
     assert "\x1b]" not in said
+
+
+_INTERRUPTED = """
+import os, runpy, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == wanted:
+            os.kill(os.getpid(), signal.SIGINT)
+
+wanted = sys.argv.pop(1)
+sys.meta_path.insert(0, Interrupting())
+runpy.run_module("codespec", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="interrupts itself")
+@pytest.mark.parametrize(
+    "module", ["codespec.cli", "click", "codespec.errors", "codespec.cli.stats", "codespec.stats"]
+)
+def test_an_interrupt_while_it_starts_is_no_error(module):
+    command = [sys.executable, "-c", _INTERRUPTED, module, "stats"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
