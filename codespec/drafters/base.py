@@ -68,7 +68,9 @@ class Counters:
         return sum(stats.n_accepted for stats in self.by_source.values())
 
     def add(self, source: Source, n_drafted: int, n_accepted: int) -> None:
-        stats = self.by_source.setdefault(source, SourceStats())
+        stats = self.by_source.get(source)
+        if stats is None:
+            stats = self.by_source[source] = SourceStats()
         stats.n_drafted += n_drafted
         stats.n_accepted += n_accepted
 

@@ -110,7 +110,9 @@ class DraftChain(Drafter):
         if self._worth is not None and self._worth.n_rest > 0:
             return None, self._worth.n_rest
         drafting, n_passes = None, MOST_PASSES
-        for member in self._active():
+        for member in self._members:
+            if not member.is_active:
+                continue
             if member.traits.takes_time:
                 n_passes = min(n_passes, member.n_rest())
             elif self._stood_in is not None or not member.has_begun:
@@ -130,12 +132,12 @@ class DraftChain(Drafter):
         if self._worth is not None and self._worth.n_rest:
             self._worth.rested(n_passes)
         elif self._worth is not None and self._stood_in is not None:
-            asked = zip(stretch.draft_ms, stretch.n_drafted, stretch.n_accepted, strict=True)
-            for took_ms, n_drafted, n_accepted in asked:
-                ms = self._begin_ms + took_ms
-                self._worth.learn(ms, n_drafted, n_accepted, self._width)
+            took_ms = list(stretch.draft_ms)
+            if took_ms:
+                took_ms[0] += self._begin_ms
                 self._begin_ms = 0.0
-        for member in self._active():
+            self._worth.learn_all(took_ms, stretch.n_drafted, stretch.n_accepted, self._width)
+        for member in self._members:
             if member.traits.takes_time and member.n_rest():
                 member.rested(n_passes)
             if member is not self._stood_in and member.has_begun:

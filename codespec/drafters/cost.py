@@ -61,12 +61,16 @@ class CostCurve:
         )
         if not points or not is_sound:
             raise ValueError("a cost curve needs points (n >= 1, ms > 0) and back_ms >= 0")
-        self.refined = RefinedCurve(points, n_context, slope, back_ms, is_prior, steady)
+        self._state = RefinedCurve(points, n_context, slope, back_ms, is_prior, steady)
         self.rolls_back = rolls_back
 
-    @property
-    def _state(self) -> RefinedCurve:
-        return self.refined
+    def follow(self, other: CostCurve) -> None:
+        """Be the other curve from now on, and learn with it."""
+        self._state = other._state
+
+    def table_of(self, width: int) -> npt.NDArray[np.float64]:
+        """As `table`, where passes are filled up to `width`."""
+        return self._state.table_of(width)
 
     @property
     def points(self) -> dict[int, float]:

@@ -35,7 +35,7 @@ _MAX_ERROR = 0.5
 # What is left of a correction of the shape with each pass: the measurement counts, too.
 _SHAPE_KEPT = 0.998
 # The table is made again after so many passes, and where the context has another length by so much.
-_REFRESH_EVERY = 16
+_REFRESH_EVERY = 32
 _CONTEXT_STEP = 32
 # How often a draft is followed by a pass over one token, roughly.
 _GOES_BACK = 2 / 3

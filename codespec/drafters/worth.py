@@ -12,6 +12,7 @@ have. What is near the border crosses it often, so a pause is unlearned as slowl
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from codespec.drafters.cost import CostCurve
 
@@ -61,11 +62,25 @@ class Worth:
             return False
         return True
 
-    def learn(self, took_ms: float, n_drafted: int, n_accepted: int, width: int = 1) -> None:
-        """What came of an asking: time saved against plain decoding, or lost on a wider pass.
-        width: see `PassState`."""
+    def learn_all(
+        self,
+        took_ms: Iterable[float],
+        n_drafted: Iterable[int],
+        n_accepted: Iterable[int],
+        width: int = 1,
+    ) -> None:
+        """Count askings, in order; see `learn`."""
         plain_ms = self._curve.pass_ms(1, width)
-        gain_ms = (1 + n_accepted) * plain_ms - self._curve.pass_ms(1 + n_drafted, width)
+        for ms, drafted, accepted in zip(took_ms, n_drafted, n_accepted, strict=True):
+            wide_ms = self._curve.pass_ms(1 + drafted, width) if drafted else plain_ms
+            self._learn(ms, (1 + accepted) * plain_ms - wide_ms, plain_ms)
+
+    def learn(self, took_ms: float, n_drafted: int, n_accepted: int, width: int = 1) -> None:
+        """Count an asking: time saved against plain decoding, or lost on a wider pass.
+        width: see `PassState`."""
+        self.learn_all((took_ms,), (n_drafted,), (n_accepted,), width)
+
+    def _learn(self, took_ms: float, gain_ms: float, plain_ms: float) -> None:
         # The very first one opens an index, which may take as long as hundreds of passes.
         usual_ms = self._cost_ms if self._n_asked else plain_ms
         took_ms = min(took_ms, _OUTLIER * usual_ms)

@@ -50,14 +50,16 @@ class Output:
 
     def take(self, said: Sequence[int]) -> None:
         """Append what a pass said, token by token, so that the end is where plain decoding ends."""
+        tokens, eog, stop, n_most = self.tokens, self.eog, self.stop, self.limits.max_tokens
         for token in said:
-            if token in self.eog:
+            if token in eog:
                 self.finish = "stop"
                 return
-            self.tokens.append(token)
-            if self.stop(self.tokens):
+            tokens.append(token)
+            if stop(tokens):
                 self.finish = "stop"
                 return
-            if self.n_left <= 0:
+            # The first comparison is the cheap one, and nearly always enough.
+            if len(tokens) >= n_most and self.n_left <= 0:
                 self.finish = "length"
                 return

@@ -9,7 +9,6 @@ from codespec.backends.base import Target
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import CurveStore, measuring, prior
 from codespec.drafters.mechanisms import PRODUCT, Mechanisms
-from codespec.drafters.refined import RefinedCurve
 
 # A thread count is tried for so many passes. The first wakes the threads and does not count.
 _N_TRIAL = 4
@@ -118,18 +117,6 @@ def thread_counts(n_most: int) -> tuple[int, ...]:
     return tuple(counts)
 
 
-class _Current(CostCurve):
-    """Whichever curve is the current one."""
-
-    def __init__(self, current: Callable[[], CostCurve], rolls_back: bool) -> None:
-        super().__init__({1: 1.0}, rolls_back=rolls_back)
-        self._current = current
-
-    @property
-    def _state(self) -> RefinedCurve:
-        return self._current().refined
-
-
 class Pace:
     """A model's cost curve and thread count. One thread only, the model's.
 
@@ -159,9 +146,8 @@ class Pace:
         self._yardstick = self.curves[counts[0]]
         self._seen: list[tuple[int, float]] = []
         self._seen_ms = 0.0
-        self.curve: CostCurve = _Current(lambda: self.curves[self._n_applied], model.can.rolls_back)
+        self.curve = CostCurve({1: 1.0}, rolls_back=model.can.rolls_back)
         """The curve at the current thread count, whichever that is."""
-        self._n_applied = counts[0]
         self._apply()
 
     @property
@@ -232,7 +218,7 @@ class Pace:
     def _apply(self) -> None:
         n = self._choice.n_threads
         self._model.set_threads(n)
-        self._n_applied = n
+        self.curve.follow(self.curves[n])
 
     def _key_of(self, n_threads: int) -> str:
         return f"{self._key}:{n_threads}"

@@ -147,7 +147,7 @@ def test_passes_of_one_width_cost_what_they_cost_in_a_row():
     curve = CostCurve({1: 1.0, 2: 3.0, 5: 3.2, 9: 4.0}, back_ms=0.5, steady={5: 1.5})
     np.testing.assert_allclose(curve.table[[0, 1, 4, 8]], [1.0, *np.array([3.0, 3.2, 4.0]) + 1 / 3])
     # A wider one is followed by two that are new again.
-    free, full = (curve.refined.table_of(n) for n in (1, 5))
+    free, full = (curve.table_of(n) for n in (1, 5))
     np.testing.assert_allclose(full[[0, 1, 4, 8]], [1.5, 1.5, 1.5, 4.0 + 2 * (3.2 - 1.5)])
     np.testing.assert_allclose(curve.first(PassState(width=5), len(full)), full)
     assert curve.pass_ms(3, width=5) == pytest.approx(1.5)

@@ -95,7 +95,7 @@ def test_a_chain_that_does_not_fill_takes_passes_as_they_are():
 def test_what_was_typed_is_part_of_a_filled_pass():
     """So that the first pass of a request is like those after it."""
     costs = curve({5: 1.01})
-    rows = costs.refined.table_of(5)
+    rows = costs.table_of(5)
     for n_tail, n_first in ((1, 1), (3, 3), (5, 5), (6, 1), (40, 1)):
         state = PassState(NO_TOKENS, n_tail, 5)
         assert costs.n_tail(state) == n_first

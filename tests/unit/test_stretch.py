@@ -131,7 +131,11 @@ def test_members_are_told_what_they_did_not_draft():
 
 def test_asking_is_learned_from(monkeypatch):
     asked = []
-    monkeypatch.setattr(Worth, "learn", lambda self, *args: asked.append(args[1:3]))
+
+    def learn_all(self, took_ms, n_drafted, n_accepted, width=1):
+        asked.extend(zip(n_drafted, n_accepted, strict=True))
+
+    monkeypatch.setattr(Worth, "learn_all", learn_all)
     chain = begun(Native(), worth=Worth(CURVE))
     found, _ = chain.standing_in(ANY_PASS, 4)
     done = stretch_of(3, found)
