@@ -20,6 +20,19 @@ import msgspec
 import platformdirs
 
 from codespec.errors import ConfigError
+from codespec.limits import (
+    NAMES,
+    PATTERNS,
+    Bytes,
+    Count,
+    Milliseconds,
+    Name,
+    PathText,
+    Several,
+    at_most,
+    between,
+    next_step,
+)
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -28,28 +41,19 @@ else:  # pragma: no cover
 
 
 DEFAULT_N_CTX = 2048
+_MOST_SHOWN = 100
+"""Characters of a wrong value or name in an error."""
 _LEAST_N_CTX = 64
 """With less there is hardly a prompt, and with far less llama.cpp ends the process."""
 _MOST_N_CTX = 1 << 24
 
 
-def _between(least: int, most: int) -> msgspec.Meta:
-    """A range of numbers, both ends in it. One without an upper end would take in infinity."""
-    return msgspec.Meta(ge=least, le=most, description=f"from {least:,} to {most:,}")
-
-
-_Count: TypeAlias = Annotated[int, _between(0, 1 << 20)]
-_Several: TypeAlias = Annotated[int, _between(1, 1 << 20)]
-_Bytes: TypeAlias = Annotated[int, _between(0, 1 << 50)]
-_Milliseconds: TypeAlias = Annotated[float, _between(0, 10**9)]
-
-
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[model]"""
 
-    target: str = ""
+    target: PathText = ""
     """GGUF file of the target model, or a name of the user's list; empty: the bundled one."""
-    draft: str = "auto"
+    draft: PathText = "auto"
     """The same for the draft model, of any tokenizer; "auto": the one distilled for the workspace,
     else the target's own layer that predicts further (MTP), else a bundled one; "": none."""
     n_ctx: Annotated[
@@ -59,14 +63,14 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         ),
     ] = 0
     """Context window in tokens; 0: 2048 or what the model was trained with, if less."""
-    n_threads: Annotated[int, _between(0, 512)] = 0
+    n_threads: Annotated[int, between(0, 512)] = 0
     """CPU threads; 0: at most one per core and 8, fewer while others keep the cores busy."""
     kv_type: Literal["f16", "q8_0"] = "f16"
     """Keys and values in the cache; q8_0 halves it and costs some accuracy and speed."""
-    max_saved_kv_bytes: _Bytes = 268_435_456
+    max_saved_kv_bytes: Bytes = 268_435_456
     """Memory for the caches of documents that others took the place of, 0: none are kept; and of
     answers that are left off for others, of which the last three are kept in any case."""
-    n_gpu_layers: Annotated[int, _between(-1, 1 << 16)] = -1
+    n_gpu_layers: Annotated[int, between(-1, 1 << 16)] = -1
     """Layers on the GPU where there is one; -1: all."""
 
     def __post_init__(self) -> None:
@@ -83,14 +87,14 @@ class CompletionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
     enabled: bool = True
     """Complete at all, in editors."""
-    disabled_languages: tuple[str, ...] = ()
+    disabled_languages: Annotated[tuple[Name, ...], at_most(PATTERNS)] = ()
     """Languages, by the editor's names for them, in which nothing is completed."""
-    max_tokens: _Several = 64
-    deadline_auto_ms: _Milliseconds = 400.0
+    max_tokens: Several = 64
+    deadline_auto_ms: Milliseconds = 400.0
     """Time for an answer that nobody asked for; then what is finished is shown."""
-    deadline_invoked_ms: _Milliseconds = 3000.0
+    deadline_invoked_ms: Milliseconds = 3000.0
     """Time for an answer that the user asked for."""
-    linger_ms: _Milliseconds = 3000.0
+    linger_ms: Milliseconds = 3000.0
     """How long a generation may go on after that, while the model is free, for later use."""
     show_late: bool = True
     """Where no line was finished in time, show the first one that is, while it goes on."""
@@ -99,13 +103,13 @@ class CompletionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     prefetch: bool = True
     """Read the prompt of a place that is likely asked for next, while the model is free; and where
     a suggestion was taken, make the one after the next while that is read."""
-    n_candidates: _Several = 3
+    n_candidates: Several = 3
     """Different suggestions to choose from when the user asks."""
-    temperature: Annotated[float, _between(0, 100)] = 0.0
-    n_prefix_tokens: _Count = 1024
-    n_suffix_tokens: _Count = 256
+    temperature: Annotated[float, between(0, 100)] = 0.0
+    n_prefix_tokens: Count = 1024
+    n_suffix_tokens: Count = 256
     """Most tokens of the file that the model is shown, before and after the cursor."""
-    max_read_ms: _Milliseconds = 1000.0
+    max_read_ms: Milliseconds = 1000.0
     """A model that takes longer to read so many is shown fewer, a power of two times; 0: never."""
 
     def deadline_ms(self, invoked: bool) -> float:
@@ -126,7 +130,7 @@ class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """Parts of other open documents that are like the text around the cursor."""
     edits: Switch = "auto"
     """Lines that you changed or deleted lately."""
-    max_tokens: _Count = 512
+    max_tokens: Count = 512
     """For all of them together."""
 
 
@@ -139,9 +143,9 @@ def without_none(drafters: Iterable[str]) -> tuple[str, ...]:
 class DraftingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[drafting]"""
 
-    drafters: tuple[str, ...] = ("lookup", "model")
+    drafters: Annotated[tuple[Name, ...], at_most(NAMES)] = ("lookup", "model")
     """In order of preference; () or "none": plain decoding."""
-    max_width: _Count = 16
+    max_width: Count = 16
     """Most drafted tokens verified in one pass."""
     adaptive: bool = True
     """Whether drafters are asked seldom where that has not paid: of the smallest models a pass
@@ -155,18 +159,18 @@ class IndexSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """[index]"""
 
     enabled: bool = True
-    exclude: tuple[str, ...] = ()
+    exclude: Annotated[tuple[PathText, ...], at_most(PATTERNS)] = ()
     """Files that are never indexed, drafted from or completed, on top of those that ignore files
     exclude: patterns as in .gitignore, from the workspace's folder."""
-    max_file_bytes: _Bytes = 1_000_000
-    max_cache_bytes: _Bytes = 2_000_000_000
+    max_file_bytes: Bytes = 1_000_000
+    max_cache_bytes: Bytes = 2_000_000_000
     """All indexes together; beyond it, those not used for longest are deleted."""
 
 
 class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[daemon]"""
 
-    idle_minutes: Annotated[float, _between(0, 10**9)] = 30.0
+    idle_minutes: Annotated[float, between(0, 10**9)] = 30.0
     """Without a client for this long, the daemon ends."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
@@ -260,14 +264,16 @@ def _resolve(
                     raise _unknown(origin, key, list(known), f"{section}.")
                 if said is None:
                     continue
-                is_word = isinstance(said, str) and get_origin(known[key]) is tuple
+                is_word = isinstance(said, str) and get_origin(_base(known[key])) is tuple
                 value = _read_list(said) if is_word else said
                 try:
                     msgspec.convert({key: value}, _SECTIONS[section], strict=False)
                 except msgspec.ValidationError as e:
                     allowed = _allowed(known[key])
                     why = f"needs to be {allowed}" if allowed else str(e).partition(" - at ")[0]
-                    raise ConfigError(f"{origin}: {section}.{key} = {value!r}: {why}") from None
+                    shown = f"{section}.{key} = {_clipped(repr(value))}"
+                    hint = "" if allowed else next_step(e)
+                    raise ConfigError(f"{origin}: {shown}: {why}", hint) from None
                 found[section, key] = (value, origin)
     return found
 
@@ -276,8 +282,10 @@ def _allowed(kind: Any) -> str:
     """In words; "" for text."""
     if kind is bool:
         return "true or false"
-    if get_origin(kind) is tuple:
-        return "a list of words"
+    base = _base(kind)
+    if get_origin(base) is tuple:
+        word = get_args(base)[0]
+        return f"a list of words, {_bound_of(kind)}, of {_bound_of(word)} characters each"
     if get_origin(kind) is Literal:
         return " or ".join(f'"{value}"' for value in get_args(kind))
     return _range_of(kind)
@@ -285,12 +293,30 @@ def _allowed(kind: Any) -> str:
 
 def _range_of(kind: Any) -> str:
     """In words; "" for what is no number."""
-    base, *metas = get_args(kind) or (kind,)
-    where = [m.description for m in metas if isinstance(m, msgspec.Meta) and m.description]
-    return f"{'a whole number' if base is int else 'a number'} {where[0]}" if where else ""
+    base = _base(kind)
+    if base not in (int, float):
+        return ""
+    return f"{'a whole number' if base is int else 'a number'} {_bound_of(kind)}".rstrip()
+
+
+def _base(kind: Any) -> Any:
+    """A type without its bounds."""
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+
+
+def _bound_of(kind: Any) -> str:
+    """In words; "" for none."""
+    metas = [m for m in get_args(kind) if isinstance(m, msgspec.Meta)]
+    return metas[0].description or "" if metas else ""
+
+
+def _clipped(text: str) -> str:
+    """Its beginning where it is long."""
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def _unknown(origin: str, key: str, known: list[str], where: str = "") -> ConfigError:
+    key = _clipped(key)
     near = difflib.get_close_matches(key, known, 1, 0.5)
     hint = f'Did you mean "{where}{near[0]}"?' if near else f"Known: {', '.join(sorted(known))}."
     return ConfigError(f'{origin}: unknown setting "{where}{key}"', hint)

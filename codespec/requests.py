@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Annotated, Protocol, TypeAlias, runtime_checkable
 
+from codespec import limits
 from codespec.edit import Edit
+from codespec.limits import Count, Integer, Milliseconds, Name, PathText, Text, at_most
 from codespec.types import Finish, SamplingParams, Snippet, Trace
 
 MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS = 1 << 17, 1 << 16
@@ -19,28 +21,32 @@ class CompletionRequest:
     """One place in one document. `prefix` and `suffix` are the text around the cursor, \\n line
     ends, as much of it as the client cares to send; the engine cuts them to its windows."""
 
-    prefix: str
-    suffix: str = ""
-    path: str = ""  # absolute, "" for an untitled document
-    workspace: str = ""  # absolute folder, "" for none
-    language_id: str = ""
-    max_tokens: int = 64
-    deadline_ms: float = 0.0  # counted from the engine's receipt; 0: none
+    prefix: Text
+    suffix: Text = ""
+    path: PathText = ""  # absolute, "" for an untitled document
+    workspace: PathText = ""  # absolute folder, "" for none
+    language_id: Name = ""
+    max_tokens: Count = 64
+    deadline_ms: Milliseconds = 0.0  # counted from the engine's receipt; 0: none
     sampling: SamplingParams = field(default_factory=SamplingParams)
-    drafters: tuple[str, ...] | None = None  # None: as configured; (): plain decoding
+    # None: as configured; (): plain decoding
+    drafters: Annotated[tuple[Name, ...], at_most(limits.NAMES)] | None = None
     multiline: bool = True
-    stop: tuple[str, ...] = ()  # the text ends before the first of these
-    min_indent: int = 0  # and before a further line that is indented by fewer columns
-    max_line_ms: float = 0.0  # so long after the first token it ends with its line; 0: no limit
+    # The text ends before the first of these.
+    stop: Annotated[tuple[limits.Stop, ...], at_most(limits.STOPS)] = ()
+    min_indent: Count = 0  # and before a further line that is indented by fewer columns
+    max_line_ms: Milliseconds = 0.0  # so long after the first token it ends with its line; 0: never
     verbatim: bool = False  # the model's own text: no shape ends it, nothing else is taken away
     whole: bool = False  # the model reads all of the text that its context holds, however long
-    extra: tuple[Snippet, ...] = ()  # what to show the model of other files, the best one last
-    n_candidates: int = 1  # different texts to choose from, the best one included
+    # What to show the model of other files, the best one last.
+    extra: Annotated[tuple[Snippet, ...], at_most(limits.FILES)] = ()
+    n_candidates: Count = 1  # different texts to choose from, the best one included
     lends: bool = True  # its text may serve the workspace's other documents
     parses: bool = True  # False: processes ended that had it in work, perhaps of its parse
-    document: str = ""  # what edits are to call it, and one at a time is asked about; "": the path
-    version: int = 0  # of the document
-    start: int = 0  # where the prefix begins in that; before 0 where other text comes first
+    # What edits are to call it, and one at a time is asked about; "": the path.
+    document: limits.Uri = ""
+    version: Integer = 0  # of the document
+    start: Integer = 0  # where the prefix begins in that; before 0 where other text comes first
 
     def insertion(self, text: str) -> Edit | None:
         """The edit that inserts `text` at the cursor; None for no text."""

@@ -15,6 +15,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from codespec import limits
+
 Tokens: TypeAlias = npt.NDArray[np.int32]
 Logits: TypeAlias = npt.NDArray[np.float32]
 Probs: TypeAlias = npt.NDArray[np.float64]
@@ -158,16 +160,16 @@ class Verdict(msgspec.Struct, frozen=True):
 class SamplingParams:
     """The law of the output. Temperature 0 is greedy: argmax, lowest id on ties."""
 
-    temperature: float = 0.0
-    top_k: int = 0  # 0: off
-    top_p: float = 1.0
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0  # CTRL (Keskar et al. 2019), over emitted tokens
-    frequency_penalty: float = 0.0  # off the logit for each time a token was emitted
-    presence_penalty: float = 0.0  # off the logit of a token that was emitted
-    seed: int = 0
+    temperature: limits.Temperature = 0.0
+    top_k: limits.TopK = 0  # 0: off
+    top_p: limits.Share = 1.0
+    min_p: limits.Share = 0.0
+    repetition_penalty: limits.RepeatPenalty = 1.0  # CTRL (Keskar et al. 2019), over emitted tokens
+    frequency_penalty: limits.Penalty = 0.0  # off the logit for each time a token was emitted
+    presence_penalty: limits.Penalty = 0.0  # off the logit of a token that was emitted
+    seed: limits.Seed = 0
     any_seed: bool = False  # nobody asked for the seed: drafts may change the text, not its law
-    grammar: str = ""  # GBNF that the whole output follows; "": none
+    grammar: limits.Grammar = ""  # GBNF that the whole output follows; "": none
 
     def __post_init__(self) -> None:
         if not (self.temperature >= 0 and 0 < self.top_p <= 1 and 0 <= self.min_p <= 1):
@@ -190,9 +192,9 @@ class Snippet:
     """Text from elsewhere that is shown to the model. path: absolute. why: in words."""
 
     source: SnippetSource
-    path: str
-    text: str
-    why: str = ""
+    path: limits.PathText
+    text: limits.Text
+    why: limits.Name = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from codespec.daemon.address import same_key
 from codespec.daemon.bodies import Document
 from codespec.errors import ConfigError
+from codespec.limits import PATH_CHARS
 
 _MIN_KEY_CHARS = 16
 
@@ -85,6 +86,9 @@ class Access:
         if not workspace:
             raise Refused(403, "a path needs a workspace (--workspace)", "path")
         path = os.path.normpath(os.path.join(workspace, document.path))
+        if len(path) > PATH_CHARS:
+            why = f"the path has more than {PATH_CHARS} characters with its workspace: shorten it"
+            raise Refused(400, why, "path")
         inside = os.path.join(workspace, "")
         if "\0" in path or not (
             path.startswith(inside) and os.path.realpath(path).startswith(inside)

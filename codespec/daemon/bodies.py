@@ -13,35 +13,39 @@ from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
 
+from codespec import limits
 from codespec.config import CompletionSettings
 from codespec.errors import InputError
 from codespec.index.text import normalise
+from codespec.limits import (
+    Count,
+    CountOrAll,
+    Name,
+    NotRead,
+    PathText,
+    Share,
+    Text,
+    at_most,
+    between,
+    is_deeper,
+)
 from codespec.requests import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, CompletionRequest
 from codespec.types import SamplingParams, Snippet
 
-_ALL_THERE_IS = 1 << 20
+_ALL_THERE_IS = limits.TOKENS
 """Tokens: as many as the model's context holds."""
-_ANY_TOKEN = 1 << 30
-"""For `top_k`: no vocabulary is larger."""
-_MAX_GRAMMAR_CHARS = 1 << 16
-"""Reading a grammar and following it take time, and cannot be interrupted."""
 _OUTERMOST = re.compile(r"\n(?=[^\s)\]}])")
 """The end of a line before one that may begin a definition."""
 
 _LIKELIEST = 1e-9
 """A `top_p` that leaves the likeliest token alone, which is what 0 asks for."""
 
-_Count = Annotated[int, msgspec.Meta(ge=0, le=_ALL_THERE_IS)]
-_CountOrAll = Annotated[int, msgspec.Meta(ge=-1, le=_ALL_THERE_IS)]
-_Penalty = Annotated[float, msgspec.Meta(ge=-100, le=100)]
-_Texts = Annotated[list[str], msgspec.Meta(max_length=64)]
-
 
 class FieldError(InputError):
     """A request that cannot be honoured. `field`: which of its fields is why, "" for none."""
 
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, field: str, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
         self.field = field
 
 
@@ -49,37 +53,41 @@ class Document(msgspec.Struct, kw_only=True):
     """Our own fields: which document of which workspace this is. `verbatim` false: what an editor
     would suggest, a syntactic unit that fits what follows, in place of the model's own text."""
 
-    workspace: str | None = None  # None: the server's first
-    path: str = ""  # absolute, or from the workspace's folder
-    language: str = ""
+    workspace: PathText | None = None  # None: the server's first
+    path: PathText = ""  # absolute, or from the workspace's folder
+    language: Name = ""
     verbatim: bool = True
+
+
+class _ResponseFormat(msgspec.Struct):
+    type: Name | None = "text"
 
 
 class Body(Document, kw_only=True):
     """What both dialects have in common."""
 
     stream: bool = False
-    stop: str | _Texts = ""
-    max_tokens: _CountOrAll | None = None
-    n_predict: _CountOrAll | None = None  # llama.cpp's name for it
-    temperature: Annotated[float, msgspec.Meta(ge=0)] | None = None
-    top_k: int = 0
-    top_p: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
-    min_p: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
-    frequency_penalty: _Penalty = 0.0
-    presence_penalty: _Penalty = 0.0
-    repeat_penalty: Annotated[float, msgspec.Meta(ge=0.01, le=100)] = 1.0
-    seed: Annotated[int, msgspec.Meta(ge=-1, le=(1 << 63) - 1)] = -1
-    grammar: Annotated[str, msgspec.Meta(max_length=_MAX_GRAMMAR_CHARS)] = ""
+    stop: limits.Stop | Annotated[list[limits.Stop], at_most(limits.STOPS)] = ""
+    max_tokens: CountOrAll | None = None
+    n_predict: CountOrAll | None = None  # llama.cpp's name for it
+    temperature: limits.Temperature | None = None
+    top_k: limits.AnyTopK = 0
+    top_p: Share = 1.0
+    min_p: Share = 0.0
+    frequency_penalty: limits.Penalty = 0.0
+    presence_penalty: limits.Penalty = 0.0
+    repeat_penalty: limits.RepeatPenalty = 1.0
+    seed: limits.Seed = -1
+    grammar: limits.Grammar = ""
     # What cannot be honoured.
-    n: int = 1
-    best_of: int = 1
+    n: Count = 1
+    best_of: Count = 1
     echo: bool = False
-    logprobs: int | bool = False  # 0 asks for those of what was said
-    n_probs: int = 0
-    logit_bias: Any = None
-    json_schema: Any = None
-    response_format: dict[str, Any] = {}
+    logprobs: Count | bool = False  # 0 asks for those of what was said
+    n_probs: Count = 0
+    logit_bias: NotRead = None
+    json_schema: NotRead = None
+    response_format: _ResponseFormat = msgspec.field(default_factory=_ResponseFormat)
 
     @property
     def n_tokens(self) -> int | None:
@@ -97,7 +105,7 @@ class Body(Document, kw_only=True):
             ("n_probs", self.n_probs),
             ("logit_bias", self.logit_bias),
             ("json_schema", self.json_schema),
-            ("response_format", (self.response_format.get("type") or "text") != "text"),
+            ("response_format", (self.response_format.type or "text") != "text"),
         ):
             if is_asked:
                 raise FieldError(field, f"{field} is not supported; leave it out")
@@ -115,7 +123,7 @@ class Body(Document, kw_only=True):
             max_tokens=defaults.max_tokens if self.n_tokens is None else self.n_tokens,
             sampling=SamplingParams(
                 temperature=temperature,
-                top_k=min(max(0, self.top_k), _ANY_TOKEN),
+                top_k=min(max(0, self.top_k), limits.VOCABULARY),
                 top_p=max(self.top_p, _LIKELIEST),
                 min_p=self.min_p,
                 repetition_penalty=self.repeat_penalty,
@@ -137,8 +145,8 @@ class _StreamOptions(msgspec.Struct):
 
 
 class CompletionsBody(Body, kw_only=True):
-    prompt: str | _Texts
-    suffix: str = ""
+    prompt: Text | Annotated[list[Text], at_most(limits.PROMPTS)]
+    suffix: Text = ""
     stream_options: _StreamOptions = msgspec.field(default_factory=_StreamOptions)
 
     def check(self) -> None:
@@ -154,18 +162,18 @@ class CompletionsBody(Body, kw_only=True):
 
 
 class _Extra(msgspec.Struct):
-    text: str
-    filename: str | None = ""
+    text: Text
+    filename: PathText | None = ""
 
 
 class InfillBody(Body, kw_only=True):
-    input_prefix: str = ""
-    input_suffix: str = ""
-    input_extra: list[_Extra] = []
-    prompt: str = ""  # what stands before the cursor in its line
-    n_indent: _Count = 0
-    t_max_predict_ms: float = 0.0
-    response_fields: list[str] | None = None
+    input_prefix: Text = ""
+    input_suffix: Text = ""
+    input_extra: Annotated[list[_Extra], at_most(limits.FILES)] = []
+    prompt: Text = ""  # what stands before the cursor in its line
+    n_indent: Count = 0
+    t_max_predict_ms: Annotated[float, between(-1, limits.MILLISECONDS)] = 0.0
+    response_fields: Annotated[list[Name], at_most(limits.NAMES)] | None = None
 
 
 _Body = TypeVar("_Body", bound=Body)
@@ -175,6 +183,8 @@ def read(raw: bytes, kind: type[_Body]) -> _Body:
     """Raises: FieldError."""
     try:
         fields = msgspec.json.decode(_whole_characters(raw))
+        if is_deeper(fields):
+            raise _too_deep()
         if isinstance(fields, dict):
             pairs = cast("dict[str, Any]", fields).items()
             fields = {name: value for name, value in pairs if value is not None}
@@ -184,12 +194,22 @@ def read(raw: bytes, kind: type[_Body]) -> _Body:
         place = re.search(r" - at `\$\.?(\w*)", str(e)) or re.search(
             r"required field `(\w+)", str(e)
         )
-        raise FieldError(place[1] if place else "", str(e)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        raise FieldError(place[1] if place else "", str(e), limits.next_step(e)) from None
+    except RecursionError:
+        raise _too_deep() from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
         detail = str(e) if isinstance(e, msgspec.DecodeError) else type(e).__name__
         raise FieldError("", f"the body is not JSON: {detail}") from None
     body.check()
     return body
+
+
+def _too_deep() -> FieldError:
+    return FieldError(
+        "",
+        f"the body has more than {limits.DEPTH} levels of lists and objects",
+        "Leave out fields that the API does not name.",
+    )
 
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -210,11 +230,19 @@ def _whole_characters(raw: bytes) -> bytes:
 
 
 def shown(files: Iterable[tuple[str, str]]) -> tuple[Snippet, ...]:
-    """What a client tells of other files, (name, text) each."""
-    return tuple(
+    """What a client tells of other files, (name, text) each. Raises: FieldError for too many, or
+    names of a length that no file's has, which a prompt may hold."""
+    snippets = tuple(
         Snippet("buffers", name, normalise(text).rstrip(), "sent by the client")
         for name, text in files
     )
+    if len(snippets) > limits.FILES:
+        most = f"at most {limits.FILES} other files are shown"
+        raise FieldError("prompt", f"{most}, the prompt has {len(snippets)}", "Show fewer.")
+    if any(len(snippet.path) > limits.PATH_CHARS for snippet in snippets):
+        most = f"a file's name has at most {limits.PATH_CHARS} characters"
+        raise FieldError("prompt", most, "Shorten it.")
+    return snippets
 
 
 def _end_of(text: str, n_chars: int) -> str:

@@ -20,6 +20,7 @@ import msgspec
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from codespec import limits
 from codespec.config import Settings
 from codespec.daemon.access import Access, Refused
 from codespec.daemon.async_client import AsyncClient
@@ -33,12 +34,11 @@ from codespec.requests import Completion, CompletionRequest, Progress
 
 log = logging.getLogger(__name__)
 
-MAX_BODY_BYTES = 4 << 20
-MAX_WAITING = 64
-"""Requests at once; with more, nobody would get an answer in time."""
-MAX_WAITING_OF_ONE = 32
-"""Of one key, where there are several: no one's script shuts out the others."""
-_MAX_CONNECTIONS = 512
+MAX_BODY_BYTES = limits.BODY_BYTES
+MAX_WAITING = limits.HTTP_WAITING
+MAX_WAITING_OF_ONE = limits.HTTP_WAITING_OF_ONE
+_MAX_CONNECTIONS = limits.CLIENTS
+_LENGTH_DIGITS = 20
 _HEAD_S = 10.0
 _BODY_S = 30.0
 _ANSWER_S = 300.0
@@ -301,8 +301,9 @@ class _Reply:
 
 async def _body(headers: dict[bytes, bytes], receive: _Receive) -> bytes | None:
     """None for a client that left. Raises: Refused for a body that is too large."""
-    too_large = Refused(413, f"a body has at most {MAX_BODY_BYTES} bytes")
-    if int(headers.get(b"content-length", b"0")) > MAX_BODY_BYTES:
+    too_large = Refused(413, f"a body has at most {MAX_BODY_BYTES} bytes: send less text")
+    length = headers.get(b"content-length", b"0")
+    if len(length) > _LENGTH_DIGITS or int(length) > MAX_BODY_BYTES:
         raise too_large
     parts: list[bytes] = []
     n_bytes = 0

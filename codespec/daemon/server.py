@@ -16,7 +16,7 @@ from itertools import count
 
 import msgspec
 
-from codespec import __version__
+from codespec import __version__, limits
 from codespec.config import Settings
 from codespec.daemon import wire
 from codespec.daemon.address import Address, PortFile, new_key, same_key, write_port_file
@@ -135,6 +135,9 @@ class Server:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if len(self._tasks) >= 2 * limits.CLIENTS:  # most of whom have not even greeted
+            writer.close()
+            return
         self._tasks.add(task)
         client = _Client(next(self._numbers), writer)
         try:
@@ -166,6 +169,11 @@ class Server:
         if hello is None:
             return
         hello = self._checked(hello)
+        if len(self._clients) >= limits.CLIENTS:
+            raise wire.WireError(
+                f"too many clients are connected (at most {limits.CLIENTS})",
+                "Close editors or programs that use codespec.",
+            )
         self._clients.add(client)
         self._disarm_idle()
         client.send(wire.Welcome(version=__version__, pid=os.getpid()))

@@ -19,15 +19,25 @@ from typing import TypeAlias
 
 import msgspec
 
-from codespec import __version__
+from codespec import __version__, limits
 from codespec.config import Settings
 from codespec.daemon import wire
 from codespec.daemon.health import resident_bytes
 from codespec.daemon.keeper import Keeper, Policy
 from codespec.daemon.scheduler import TURN_S, Job, Scheduler
+from codespec.errors import DaemonError
 
 _MAX_DEATHS = 2
 """One may be an accident."""
+
+_TOO_MUCH = DaemonError(
+    f"too many requests of this client are waiting (at most {limits.WAITING}, "
+    f"of {limits.WAITING_BYTES >> 20} MiB together)",
+    "Wait for answers, or cancel some.",
+)
+_TOO_MANY_DOCUMENTS = DaemonError(
+    f"too many documents are open (at most {limits.DOCUMENTS})", "Close some."
+)
 
 Reply: TypeAlias = Callable[[wire.Completed | wire.Partial | wire.Failed], None]
 
@@ -124,7 +134,11 @@ class Supervisor:
             reply(msgspec.structs.replace(self._keeper.failure, id=message.id))
             return
         if message.document:
-            self._documents.setdefault(client, set()).add(message.document)
+            documents = self._documents.setdefault(client, set())
+            if len(documents) >= limits.DOCUMENTS and message.document not in documents:
+                reply(wire.failure(message.id, _TOO_MANY_DOCUMENTS))
+                return
+            documents.add(message.document)
         loop = asyncio.get_running_loop()
         now = loop.time()
         due = now + message.deadline_ms / 1e3 if message.deadline_ms > 0 else None
@@ -134,10 +148,19 @@ class Supervisor:
         )  # fmt: skip
         for old in self._scheduler.add(job):
             self._give_up(old, "cancelled", "a newer request for this document took its place")
+        if self._is_too_much(client):
+            self._scheduler.remove(job)
+            reply(wire.failure(message.id, _TOO_MUCH))
+            return
         self._replies[job] = reply
         if due is not None:
             self._timers[job] = loop.call_at(due, self._past_due, job)
         self._pump()
+
+    def _is_too_much(self, client: int) -> bool:
+        jobs = self._scheduler.of_client(client)
+        n_bytes = sum(memoryview(job.request).nbytes for job in jobs)
+        return len(jobs) > limits.WAITING or n_bytes > limits.WAITING_BYTES
 
     def cancel(self, client: int, request_id: int) -> None:
         job = self._scheduler.find(client, request_id)

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from codespec import limits
 from codespec.config import Settings
 from codespec.errors import (
     CodespecError,
@@ -26,11 +27,11 @@ from codespec.errors import (
     ModelError,
 )
 
-MAX_FRAME_BYTES = 16 << 20
+MAX_FRAME_BYTES = limits.FRAME_BYTES
 MAX_REQUEST_BYTES = MAX_FRAME_BYTES - 4096  # the rest of the frame grows a little on the way
 STREAM_BYTES = 1 << 20
 """Buffer of asyncio's streams and of pipes: a request of usual size passes in one piece."""
-MAX_HELLO_BYTES = 4096  # from somebody who has not shown a key yet
+MAX_HELLO_BYTES = limits.HELLO_BYTES
 HELLO_S = 10.0
 """How long either end waits for the other's greeting."""
 SILENCE_S = 10.0
@@ -64,8 +65,8 @@ class Hello(Message, frozen=True):
     """First frame of a connection. `key` proves, on TCP, that the client can read the user's
     files. `watch`: send `StateChanged` from now on."""
 
-    version: str
-    key: str = ""
+    version: limits.Name
+    key: limits.Name = ""
     watch: bool = False
 
 
@@ -77,11 +78,11 @@ class Complete(Message, frozen=True):
     none that is due soon needs the model; a later one of this client takes its place. `parses`: see
     `CompletionRequest`, which `request` is."""
 
-    id: int
+    id: limits.Id
     request: msgspec.Raw
-    document: str = ""
-    deadline_ms: float = 0.0
-    linger_ms: float = 0.0
+    document: limits.Uri = ""
+    deadline_ms: limits.Milliseconds = 0.0
+    linger_ms: limits.Milliseconds = 0.0
     stream: bool = False
     prefetch: bool = False
     parses: bool = True
@@ -90,28 +91,28 @@ class Complete(Message, frozen=True):
 class Cancel(Message, frozen=True):
     """The answer to `id` is not wanted any more. A reply still comes."""
 
-    id: int
+    id: limits.Id
 
 
 class Closed(Message, frozen=True):
     """The document is no longer open: what its file holds counts again. No reply comes."""
 
-    document: str
+    document: limits.Uri
 
 
 class Status(Message, frozen=True):
-    id: int
+    id: limits.Id
 
 
 class Configure(Message, frozen=True):
     """Replace the worker by one with these settings."""
 
-    id: int
+    id: limits.Id
     settings: Settings
 
 
 class Shutdown(Message, frozen=True):
-    id: int
+    id: limits.Id
 
 
 # --- daemon to client -----------------------------------------------------------------------
@@ -277,7 +278,8 @@ def decode(
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         # The message of `e` names fields, types and at most an unknown tag, never text.
         detail = str(e) if isinstance(e, msgspec.DecodeError) else type(e).__name__
-        raise WireError(f"not {what}: {detail}") from None
+        hint = limits.next_step(e) if isinstance(e, msgspec.ValidationError) else ""
+        raise WireError(f"not {what}: {detail}", hint) from None
 
 
 async def read(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from codespec.index.gitfiles import info_exclude, repository_above, user_files
 from codespec.index.ignore import IGNORE_FILES, SECRET_FOLDERS, IgnoreRules, secret_name
+from codespec.limits import PATH_CHARS
 
 MAX_PATHS = 256
 MAX_FOLDERS = 1024
@@ -65,6 +66,8 @@ class OpenFileRules:
         language_id: the editor's name for the language. looks: an empty one for several questions
         together, so that each folder is looked at once.
         """
+        if max(len(path), len(workspace)) > PATH_CHARS:
+            return f"a file whose path has more than {PATH_CHARS} characters"
         path = os.path.normpath(path) if path else ""
         if secret_name(os.path.basename(path)):
             return "a file that holds secrets by its name"
@@ -92,30 +95,34 @@ class OpenFileRules:
 
     def _signature(self, folder: str, looks: Looks) -> _Signature:
         """States of all files that could exclude something in this folder (links resolved), those
-        above it included, and the user's own."""
+        above it included, and the user's own. From the root down, as far as there are folders: a
+        path may be long, and nothing of it there."""
         known = looks.signatures
+        if folder in known:
+            return known[folder]
         if "" not in known:
             known[""] = tuple((file, _state(file)) for file in self._user_files)
-        new: list[str] = []
-        while folder not in known:
-            new.append(folder)
-            parent = os.path.dirname(folder)
-            if parent == folder:
-                break
-            folder = parent
-        for folder in reversed(new):
-            own = tuple((file, _state(file)) for file in self._ruling_files(folder))
-            above = os.path.dirname(folder)
-            known[folder] = known["" if above == folder else above] + own
-        return known[new[0] if new else folder]
+        signature = known[""]
+        drive, tail = os.path.splitdrive(folder)
+        above = drive + os.sep
+        for name in ("", *filter(None, tail.split(os.sep))):
+            above = os.path.join(above, name) if name else above
+            if above not in known:
+                files = self._ruling_files(above)
+                if files is None:
+                    break
+                known[above] = signature + tuple((file, _state(file)) for file in files)
+            signature = known[above]
+        known[folder] = signature
+        return signature
 
-    def _ruling_files(self, folder: str) -> tuple[str, ...]:
-        """Those that are there. One look at the folder says whether that is as it was: what comes
-        or goes changes its times."""
+    def _ruling_files(self, folder: str) -> tuple[str, ...] | None:
+        """Those that are there; None for a folder that is not. One look at it says whether that is
+        as it was: what comes or goes changes its times."""
         try:
             s = os.stat(folder)
         except (OSError, ValueError):
-            return ()
+            return None
         state = s.st_ino, s.st_mtime_ns, s.st_ctime_ns
         known = self._folders.get(folder)
         if known is not None and known.state == state and not known.is_fresh:

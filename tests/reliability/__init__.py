@@ -1,0 +1,1 @@
+"""What attacks and failures do not do."""

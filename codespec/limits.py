@@ -1,0 +1,164 @@
+"""The most that a client may say, over HTTP, LSP and the daemon's socket: one table for all.
+
+Every text, number, list, depth and count that comes from a client has its bound here. HTTP and the
+socket refuse what is beyond it, and say the field, the bound and the next step; a document in an
+editor is left alone, and says why. A bound is far above what anybody sends who wants an answer, and
+low enough for one request to take less than a gigabyte and a few seconds.
+
+The types are those of the fields that clients fill in; where these are decoded, msgspec checks.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+
+# --- whole messages --------------------------------------------------------------------------
+
+BODY_BYTES = 4 << 20
+"""Of an HTTP request's body."""
+FRAME_BYTES = 16 << 20
+"""Of a frame on the daemon's socket."""
+HELLO_BYTES = 4096
+"""Of a frame from somebody who has not shown a key yet."""
+MESSAGE_BYTES = 64 << 20
+"""Of a message of an editor, which may hold a whole document."""
+DEPTH = 64
+"""Levels of lists and objects in JSON."""
+
+# --- counts ----------------------------------------------------------------------------------
+
+CLIENTS = 512
+"""Connections to the daemon at once; as many to the HTTP front."""
+WAITING = 128
+"""Requests of one connection to the daemon without an answer."""
+WAITING_BYTES = 4 * FRAME_BYTES
+"""Bytes of these together."""
+HTTP_WAITING = 64
+"""HTTP requests at once; with more, nobody would get an answer in time."""
+HTTP_WAITING_OF_ONE = 32
+"""HTTP requests of one key, where there are several: no one's script shuts out the others."""
+DOCUMENTS = 10_000
+"""Open documents of an editor, and cells of a notebook."""
+DOCUMENT_CHARS = 64 << 20
+"""Characters of an open document."""
+DOCUMENT_LINES = 2_000_000
+"""Lines of an open document: each takes memory of its own."""
+OPEN_CHARS = 256 << 20
+"""Characters of all open documents together."""
+CHANGES = 50_000
+"""Changes of a document in one message."""
+FOLDERS = 64
+"""Workspace folders of an editor: each has a process that indexes it."""
+PROMPTS = 64
+"""Prompts of one HTTP request."""
+STOPS = 64
+"""Stop texts."""
+FILES = 256
+"""Texts of other files that a request shows the model."""
+PATTERNS = 1024
+"""Patterns of `index.exclude`, languages that are switched off."""
+NAMES = 64
+"""Names in any other list: drafters, fields of an answer."""
+
+# --- texts, in characters --------------------------------------------------------------------
+
+TEXT_CHARS = FRAME_BYTES
+"""Of a text around the cursor: a frame holds no more."""
+PATH_CHARS = 4096
+"""Of a file's path, or a pattern for them: no system opens a longer one that people have."""
+URI_CHARS = 4 * PATH_CHARS
+"""Of a document's URI, where a character may take three."""
+GRAMMAR_CHARS = 1 << 16
+"""Of a grammar: reading one and following it take time, and cannot be interrupted."""
+STOP_CHARS = 1024
+"""Of a stop text."""
+NAME_CHARS = 256
+"""Of the name of a language, a field, a drafter, an offer, or of a key."""
+
+# --- numbers ---------------------------------------------------------------------------------
+
+INTEGER = (1 << 53) - 1
+"""Of any whole number of an editor, either side of 0: what JSON carries everywhere."""
+TOKENS = 1 << 20
+"""Tokens: more than a model's context holds. Columns of indentation, too."""
+VOCABULARY = 1 << 30
+"""Tokens to choose from: no vocabulary is larger."""
+MILLISECONDS = 10**9
+"""Eleven days."""
+PENALTY = 100
+
+
+def between(least: int, most: int) -> msgspec.Meta:
+    """A range of numbers, both ends in it. One without an upper end would take in infinity."""
+    return msgspec.Meta(ge=least, le=most, description=f"from {least:,} to {most:,}")
+
+
+def at_most(n: int) -> msgspec.Meta:
+    """A list of so many, or a text of so many characters."""
+    return msgspec.Meta(max_length=n, description=f"at most {n:,}")
+
+
+Text: TypeAlias = Annotated[str, at_most(TEXT_CHARS)]
+PathText: TypeAlias = Annotated[str, at_most(PATH_CHARS)]
+Uri: TypeAlias = Annotated[str, at_most(URI_CHARS)]
+Grammar: TypeAlias = Annotated[str, at_most(GRAMMAR_CHARS)]
+Stop: TypeAlias = Annotated[str, at_most(STOP_CHARS)]
+Name: TypeAlias = Annotated[str, at_most(NAME_CHARS)]
+
+Id: TypeAlias = Annotated[int, between(0, (1 << 63) - 1)]
+Seed: TypeAlias = Annotated[int, between(-1, (1 << 63) - 1)]
+Integer: TypeAlias = Annotated[int, between(-INTEGER, INTEGER)]
+Count: TypeAlias = Annotated[int, between(0, TOKENS)]
+CountOrAll: TypeAlias = Annotated[int, between(-1, TOKENS)]
+Several: TypeAlias = Annotated[int, between(1, TOKENS)]
+TopK: TypeAlias = Annotated[int, between(0, VOCABULARY)]
+AnyTopK: TypeAlias = Annotated[
+    int, msgspec.Meta(description=f"any: what lies outside 0 to {VOCABULARY:,} means the nearest")
+]
+Bytes: TypeAlias = Annotated[int, between(0, 1 << 50)]
+Milliseconds: TypeAlias = Annotated[float, between(0, MILLISECONDS)]
+Temperature: TypeAlias = Annotated[float, between(0, 10**9)]
+Share: TypeAlias = Annotated[float, between(0, 1)]
+Penalty: TypeAlias = Annotated[float, between(-PENALTY, PENALTY)]
+RepeatPenalty: TypeAlias = Annotated[
+    float, msgspec.Meta(ge=0.01, le=PENALTY, description=f"from 0.01 to {PENALTY}")
+]
+NotRead: TypeAlias = Annotated[
+    Any, msgspec.Meta(description="not read: the message's size and depth alone bound it")
+]
+"""A field that is named to be refused."""
+
+
+_BEYOND = re.compile(r"Expected `(\w+)`(?: of length)? (<=|>=) (\S+)")
+
+
+def next_step(error: msgspec.ValidationError) -> str:
+    """A sentence for whoever sent something beyond a bound; "" for another fault."""
+    beyond = _BEYOND.match(str(error))
+    if beyond is None:
+        return ""
+    kind, way, bound = beyond.groups()
+    if kind == "str":
+        return f"Shorten it to {bound} characters."
+    if kind in ("array", "object"):
+        return f"Send {bound} of them at most."
+    return f"Send a number {'up to' if way == '<=' else 'from'} {bound}."
+
+
+def is_deeper(value: Any, depth: int = DEPTH) -> bool:
+    """True if decoded JSON has more levels of lists and objects than `depth`."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(depth):
+        level = [child for holder in level for child in _children(holder)]
+        if not level:
+            return False
+    return bool(level)
+
+
+def _children(holder: dict[str, Any] | list[Any]) -> list[dict[str, Any] | list[Any]]:
+    """Those that hold further values."""
+    values = holder.values() if isinstance(holder, dict) else holder
+    return [value for value in values if isinstance(value, dict | list)]
