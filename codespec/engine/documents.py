@@ -61,7 +61,7 @@ class OpenDocuments:
 
     def why_excluded(self, request: CompletionRequest) -> str:
         """Why this document must not be completed or learned from; "" when it may be. What is
-        found in folders serves the request's `may_show` and `neighbours`, too."""
+        found in folders serves the request's `neighbours`, too."""
         self._looks = Looks()
         why = self._rules.why_excluded(
             request.path, request.workspace, request.language_id, self._looks
@@ -154,19 +154,19 @@ class OpenDocuments:
         and other documents as they were when last asked about. Nothing of a file that is excluded
         or gone by now, that holds a secret, or that somebody else changed meanwhile."""
         found: list[Neighbour] = []
+        looks, self._looks = self._looks, Looks()
         known = self._open.get(context.document or context.path)
         if known is not None and len(known.answers.automaton):
             found.append((ANSWERS, known.answers.automaton))
         edits = self._edits.get(context.workspace)
         if edits is not None:
             for path in edits.paths:
-                if not self.may_show(path, context.workspace):
+                if not self.may_show(path, context.workspace, looks):
                     edits.forget(path)
             found.append((EDITS, edits.automaton))
-        for path in self._shared(context.path, context.workspace, self._looks):
+        for path in self._shared(context.path, context.workspace, looks):
             document = self._open[path].document
             found += [(BUFFERS, document.before), (BUFFERS, document.after)]
-        self._looks = Looks()  # a request that is left off looks again when it goes on
         return found
 
     def overridden(self, path: str, workspace: str) -> tuple[str, ...]:
@@ -185,12 +185,13 @@ class OpenDocuments:
         edits = self._edits.get(workspace)
         return edits.lost if edits is not None else []
 
-    def may_show(self, path: str, workspace: str) -> bool:
-        """True if text of this file, open or not, may be used in the request at hand."""
+    def may_show(self, path: str, workspace: str, looks: Looks) -> bool:
+        """Whether text of this file, open or not, may be used. looks: an empty one for several
+        questions at the same moment."""
         if self._is_secret(path):
             return False
         is_there = path in self._open or state_of(path) is not None
-        return is_there and not self._rules.why_excluded(path, workspace, looks=self._looks)
+        return is_there and not self._rules.why_excluded(path, workspace, looks=looks)
 
     def _is_secret(self, path: str) -> bool:
         known = self._open.get(path)

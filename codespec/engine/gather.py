@@ -17,6 +17,7 @@ from codespec.config import ContextSettings, Switch
 from codespec.context.snippets import NOTHING_SHOWN, Rendered, Shelf, render
 from codespec.engine.documents import OpenDocuments
 from codespec.index.names import NameScanner, names_in
+from codespec.index.openfiles import Looks
 from codespec.index.reader import WorkspaceIndex
 from codespec.index.symbols import Symbol
 from codespec.index.trees import Trees
@@ -87,8 +88,10 @@ class Gatherer:
             self._pages.popitem(last=False)
         line = (request.prefix.count("\n"), request.suffix.count("\n"))
 
+        looks = Looks()
+
         def allowed(path: str) -> bool:
-            return self._documents.may_show(path, request.workspace)
+            return self._documents.may_show(path, request.workspace, looks)
 
         if line != page.line or not all(allowed(s.path) for s in page.snippets):
             wanted = [s for s in self._wanted(request) if allowed(s.path)]
