@@ -23,14 +23,14 @@ test: dev lint  ## set up, lint, check types and layers, run all tests
 test-editors: dev  ## the plug-ins in the real editors, which are installed once into the cache folder
 	@$(BIN)/python -m pytest tests/editors
 
-check: dev  ## the inner loop: style, types for this platform, layers, C++ format, unit tests
+check: dev  ## the inner loop: style, types for this platform, layers, C++ format, quick unit tests
 	@$(MAKE) --no-print-directory --jobs 2 --keep-going types unit style
 
 types:
 	@$(BIN)/basedpyright
 
 unit:
-	@$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) tests/unit
+	@$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) -m "not slow" tests/unit
 
 style:
 	@$(BIN)/ruff check

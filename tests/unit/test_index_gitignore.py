@@ -78,6 +78,7 @@ def test_time_is_bounded_on_patterns_made_to_backtrack() -> None:
     assert time.process_time() - start < 5
 
 
+@pytest.mark.slow
 def test_of_a_file_with_more_lines_than_are_read_everything_is_ignored() -> None:
     rules = RuleSet(f"x{i}" for i in range(MAX_PATTERNS))
     assert rules.decide([f"x{MAX_PATTERNS - 1}"], False) is not None

@@ -40,6 +40,7 @@ EDITS = st.lists(
 @pytest.mark.parametrize("language", TEXTS)
 @settings(max_examples=40)
 @given(edits=EDITS)
+@pytest.mark.slow
 def test_incremental_trees_equal_fresh_ones(
     language: str, edits: list[tuple[float, int, str]]
 ) -> None:
@@ -135,6 +136,7 @@ FILES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", FILES)
 def test_far_statements_below_the_cursor_change_no_verdict(language: str) -> None:
     text = FILES[language]
@@ -187,6 +189,7 @@ def test_what_is_wrong_far_below_is_not_parsed_either() -> None:
 
 @settings(max_examples=40)
 @given(edits=EDITS)
+@pytest.mark.slow
 def test_a_near_document_has_the_text_around_the_cursor(
     edits: list[tuple[float, int, str]],
 ) -> None:

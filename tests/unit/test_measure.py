@@ -153,6 +153,7 @@ def test_one_slow_spell_does_not_bend_the_curve_of_a_slow_model(factor, lasts_ms
             assert ms / curve.points[1] == pytest.approx(law(n) / law(1), rel=0.35)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("single_ms", [1.0, 40.0, 500.0])
 def test_a_machine_that_is_suspended_in_a_pass_measures_as_any_other(single_ms):
     """An hour in one pass is no time that was spent on measuring, nor what that pass costs."""

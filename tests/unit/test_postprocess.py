@@ -46,6 +46,7 @@ def test_little_of_an_enormous_line_is_looked_at(before, after):
     assert complete("a\nf(" + code[:before], "g(1)", f"){code[:after]}\nb", "a.js") == "g(1)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goes_on", [False, True], ids=["ends", "goes on"])
 @pytest.mark.parametrize("kind", ["line", "inline", "block", "below", FINISHED])
 def test_a_model_that_says_what_stood_there_is_left_alone(kind, goes_on):
@@ -349,6 +350,7 @@ HOSTILE = ["<a>", "</b>", "{#a", "{{#", "<div ", "{% if ", "<% if ", "<!--", '<a
 HOSTILE += ["a)", "<<A\n", "case a in\n", "\\", "'", "if a\n", "fn ", "do\n", "</script"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", [*NOTATIONS, "ruby", "lua"])
 @pytest.mark.parametrize("again", HOSTILE, ids=ascii)
 def test_a_hundred_kilobytes_of_anything_are_read_once(language, again):

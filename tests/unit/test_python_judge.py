@@ -89,6 +89,7 @@ LINES = [
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(LINES)), min_size=1, max_size=8))
+@pytest.mark.slow
 def test_a_short_document_is_judged_as_a_whole(lines: list[tuple[int, str]]):
     text = "".join(f"{'    ' * indent}{line}\n" for indent, line in lines)
     found = judged(text, 0, len(text) - 1)
@@ -153,6 +154,7 @@ def test_what_nests_deeply_is_passed_over_in_no_time():
     assert time.process_time() - began < 1
 
 
+@pytest.mark.slow
 def test_what_is_judged_needs_little_stack():
     """In a process of its own, as the failure would be its death."""
     script = (

@@ -192,6 +192,7 @@ def test_further_lines_are_read_behind_what_follows_the_cursor():
     assert max(n_new[1:]) < 16
 
 
+@pytest.mark.slow
 def test_its_prompt_is_of_its_own_tokens_and_bounded():
     model = writer(BYTES)
     small = Translated(model, BYTES, WORDS)
@@ -245,6 +246,7 @@ ANY_TOKENS = st.lists(st.integers(0, WORDS.n_vocab - 1), max_size=12)
 
 
 @given(st.integers(0, 2**31), ANY_TEXT, st.sampled_from([b"", b"re", "é".encode()]), ANY_TOKENS)
+@pytest.mark.slow
 def test_whatever_it_writes_and_reads_words_are_what_it_wrote(seed, before, healed, tokens):
     small = Translated(scribbler(seed), BYTES, WORDS)
     small.begin(at_cursor(before, before, healed))
@@ -259,6 +261,7 @@ def test_whatever_it_writes_and_reads_words_are_what_it_wrote(seed, before, heal
 
 
 @given(st.integers(0, 2**31), ANY_TEXT, st.sampled_from([b"", b"re"]))
+@pytest.mark.slow
 def test_whatever_it_says_the_output_is_the_targets(seed, before, healed):
     target = FakeTarget(hashed_logits(WORDS.n_vocab, 3.0), WORDS.n_vocab, eog=frozenset({7}))
     context = at_cursor("x = " + before, before, healed)
