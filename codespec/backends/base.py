@@ -85,6 +85,8 @@ class Target:
     """Time spent in passes up to now, seconds."""
     read_ms: float = 0.0
     """Milliseconds a token, of the part of a prompt that was read most quickly; 0: none was."""
+    saved_bytes: int = 0
+    """Most memory for states of the cache that are put aside."""
 
     @property
     def n_cached(self) -> int:
@@ -208,6 +210,10 @@ class Model:
     def encoder(self) -> Callable[[bytes], Tokens]:
         """`tokenizer.encode`, or a native function that does the same and outlives no model."""
         return self.tokenizer.encode
+
+    def kv_bytes_a_token(self, kv_type: KvType = "f16") -> int:
+        """Keys and values of all layers; 0 where the shape is not known."""
+        return 0
 
     def context(
         self,

@@ -241,6 +241,8 @@ def _print(report: StatusReport) -> None:
     if report.worker_pid:
         memory = f", {report.memory_bytes / 1e6:.0f} MB" if report.memory_bytes else ""
         click.echo(f"worker    process {report.worker_pid}{memory}")
+    if report.n_respawns:
+        click.echo(f"restarts  {report.n_respawns}, the last one: {report.last_end}")
     click.echo(f"clients   {report.n_clients}, {report.n_requests} requests answered")
     click.echo(f"address   {report.address}")
     click.echo(f"log       {report.log}")

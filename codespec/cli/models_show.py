@@ -13,9 +13,6 @@ from codespec.config import Settings
 from codespec.drafters.measure import measure as measure_curve
 from codespec.types import FimTokens
 
-_BYTES_OF_32 = {"f16": 64, "q8_0": 34}
-"""Numbers; so many share a scale in q8_0."""
-
 
 def describe(where: str, settings: Settings, *, measure: bool) -> dict[str, Any]:
     """Facts by name; None where the file does not say. memory_bytes: weights, KV cache at the
@@ -46,7 +43,7 @@ def describe(where: str, settings: Settings, *, measure: bool) -> dict[str, Any]
             "fim_tokens": [texts[t] for t in fim.markers] if fim else None,
             "other_files": _other_files(fim, texts),
             "drafts_for_itself": backend.drafts_itself(where),
-            "memory_bytes": info.file_bytes + n_ctx * _kv_bytes_a_token(model.metadata, kv_type),
+            "memory_bytes": info.file_bytes + n_ctx * model.kv_bytes_a_token(kv_type),
             "tok_per_s": None,
         }
         if measure:
@@ -95,18 +92,3 @@ def _other_files(fim: FimTokens | None, texts: Sequence[str]) -> str:
         return "as comments"
     markers = [texts[t] for t in (files.repository, files.file) if t >= 0]
     return printable(" ".join(markers)) or f"{files.heading}PATH"
-
-
-def _kv_bytes_a_token(metadata: Any, kv_type: str) -> int:
-    """Keys and values of all layers; 0 for a file that does not state its shape."""
-    kind = metadata("general.architecture")
-
-    def number(key: str) -> int:
-        text = metadata(f"{kind}.{key}")
-        return int(text) if text.isdigit() else 0
-
-    n_heads = number("attention.head_count")
-    n_kv_heads = number("attention.head_count_kv") or n_heads
-    width = number("embedding_length") // max(n_heads, 1)
-    key, value = (number(f"attention.{k}_length") or width for k in ("key", "value"))
-    return number("block_count") * n_kv_heads * (key + value) * _BYTES_OF_32[kv_type] // 32

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from codespec.config import Settings
 from codespec.daemon import wire
 from codespec.daemon.health import Health, Limits
+from codespec.daemon.memory import BESIDE_BYTES, Budget
 from codespec.daemon.process import WorkerProcess
 from codespec.errors import DaemonError
 from codespec.processes import how_it_ended, module_command
@@ -27,7 +28,7 @@ _STARTED_AGAIN = "It is started again; if it goes on like this, see: codespec da
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Times in seconds.
+    """Times in seconds, memory in bytes.
 
     answer_margin:    the worker is asked to answer this part of the time before the client's
                       deadline (at most `max_margin_s`), so that what it has by then still
@@ -36,7 +37,8 @@ class Policy:
                       hung, for each thread that computes: see `health`.
     grace_s:          the same by the clock, while it is at work.
     load_s:           the same while it loads its model.
-    look_s:           how often that is looked at.
+    look_s:           how often that is looked at, and its memory.
+    beside_bytes:     memory that it may take beside what its models need: see `memory`.
     pause_s:          how long one may go on after it was told to leave off at once.
     max_load_deaths:  deaths in a row while loading after which it is not tried again.
     backoff_s:        pause after a worker that died without an answer; doubles each time, up to
@@ -50,6 +52,7 @@ class Policy:
     grace_s: float = 30.0
     load_s: float = 30.0
     look_s: float = 0.25
+    beside_bytes: int = BESIDE_BYTES
     pause_s: float = 10.0
     max_load_deaths: int = 3
     backoff_s: float = 0.2
@@ -96,6 +99,8 @@ class Keeper:
         """Share of the model that is loaded, while it loads."""
         self.n_respawns = 0
         """How often a worker that had died was replaced; switching models does not count."""
+        self.last_end = ""
+        """Why the last one of these ended."""
         self._policy = policy
         self._command = list(command or module_command("codespec.daemon.worker"))
         self._on_state = on_state
@@ -103,6 +108,7 @@ class Keeper:
         self._on_down = on_down
         self._is_busy = is_busy
         self._health: Health | None = None
+        self._budget: Budget | None = None
         self._next_look: asyncio.TimerHandle | None = None
         self._worker: WorkerProcess | None = None
         self._killed_because = ""
@@ -137,6 +143,8 @@ class Keeper:
         if self._health is None or not (loads or self._is_busy()):
             return
         why = self._health.look(loads=loads)
+        if not why and self._budget is not None:
+            why = self._budget.why_over(self.worker_pid)
         if why:
             self.kill(why)
         else:
@@ -187,6 +195,7 @@ class Keeper:
                 await self._switched.wait()
                 continue
             self.n_respawns += 1
+            self.last_end = end.reason
             self._set_state("restarting", end.reason)
             if n_useless:
                 pause_s = self._policy.backoff_s * 2.0 ** min(n_useless - 1, 30)
@@ -216,6 +225,9 @@ class Keeper:
             while failure is None and (message := await worker.read()) is not None:
                 if isinstance(message, wire.Ready):
                     self.ready = message
+                    cache_bytes = self.settings.index.max_cache_bytes
+                    beside = policy.beside_bytes
+                    self._budget = Budget.of(worker.pid, message, cache_bytes, beside)
                     self._set_state("ready")
                 elif isinstance(message, wire.Loading):
                     self.progress = message.share
@@ -228,7 +240,7 @@ class Keeper:
         except wire.WireError as e:
             self.kill(f"the model worker sent garbage: {e.message}")
         finally:
-            self._worker = self._health = None
+            self._worker = self._health = self._budget = None
             loaded, self.ready = self.ready is not None, None
             status = await worker.close(self._policy.close_s)
         reason = self._killed_because or f"the model worker {how_it_ended(status)}"

@@ -109,6 +109,7 @@ class Supervisor:
             uptime_s=time.monotonic() - self._started_s,
             n_requests=self._n_requests,
             n_respawns=keeper.n_respawns,
+            last_end=keeper.last_end,
             memory_bytes=resident_bytes(pid) if pid else 0,
         )
 

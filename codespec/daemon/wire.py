@@ -158,8 +158,8 @@ class StateChanged(Message, frozen=True):
 
 
 class StatusReport(Message, frozen=True):
-    """`reason` says why the state is what it is; `memory_bytes` is the worker's resident memory,
-    0 where the system does not tell."""
+    """`reason` says why the state is what it is, `last_end` why the last worker that was replaced
+    ended; `memory_bytes` is the worker's resident memory, 0 where the system does not tell."""
 
     id: int
     state: State
@@ -177,6 +177,7 @@ class StatusReport(Message, frozen=True):
     n_clients: int = 0  # besides the one that asks
     n_requests: int = 0
     n_respawns: int = 0
+    last_end: str = ""
     memory_bytes: int = 0
 
 
@@ -218,9 +219,13 @@ class Loading(Message, frozen=True):
 
 
 class Ready(Message, frozen=True):
+    """file_bytes: of the target. saved_bytes: most memory for states that are put aside."""
+
     model: str
     model_path: str
     backend: str
+    file_bytes: int = 0
+    saved_bytes: int = 0
 
 
 FromClient: TypeAlias = Hello | Complete | Cancel | Closed | Status | Configure | Shutdown

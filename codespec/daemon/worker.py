@@ -265,7 +265,13 @@ def local_engine(
     engine = LocalEngine(settings, on_loading=on_loading)
     info = engine.info
     path = info.path or settings.model.target
-    return engine, wire.Ready(model=info.name, model_path=path, backend=info.backend)
+    return engine, wire.Ready(
+        model=info.name,
+        model_path=path,
+        backend=info.backend,
+        file_bytes=info.file_bytes,
+        saved_bytes=engine.saved_bytes,
+    )
 
 
 def main(factory: EngineFactory = local_engine) -> int:

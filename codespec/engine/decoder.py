@@ -37,6 +37,11 @@ class Decoder:
         """Time that the model was at work up to now, seconds."""
         return 0.0
 
+    @property
+    def saved_bytes(self) -> int:
+        """Most memory for states that are put aside."""
+        return 0
+
     def serve(
         self, documents: OpenDocuments, repository: Callable[[str], Repository | None]
     ) -> None:

@@ -348,6 +348,11 @@ class LocalEngine:
         """The model itself."""
         return self.passes.target
 
+    @property
+    def saved_bytes(self) -> int:
+        """Most memory for states that are put aside, beside what loading took."""
+        return self._decoder.saved_bytes
+
     def settle(self) -> None:
         """All of `idle` at once: cost curves are measured afterwards."""
         while self.idle():

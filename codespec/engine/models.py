@@ -115,6 +115,11 @@ class Models:
         """Time spent in passes up to now, seconds."""
         return self._busy_s_unloaded + sum(map(_busy_s, self._running))
 
+    @property
+    def saved_bytes(self) -> int:
+        """Most memory for caches that are put aside."""
+        return sum(running.context.saved_bytes for running in self._running)
+
     def close(self) -> None:
         self.paces.save()
         for running in self._running:

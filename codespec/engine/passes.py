@@ -69,6 +69,10 @@ class Passes(Decoder):
     def busy_s(self) -> float:
         return self.models.busy_s
 
+    @property
+    def saved_bytes(self) -> int:
+        return self.models.saved_bytes
+
     def serve(
         self, documents: OpenDocuments, repository: Callable[[str], Repository | None]
     ) -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from codespec.backends.base import Model
+from codespec.backends.base import KvType, Model
 from codespec.backends.llama import kernels
 from codespec.backends.llama.kernels import llama_cpp
 from codespec.context.families import ends_in, family_in
@@ -112,6 +112,9 @@ _BIASED, _CAPPED = {"baichuan", "bloom", "refact"}, {"gemma2"}
 _WITH_SINKS = {"deepseek4", "gpt-oss", "granite_swa", "hy_v4", "mimo2"}
 _ODD = _BIASED | _CAPPED | _WITH_SINKS
 
+_BYTES_OF_32: dict[KvType, int] = {"f16": 64, "q8_0": 34}
+"""Numbers; so many share a scale in q8_0."""
+
 # Families that learned each position of a text by itself: llama.cpp gives up at the first one more.
 _COUNTING = {"gpt2", "starcoder"}
 
@@ -164,6 +167,19 @@ class LoadedModel(Model):
             and not number("attn_logit_softcapping")
             and not number("attention.max_alibi_bias")
         )
+
+    def kv_bytes_a_token(self, kv_type: KvType = "f16") -> int:
+        kind = self.metadata("general.architecture")
+
+        def number(key: str) -> int:
+            text = self.metadata(f"{kind}.{key}")
+            return int(text) if text.isdigit() else 0
+
+        n_heads = number("attention.head_count")
+        n_kv_heads = number("attention.head_count_kv") or n_heads
+        width = number("embedding_length") // max(n_heads, 1)
+        key, value = (number(f"attention.{k}_length") or width for k in ("key", "value"))
+        return number("block_count") * n_kv_heads * (key + value) * _BYTES_OF_32[kv_type] // 32
 
     @property
     def description(self) -> str:

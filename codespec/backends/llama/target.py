@@ -14,7 +14,7 @@ import numpy as np
 
 from codespec import pulse
 from codespec.backends.base import CancelledError, Capabilities, KvType, Target
-from codespec.backends.checkpoints import Checkpoint, Checkpoints
+from codespec.backends.checkpoints import LEAST_HELD, Checkpoint, Checkpoints
 from codespec.backends.kv import CommittedTokens
 from codespec.backends.llama.batch import MAIN, MAX_LEAVES, Batch
 from codespec.backends.llama.context import Context, LogitsView, context_params
@@ -98,6 +98,8 @@ class LlamaTarget(Context, Target):
         rolls_back = self._undo.is_total
         self._states = States(model.handle, self._ctx)
         self._saved = Checkpoints(max_saved_bytes, can_truncate=rolls_back)
+        full = self.n_ctx * model.kv_bytes_a_token(kv_type)
+        self.saved_bytes = max(max_saved_bytes, LEAST_HELD * full)
         self.is_exact = model.is_exact and kv_type == "f16"
         max_draft = min(64, self._n_batch // 2)
         self.can = Capabilities(

@@ -170,7 +170,8 @@ def daemon(settings: Settings) -> Iterator[Finding]:
             yield Finding(
                 "daemon",
                 "warning",
-                f"the model's process died, and was started again: {report.n_respawns} in all",
+                f"the model's process ended, and was started again: {report.n_respawns} in all, "
+                f"the last time because {report.last_end}",
                 "See why: codespec daemon logs",
             )
 
