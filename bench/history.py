@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
+from codespec import programs
 from codespec.errors import InputError
 
 _OTHER_REPOSITORY = {
@@ -214,21 +215,22 @@ class History:
 
 
 def git_command(root: Path, *args: str) -> list[str]:
-    """To be run with `environment`."""
-    return ["git", *_TAME, "-C", str(root), *args]
+    """To be run with `environment`. Raises: FileNotFoundError where there is no git."""
+    programs.never_below(root)
+    return programs.command("git", *_TAME, "-C", str(root), *args)
 
 
 def environment() -> dict[str, str]:
     """Also in English: git's messages are told apart."""
     kept = {name: v for name, v in os.environ.items() if name not in _OTHER_REPOSITORY}
-    return {**kept, **_NO_FETCHING, "LC_ALL": "C"}
+    return {**kept, **_NO_FETCHING, "PATH": programs.path(), "LC_ALL": "C"}
 
 
 def ask_git(root: Path, *args: str) -> str:
     """Plumbing only, names of files are no patterns, and "" where it fails: no repository, no such
     version."""
-    command = git_command(root, "--literal-pathspecs", *args)
     try:
+        command = git_command(root, "--literal-pathspecs", *args)
         done = subprocess.run(command, capture_output=True, check=True, env=environment())
         return done.stdout.decode("utf-8", "replace")
     except (OSError, subprocess.CalledProcessError):

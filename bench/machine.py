@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from codespec import __version__
+from codespec import __version__, programs
 from codespec.backends.registry import backend_of
 
 
@@ -45,7 +45,6 @@ def _cpu() -> str:
     return (
         _proc("cpuinfo", "model name")
         or _output("sysctl", "-n", "machdep.cpu.brand_string")
-        or platform.processor()
         or platform.machine()
     )
 
@@ -71,7 +70,8 @@ def _commit() -> str:
 def _output(*command: str) -> str:
     """What a command prints; "" where there is no such command or it fails."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+        found = programs.command(*command)
+        done = subprocess.run(found, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if not done.returncode else ""

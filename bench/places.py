@@ -101,8 +101,8 @@ def places_in(
 
 def _files(root: Path, texts: tuple[str, ...]) -> list[Path]:
     """Source files in an order that depends on their names alone."""
-    command = git_command(root, "ls-files", "-z")
     try:
+        command = git_command(root, "ls-files", "-z")
         done = subprocess.run(command, capture_output=True, check=True, env=environment())
         listed = done.stdout
         names = [name for name in os.fsdecode(listed).split("\0") if name]

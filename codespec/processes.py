@@ -10,16 +10,46 @@ import threading
 import time
 from collections.abc import Generator
 
+from codespec import programs
+
 NICENESS = 10
 _PATIENCE_S = 20.0
+_PR_SET_DUMPABLE = 4
 ENDINGS = (signal.SIGTERM,) if sys.platform == "win32" else (signal.SIGTERM, signal.SIGHUP)
 """Signals that ask a process to end, beside the interrupt of a terminal."""
 
 # With -c as with -m, Python imports from the working folder first; here that is undone before
 # anything is imported. (-P would do, from Python 3.11 on.)
-_HERE = "import sys; sys.path[:] = [p for p in sys.path if p]; "
+_HERE = (
+    f"import sys; sys.path[:] = [p for p in sys.path if p]; from {__name__} import begin; begin(); "
+)
 _BOUND = f"from {__name__} import end_with_input; end_with_input(); "
 _RUN = "import runpy; runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
+
+
+def begin() -> None:
+    """To be called first in each process of ours, before it has read anything.
+
+    If it crashes, no copy of its memory is left anywhere: that holds source, unsaved one, too.
+    Libraries and programs that it starts find no program in a workspace.
+    """
+    os.environ["PATH"] = programs.path()
+    if sys.platform == "win32":
+        return
+    import resource
+
+    # Not just the limit: on Linux a program that takes dumps may be told of all crashes.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def away() -> str:
+    """A folder to work in that is no workspace: the user's home folder."""
+    home = os.path.expanduser("~")
+    return home if os.path.isabs(home) and os.path.isdir(home) else os.path.abspath(os.sep)
 
 
 def module_command(module: str, *arguments: str) -> list[str]:

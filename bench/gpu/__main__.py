@@ -21,6 +21,7 @@ import click
 import numpy as np
 from rich.console import Console
 
+from codespec import programs
 from codespec.backends.base import Target
 from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
 from codespec.config import load_settings
@@ -241,7 +242,8 @@ def _row(name: str, model: LoadedModel, draft: str, n_context: int, ratios: Row)
 
 def git(*args: str) -> None:
     """Raises: InputError."""
-    done = subprocess.run(["git", *args], stderr=subprocess.PIPE, text=True, check=False)
+    command = programs.command("git", *args)
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         first, _, _ = done.stderr.strip().partition("\n")
         raise InputError(f"git: {first.removeprefix('fatal: ')}")

@@ -20,6 +20,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+from codespec import programs  # noqa: E402
+
 # With -c as with -m, Python imports from the working folder first, which is the checkout, whose
 # codespec is not compiled. (-P would do, from Python 3.11 on.)
 RUN = (
@@ -78,7 +81,7 @@ def note_checkout(copy: Path) -> None:
     """Figures name the commit that they are of, and the self-test replays the history."""
     if not (ROOT / ".git").exists():
         return
-    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    git = programs.command("git", "-C", str(ROOT), "describe", "--always", "--dirty")
     at = subprocess.run(git, capture_output=True, text=True, check=False)
     (copy / "commit").write_text(at.stdout.strip())
     (copy / "checkout").write_text(str(ROOT), "utf-8")
@@ -148,9 +151,10 @@ def see_that_it_runs(folder: Path) -> None:
 
 def cxx_library(library: Path) -> Path | None:
     """The shared C++ library that `library` is linked to."""
-    if not shutil.which("ldd"):
+    ldd = programs.find("ldd")
+    if ldd is None:
         return None
-    said = subprocess.run(["ldd", str(library)], capture_output=True, text=True, check=False)
+    said = subprocess.run([ldd, str(library)], capture_output=True, text=True, check=False)
     found = re.search(r"libstdc\+\+\S* => (/\S+)", said.stdout)
     return Path(found[1]) if found else None
 
@@ -166,12 +170,12 @@ def environment(folder: Path) -> dict[str, str]:
     site = str(folder / "site")
     # nvcc lies there, but seldom on the PATH.
     cuda = "/usr/local/cuda/bin"
-    path = os.pathsep.join([f"{site}/bin", f"{site}/ninja/data/bin", os.environ["PATH"], cuda])
+    path = os.pathsep.join([f"{site}/bin", f"{site}/ninja/data/bin", programs.path(), cuda])
     return {**os.environ, "PYTHONPATH": site, "PATH": path}
 
 
 def run(*command: str, env: dict[str, str] | None = None) -> None:
-    if subprocess.run(command, env=env, check=False).returncode:
+    if subprocess.run(programs.command(*command), env=env, check=False).returncode:
         sys.exit(f"failed: {' '.join(command)}")
 
 

@@ -16,6 +16,9 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+from codespec import programs  # noqa: E402
+
 LLAMA = "llama-cpp-python"
 # fmt: off
 PACKAGES = (
@@ -121,7 +124,7 @@ def git(*args: str) -> None:
 
 
 def run(*command: str) -> None:
-    if subprocess.run(command, check=False).returncode:
+    if subprocess.run(programs.command(*command), check=False).returncode:
         sys.exit(f"failed: {' '.join(command)}")
 
 

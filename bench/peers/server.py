@@ -8,7 +8,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import shutil
 import socket
 import subprocess
 import time
@@ -18,6 +17,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from codespec import programs
 from codespec.errors import ModelError
 
 from .base import ANSWER_S, Decoded, Job, MissingPeerError
@@ -71,7 +71,9 @@ def on_gpu(options: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
 def find_server(path: str | None) -> str | None:
     """A given file, LLAMA_SERVER, or the one on the PATH."""
     given = path or os.environ.get("LLAMA_SERVER")
-    return given if given and Path(given).is_file() else shutil.which(given or "llama-server")
+    if given and os.path.dirname(given):
+        return given if Path(given).is_file() else None
+    return programs.find(given or "llama-server")
 
 
 class Server:

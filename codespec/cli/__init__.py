@@ -18,6 +18,7 @@ import click
 
 from codespec import __version__
 from codespec.errors import CodespecError, InputError
+from codespec.processes import begin
 
 _COMMANDS = {
     "complete": "Complete code at a position of a file.",
@@ -64,6 +65,10 @@ class LazyGroup(click.Group):
 
 
 class _Main(LazyGroup):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        begin()
+        return self.main(*args, **kwargs)
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
         _encode_what_can_be()
         if sys.stdin is None:  # closed by whoever started us; questions find its end then

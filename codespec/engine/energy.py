@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +94,7 @@ class _Gpus:
         """None without the library, a GPU, or GPUs that count."""
         standard = "nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1"
         try:
-            library = ctypes.CDLL(name or ctypes.util.find_library("nvidia-ml") or standard)
+            library = ctypes.CDLL(name or standard)
             if library.nvmlInit_v2() != 0:
                 return None
             n = ctypes.c_uint()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -12,7 +11,10 @@ from pathlib import Path
 
 import psutil
 
+from codespec import programs
+
 _TIMEOUT_S = 5.0
+_ASK_NVIDIA = "--query-gpu=memory.total", "--format=csv,noheader,nounits"
 _CGROUP = Path("/sys/fs/cgroup")
 """In a container: its own limits, as version 2 tells them. Outside of one there are none.
 
@@ -75,11 +77,8 @@ def _numbers_in(name: str) -> dict[str, int]:
 
 
 def _nvidia_bytes() -> int:
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return 0
-    command = [tool, "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
     try:
+        command = programs.command("nvidia-smi", *_ASK_NVIDIA)
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
         )

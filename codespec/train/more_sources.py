@@ -23,6 +23,8 @@ from pathlib import Path
 
 from pip._internal.models.index import PyPI
 
+from codespec import programs
+
 INDEX = os.environ.get("PIP_INDEX_URL", PyPI.simple_url)
 
 GO = {
@@ -73,7 +75,8 @@ def go(folder: Path, scratch: Path) -> Iterator[tuple[Path, str]]:
 def java(folder: Path, scratch: Path) -> Iterator[tuple[Path, str]]:
     (scratch / "lists" / "partial").mkdir(parents=True)
     told = "deb-src $(SITE) $(RELEASE) $(COMPONENT)"
-    targets = ["apt-get", "indextargets", "--format", told, "Created-By: Packages", "Label: Debian"]
+    wanted = "--format", told, "Created-By: Packages", "Label: Debian"
+    targets = programs.command("apt-get", "indextargets", *wanted)
     lines = subprocess.run(targets, capture_output=True, text=True, check=True).stdout
     (scratch / "sources.list").write_text(lines)
     options = [
@@ -118,7 +121,7 @@ def unpacked(archive: Path, target: Path, suffix: str) -> Path:
 
 
 def run(*command: str, cwd: Path | None = None) -> None:
-    subprocess.run(command, cwd=cwd, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(programs.command(*command), cwd=cwd, check=True, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

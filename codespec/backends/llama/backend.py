@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
+from codespec import programs
 from codespec.backends.base import KvType, Model, Remark, TargetBackend
 from codespec.backends.llama import kernels
 from codespec.backends.llama.loader import build, gpu_backend, lib
@@ -73,7 +73,7 @@ class LlamaBackend(TargetBackend):
         what = "products of matrices" + (" and attention" if kernels.attend() else "")
         whose = f"our own ({kernels.NAME})" if kernels.NAME else f"llama.cpp's: {kernels.WHY_NOT}"
         yield Remark("ok", f"{what}: {whose}")
-        if shutil.which("nvidia-smi"):
+        if programs.find("nvidia-smi"):
             if lib.llama_supports_gpu_offload():
                 why, step = "CODESPEC_BACKEND=cpu keeps models off it", "Unset CODESPEC_BACKEND."
             else:

@@ -80,7 +80,7 @@ def command(
     comparison = Comparison(
         repo,
         load_settings({"model": chosen}),
-        str(llama_server) if llama_server else None,
+        str(llama_server.absolute()) if llama_server else None,
         arctic,
         commits,
         paths,

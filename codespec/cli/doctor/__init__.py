@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from codespec import programs
 from codespec.cli import json_option, model_options, model_settings, print_json, printable
 from codespec.cli.doctor.findings import Finding, Level
 from codespec.config import Settings, load_settings
@@ -52,6 +53,8 @@ def examine(path: Path, options: dict[str, dict[str, object]], *, measure: bool)
     """All checks, in order; a check that cannot be made is a finding."""
     from codespec.cli.doctor import checks
 
+    workspace = workspace_of(path / "any" if path.is_dir() else path)
+    programs.never_below(workspace)
     try:
         settings = load_settings(options)
     except CodespecError as e:
@@ -66,9 +69,6 @@ def examine(path: Path, options: dict[str, dict[str, object]], *, measure: bool)
         of_model, tokenizer = model.check(settings, measure=measure)
         found += of_model
     found += checks.folders()
-    workspace = path if path.is_dir() else workspace_of(path)
-    if path.is_dir():
-        workspace = workspace_of(path / "any")
     found += checks.index(settings, workspace, tokenizer)
     found += checks.daemon(settings)
     found += checks.editors()

@@ -6,7 +6,6 @@ import os
 import platform
 import re
 import shlex
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from codespec import __version__
+from codespec import __version__, programs
 from codespec.backends.registry import backend_of
 from codespec.cli.doctor.findings import Finding
 from codespec.config import Settings, config_path, origins
@@ -179,11 +178,11 @@ def daemon(settings: Settings) -> Iterator[Finding]:
 def editors() -> Iterator[Finding]:
     """Which editors are there. Asks only programs of the user's own path for their version."""
     found = False
-    if path := shutil.which("nvim"):
+    if path := programs.find("nvim"):
         found = True
         yield _neovim(path)
     for name, what in (("code", "VS Code"), ("codium", "VSCodium")):
-        if shutil.which(name):
+        if programs.find(name):
             found = True
             yield Finding(
                 "editor",

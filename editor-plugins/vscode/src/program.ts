@@ -13,6 +13,8 @@ import * as vscode from 'vscode';
 
 const WINDOWS = process.platform === 'win32';
 const MIN_PYTHON = [3, 10] as const;
+const SEPARATOR = WINDOWS ? /[\\/]/ : /\//;
+const MAX_LINKS = 40;
 
 /** A problem with its cause and the next step, for people. */
 export class Problem extends Error {}
@@ -151,23 +153,43 @@ async function allOnPath(names: string[]): Promise<string[]> {
   const found: string[] = [];
   const folders: string[] = [];
   for (const folder of (process.env['PATH'] ?? '').split(path.delimiter)) {
-    if (path.isAbsolute(folder) && (await isOutsideWorkspace(folder))) folders.push(folder);
+    if (path.isAbsolute(folder) && !(await leadsThroughWorkspace(folder))) folders.push(folder);
   }
   for (const name of names) {
     for (const folder of folders) {
       const file = path.join(folder, name);
-      if (await isFile(file)) found.push(file);
+      if ((await isFile(file)) && !(await leadsThroughWorkspace(file))) found.push(file);
     }
   }
   return found;
 }
 
-async function isOutsideWorkspace(folder: string): Promise<boolean> {
-  const real = await realPath(folder);
+/** Whether what the system comes by when it follows a path, links included, is of a workspace. */
+async function leadsThroughWorkspace(file: string): Promise<boolean> {
+  const roots = new Set<string>();
   for (const { uri } of vscode.workspace.workspaceFolders ?? []) {
-    if (`${real}${path.sep}`.startsWith(`${await realPath(uri.fsPath)}${path.sep}`)) return false;
+    roots.add(await realPath(uri.fsPath));
   }
-  return true;
+  let at = path.parse(file).root;
+  const rest = partsOf(file);
+  let nLinks = 0;
+  while (rest.length > 0) {
+    at = path.join(at, rest.shift() ?? '');
+    if (roots.has(await realPath(at))) return true;
+    const target = await fs.readlink(at).catch(() => undefined);
+    if (target === undefined) continue;
+    if (++nLinks > MAX_LINKS) return true;
+    at = path.isAbsolute(target) ? path.parse(target).root : path.dirname(at);
+    rest.unshift(...partsOf(target));
+  }
+  return false;
+}
+
+function partsOf(file: string): string[] {
+  return file
+    .slice(path.parse(file).root.length)
+    .split(SEPARATOR)
+    .filter((part) => part !== '');
 }
 
 function realPath(file: string): Promise<string> {

@@ -278,3 +278,47 @@ def test_words_and_lines(bare: Editor, text: str, word: str, line: str) -> None:
     code = "local m, text = require('codespec.suggestion'), ... return { text:sub(1, m.%s(text)) }"
     assert bare.lua(code % "word_length", text) == [word]
     assert bare.lua(code % "line_length", text) == [line]
+
+
+def test_nothing_of_a_workspace_is_run(neovim: Neovim, desk: Desk, tmp_path: Path) -> None:
+    """A workspace may hold a program of any name, and a PATH lead there."""
+    workspace, good, out = tmp_path / "workspace", tmp_path / "good", tmp_path / "out"
+    for folder in (workspace, workspace / "bin", workspace / ".git", good):
+        folder.mkdir()
+        (folder / "tool").write_text("#!/bin/sh\n")
+        (folder / "tool").chmod(0o755)
+    for name, to in (
+        ("link", workspace / "bin"),
+        ("program/tool", workspace / "bin" / "tool"),
+        ("through/tool", workspace / "hop"),
+        ("above", workspace),
+    ):
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).symlink_to(to)
+    (workspace / "hop").symlink_to(good / "tool")
+    (workspace / "good").symlink_to(good)
+    hostile = [
+        "", ".", "bin", f"{workspace}", f"{workspace}/bin", f"{good}/../workspace/bin",
+        f"{out}/link", f"{out}/program", f"{out}/through", f"{out}/above/bin", f"{workspace}/good",
+    ]  # fmt: skip
+    script = tmp_path / "find.lua"
+    script.write_text(
+        "local find = require('codespec.program').find\n"
+        "for path in io.lines(arg[1]) do\n"
+        "  vim.env.PATH = path\n"
+        "  local alone = find('tool')\n"
+        "  vim.env.PATH = path .. ':' .. arg[2]\n"
+        "  io.write(tostring(alone), ' ', tostring(find('tool')), '\\n')\n"
+        "end\n"
+        "io.write(tostring(find('./tool')), ' ', tostring(find(arg[2] .. '/tool')), '\\n')\n"
+    )
+    (tmp_path / "paths").write_text("".join(f"{path}\n" for path in hostile))
+    options = ("-u", "NONE", "-i", "NONE", "--cmd", f"set rtp^={PLUGIN}", "-l", script)
+    env = {**os.environ, **desk.env, **neovim.env}
+    for folder in (workspace, workspace / "bin"):
+        done = subprocess.run(
+            [neovim.program, *options, tmp_path / "paths", good],
+            cwd=folder, env=env, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        expected = f"nil {good}/tool"
+        assert done.stdout.splitlines() == [expected] * (len(hostile) + 1), done.stderr

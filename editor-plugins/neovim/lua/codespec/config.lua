@@ -78,10 +78,11 @@ end
 ---@return string[]? cmd
 ---@return string? why
 function M.command()
+  local find = require('codespec.program').find
   local cmd = M.current.cmd
   if cmd then
-    local program = vim.fn.exepath(vim.fn.expand(cmd[1]))
-    if program == '' then
+    local program = find(vim.fn.expand(cmd[1]))
+    if not program then
       return nil, ('the program %s of option "cmd" does not exist'):format(cmd[1])
     end
     return vim.list_extend({ program }, cmd, 2)
@@ -90,8 +91,8 @@ function M.command()
   local checkout = vim.fn.fnamemodify(vim.uv.fs_realpath(here) or here, ':h:h:h:h:h')
   local folder = vim.fn.has('win32') == 1 and '/.venv/Scripts/' or '/.venv/bin/'
   for _, candidate in ipairs({ checkout .. folder .. 'codespec', 'codespec' }) do
-    local program = vim.fn.exepath(candidate)
-    if program ~= '' then
+    local program = find(candidate)
+    if program then
       return { program, 'lsp' }
     end
   end

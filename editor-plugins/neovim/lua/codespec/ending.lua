@@ -19,7 +19,7 @@ function M.make_sure(process)
   end
   local waiting
   local arguments = { '-c', WAIT, tostring(process.pid) }
-  waiting = vim.uv.spawn('sh', { args = arguments, cwd = '/', detached = true }, function()
+  waiting = vim.uv.spawn('/bin/sh', { args = arguments, cwd = '/', detached = true }, function()
     waiting:close()
   end)
   if not waiting then -- no such program, as on Windows
