@@ -298,15 +298,15 @@ def _end_those_in(runtime_folder: str) -> None:
         for pid in psutil.pids():
             try:
                 process = psutil.Process(pid)
-                values = process.environ()
+                command = process.cmdline()
             except psutil.AccessDenied:
                 continue  # somebody else's
             except psutil.Error:
                 silent.add(pid)
                 continue
-            if values.get("CODESPEC_RUNTIME_DIR") == runtime_folder:
+            if runtime_folder in command:
                 left.append(process)
-            elif not values:  # ended, not yet waited for
+            elif not command:  # ended, not yet waited for
                 silent.add(pid)
         if not left and len(silent) == n_silent:
             return

@@ -16,7 +16,14 @@ Everything but pygls is imported after the reply to `initialize`: an editor is s
 def run() -> None:
     """Serve an editor over stdin and stdout until it says `exit`."""
     import gc
+    import os
 
+    from codespec.processes import away
+
+    # The editor's folder is the workspace, mostly.
+    if named := os.environ.get("CODESPEC_CONFIG"):
+        os.environ["CODESPEC_CONFIG"] = os.path.abspath(os.path.expanduser(named))
+    os.chdir(away())
     # Importing pygls makes 10^5 objects that stay; looking for garbage in them costs 100 ms.
     gc.disable()
     from . import bytecode

@@ -19,7 +19,7 @@ from subprocess import DEVNULL, PIPE
 import msgspec
 
 from codespec.config import IndexSettings
-from codespec.processes import NICENESS, module_command
+from codespec.processes import NICENESS, away, module_command
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ class Indexer:
         try:
             child = await asyncio.create_subprocess_exec(
                 *self._command(root), stdin=PIPE, stdout=PIPE, stderr=DEVNULL,
-                env=self._env, start_new_session=True,
+                env=self._env, cwd=away(), start_new_session=True,
             )  # fmt: skip
         except OSError as e:
             log.warning("cannot index: %s", e.strerror)

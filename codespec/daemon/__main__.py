@@ -11,8 +11,8 @@ _LOCK_S = 10.0  # a predecessor may still be stopping
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Arguments: transport ("unix" or "tcp") and settings as JSON; first "--detach", to run in
-    the background."""
+    """Arguments: transport ("unix" or "tcp"), settings as JSON and, for who looks for it among
+    processes, the folder of its sockets; first "--detach", to run in the background."""
     arguments = list(arguments)
     if arguments[:1] == ["--detach"]:
         # Before the imports: a process of one thread that has opened nothing forks safely.
@@ -20,8 +20,9 @@ def main(arguments: Sequence[str]) -> int:
         if sys.platform != "win32" and os.fork() != 0:
             os._exit(0)
         del arguments[0]
-    if len(arguments) != 2 or arguments[0] not in ("unix", "tcp"):
-        print("usage: python -m codespec.daemon [--detach] unix|tcp SETTINGS", file=sys.stderr)
+    if len(arguments) != 3 or arguments[0] not in ("unix", "tcp"):
+        usage = "usage: python -m codespec.daemon [--detach] unix|tcp SETTINGS FOLDER"
+        print(usage, file=sys.stderr)
         return 2
 
     import asyncio

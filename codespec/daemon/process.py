@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from codespec.daemon import wire
 from codespec.errors import DaemonError
+from codespec.processes import away
 from codespec.pulse import Pulse
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,12 @@ class WorkerProcess:
             pulse = Pulse()
             try:
                 process = await asyncio.create_subprocess_exec(
-                    *command, stdin=pipe, stdout=pipe, stderr=pipe, pass_fds=pulse.inherited
+                    *command,
+                    stdin=pipe,
+                    stdout=pipe,
+                    stderr=pipe,
+                    cwd=away(),
+                    pass_fds=pulse.inherited,
                 )
             finally:
                 pulse.started()

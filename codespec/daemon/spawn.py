@@ -67,8 +67,10 @@ class Starter:
     def _spawn(self) -> None:
         address = self._address
         settings = msgspec.json.encode(self._settings).decode()
-        command = module_command("codespec.daemon", "--detach", address.transport, settings)
         folder = address.lock.parent  # not the caller's: that may go while the daemon runs
+        command = module_command(
+            "codespec.daemon", "--detach", address.transport, settings, str(folder)
+        )
         # Its address is decided: a login session that comes or goes meanwhile changes nothing.
         env = {**os.environ, "CODESPEC_RUNTIME_DIR": str(folder)}
         try:

@@ -21,7 +21,7 @@ import msgspec
 
 from codespec.errors import CodespecError
 from codespec.index.parse import Selection, select
-from codespec.processes import be_modest, module_command
+from codespec.processes import away, be_modest, module_command
 
 MAX_MEMORY_BYTES = 512 << 20
 """Of a child; the largest file that is indexed takes about a tenth."""
@@ -98,6 +98,7 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            cwd=away(),
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0)
             | getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0),
         )

@@ -73,10 +73,10 @@ def home(tmp_path: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) ->
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     yield Home(tmp_path, workspace)
-    # By the folder that daemons work in, not by their locks: one that was started a moment ago, by
+    # By the folder that daemons are told, not by their locks: one that was started a moment ago, by
     # whoever has ended since, has none yet.
     run = str(tmp_path / "run")
-    pids = [process.pid for process in psutil.process_iter(["cwd"]) if process.info["cwd"] == run]
+    pids = [p.pid for p in psutil.process_iter(["cmdline"]) if run in (p.info["cmdline"] or ())]
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
