@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from codespec.limits import CHANGES
+
+from .bounds import is_integer
 from .positions import (
     Encoding,
     Place,
@@ -83,6 +86,8 @@ class Changed:
 def read_changed(params: Any) -> Changed:
     """From JSON. Raises: ValueError, TypeError, KeyError for what the protocol does not have."""
     document = params["textDocument"]
+    if len(params["contentChanges"]) > CHANGES:
+        raise ValueError("too many changes")
     return Changed(
         _of_type(document["uri"], str),
         _of_type(document["version"], int),
@@ -106,7 +111,7 @@ def _read_place(place: Any) -> Place:
 
 
 def _of_type(value: Any, kind: type[Any]) -> Any:
-    if type(value) is not kind:  # True is no number here
+    if type(value) is not kind or (kind is int and not is_integer(value)):  # nor is True a number
         raise TypeError(f"not {kind.__name__}")
     return value
 

@@ -165,6 +165,14 @@ class Document:
         self.replace_all(text)
 
     @property
+    def n_chars(self) -> int:
+        return self._n_chars
+
+    @property
+    def n_lines(self) -> int:
+        return len(self._lines)
+
+    @property
     def text(self) -> str:
         return "".join(self._lines)
 

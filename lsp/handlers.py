@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
+from codespec.limits import NAME_CHARS
+
+from .bounds import is_integer
 from .configuration import section_of
 from .positions import Place
-from .protocol import OUT_OF_STEP, path_of, place_of
+from .protocol import path_of, place_of
 from .server import Server
 
 if TYPE_CHECKING:
@@ -56,8 +59,8 @@ async def inline_completion(
     document = server.documents.get(uri)
     if document is None:
         why = "the document is not open"
-        if uri in server.out_of_step:
-            why = OUT_OF_STEP
+        if uri in server.left_alone:
+            _, why = server.left_alone[uri]
             server.at_hand = uri
             server.show_pause()
         server.trace(f"{uri}: {why}")
@@ -146,7 +149,7 @@ async def did_show(server: Server, params: Any) -> None:
 async def did_partially_accept(server: Server, params: Any) -> None:
     offer_id = _offer_of(params)
     n_units = getattr(params, "acceptedLength", None)
-    if server.session is not None and offer_id and isinstance(n_units, int):
+    if server.session is not None and offer_id and is_integer(n_units):
         server.session.partially_accepted(offer_id, n_units)
 
 
@@ -154,7 +157,8 @@ def _offer_of(params: Any) -> str:
     """The id in an item's command, "" where there is none."""
     command = getattr(getattr(params, "item", None), "command", None)
     arguments = getattr(command, "arguments", None)
-    return str(arguments[0]) if isinstance(arguments, list) and arguments else ""
+    offer_id = arguments[0] if isinstance(arguments, list) and arguments else ""
+    return offer_id if isinstance(offer_id, str) and len(offer_id) <= NAME_CHARS else ""
 
 
 async def did_focus(server: Server, params: Any) -> None:
@@ -166,7 +170,7 @@ async def did_focus(server: Server, params: Any) -> None:
         server.show_pause()
         cursor = getattr(params, "position", None)
         line, character = getattr(cursor, "line", None), getattr(cursor, "character", None)
-        if isinstance(line, int) and isinstance(character, int):
+        if is_integer(line) and is_integer(character):
             server.looked_at(document, Place(line, character), server.encoding)
 
 

@@ -19,6 +19,7 @@ from subprocess import DEVNULL, PIPE
 import msgspec
 
 from codespec.config import IndexSettings
+from codespec.limits import FOLDERS
 from codespec.processes import NICENESS, away, module_command
 
 log = logging.getLogger(__name__)
@@ -67,8 +68,9 @@ class Indexer:
         self._lives: dict[str, list[int]] = {}
 
     def watch(self, root: str) -> None:
-        """Index the folder `root` (absolute), now and after every change."""
-        if _is_project(root) and root not in self._tasks:
+        """Index the folder `root` (absolute), now and after every change; one beyond the bound of
+        folders not."""
+        if _is_project(root) and root not in self._tasks and len(self._tasks) < FOLDERS:
             self._tasks[root] = asyncio.ensure_future(self._keep(root))
 
     def changed(self, root: str, path: str) -> None:

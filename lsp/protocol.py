@@ -6,18 +6,14 @@ leaves some requests without an answer, and tells others what the server's folde
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import logging
 import os
-import re
-import stat
-import sys
 from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from lsprotocol import types
 from pygls.exceptions import (
@@ -26,15 +22,20 @@ from pygls.exceptions import (
     JsonRpcInvalidRequest,
     JsonRpcServerNotInitialized,
 )
-from pygls.io_ import StdinAsyncReader
 from pygls.protocol import (
     JsonRPCNotification,
+    JsonRPCRequestMessage,
+    JsonRPCResponseMessage,
     LanguageServerProtocol,
     default_converter,
     lsp_method,
 )
 from pygls.uris import to_fs_path
 
+from codespec import limits
+from codespec.limits import is_deeper
+
+from .bounds import SKIPPED, TOO_LARGE, fields, is_integer, why_not_kept
 from .changes import Change, Changed, read_changed
 from .documents import Document
 from .notebooks import Notebooks
@@ -42,7 +43,6 @@ from .positions import Encoding, Place
 
 if TYPE_CHECKING:
     from cattrs import Converter
-    from pygls.io_ import AsyncReader
     from pygls.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -54,9 +54,9 @@ class Protocol(LanguageServerProtocol):
     """Keeps `documents` instead of pygls' own."""
 
     documents: dict[str, Document]
-    out_of_step: dict[str, Document]
-    """By URI, those that the editor changed in a way that is not known: for everybody else they are
-    closed until it sends all of their text."""
+    left_alone: dict[str, tuple[Document, str]]
+    """By URI, those whose text is not known, or too much, and why: for everybody else they are
+    closed until the editor sends all of it."""
     notebooks: Notebooks
     on_open: Callable[[Document], None]
     on_change: Callable[[Document, Sequence[Change]], None]
@@ -67,6 +67,7 @@ class Protocol(LanguageServerProtocol):
         # method that it does not know for wrong where it has none.
         if "jsonrpc" not in data:
             return data
+        self._check(data)
         method = data.get("method")
         is_known = isinstance(method, str) and self.get_message_type(method) is not None
         if not is_known:
@@ -86,6 +87,25 @@ class Protocol(LanguageServerProtocol):
             elif method == types.TEXT_DOCUMENT_DID_OPEN:
                 self._lose(data.get("params"), is_new=True)
             raise
+
+    def _check(self, data: dict[str, Any]) -> None:
+        """Raises: JsonRpcException for a message beyond the bounds of all messages."""
+        if data.get("method") == SKIPPED:
+            log.error("a message of over %d MiB was not read", limits.MESSAGE_BYTES >> 20)
+            for document in list(self.documents.values()):
+                self._leave(document, OUT_OF_STEP)
+            why = f"a message has at most {limits.MESSAGE_BYTES >> 20} MiB: send less text"
+        elif is_deeper(data):
+            why = f"a message has at most {limits.DEPTH} levels of lists and objects: send fewer"
+        elif isinstance(name := data.get("id"), str) and len(name) > limits.NAME_CHARS:
+            data["id"] = ""
+            why = f"an id has at most {limits.NAME_CHARS} characters: shorten it"
+        else:
+            return
+        error = JsonRpcInvalidRequest(why)
+        if "id" in data and "method" in data:
+            self._send_response(data["id"], error=error.to_response_error())
+        raise error
 
     def handle_message(self, message: Any) -> None:
         # pygls asks `isinstance` of runtime-checkable protocols, 20 us each time.
@@ -126,7 +146,8 @@ class Protocol(LanguageServerProtocol):
         self, params: types.DidOpenTextDocumentParams
     ) -> None:
         self._open(params.text_document)
-        self.on_open(self.documents[params.text_document.uri])
+        if (document := self.documents.get(params.text_document.uri)) is not None:
+            self.on_open(document)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -147,7 +168,8 @@ class Protocol(LanguageServerProtocol):
         for cell in params.cell_text_documents:
             self._open(cell)
         notebook = params.notebook_document
-        self.notebooks.open(notebook.uri, [cell.document for cell in notebook.cells])
+        if len(notebook.cells) <= limits.DOCUMENTS:
+            self.notebooks.open(notebook.uri, [cell.document for cell in notebook.cells])
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
     def lsp_notebook_document__did_change(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -167,7 +189,7 @@ class Protocol(LanguageServerProtocol):
             for closed in cells.structure.did_close or ():
                 self._close(closed.uri)
         for content in cells.text_content or ():
-            changes = [_change_of(event) for event in content.changes]
+            changes = [_change_of(event) for event in content.changes[: limits.CHANGES + 1]]
             self._change(Changed(content.document.uri, content.document.version, changes))
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
@@ -182,41 +204,72 @@ class Protocol(LanguageServerProtocol):
         """Of a document whose text was not understood. Whatever follows would be wrong."""
         try:
             uri, language = (params["textDocument"].get(key) for key in ("uri", "languageId"))
-            document = self.documents.pop(uri, None)
+            document = self.documents.get(uri)
+            why = TOO_LARGE if SKIPPED in params else OUT_OF_STEP
         except (KeyError, TypeError, AttributeError):
             return
         if is_new and isinstance(uri, str):
             document = Document(uri, language if isinstance(language, str) else "", 0, "")
         if document is not None:
-            self.out_of_step[document.uri] = document
-            self.on_close(document.uri)
+            self._leave(document, why)
+
+    def _leave(self, document: Document, why: str) -> None:
+        """Without its text; nothing is kept of what has no room."""
+        self.documents.pop(document.uri, None)
+        empty = Document(document.uri, document.language_id, 0, "")
+        if len(self.left_alone) < limits.DOCUMENTS and len(document.uri) <= limits.URI_CHARS:
+            self.left_alone[document.uri] = empty, why
+        self.on_close(document.uri)
+
+    def _why_not_kept(self, uri: str, text: str) -> str:
+        others = [document for other, document in self.documents.items() if other != uri]
+        n_lines = text.count("\n") + text.count("\r")
+        return why_not_kept(len(text), n_lines, sum(d.n_chars for d in others), len(others))
 
     def _open(self, opened: types.TextDocumentItem) -> None:
         path_of.cache_clear()
-        self.out_of_step.pop(opened.uri, None)
-        language = cast("object", opened.language_id)  # of which lsprotocol checks nothing
-        self.documents[opened.uri] = Document(
-            opened.uri,
-            language if isinstance(language, str) else "",
-            opened.version,
-            opened.text,
-        )
+        self.left_alone.pop(opened.uri, None)
+        said = cast("object", opened.language_id)  # of which lsprotocol checks nothing
+        is_name = isinstance(said, str) and len(said) <= limits.NAME_CHARS
+        language = opened.language_id if is_name else ""
+        is_named = len(opened.uri) <= limits.URI_CHARS
+        why = self._why_not_kept(opened.uri, opened.text) if is_named else TOO_LARGE
+        text = "" if why else opened.text
+        document = Document(opened.uri, language, opened.version, text)
+        if why:
+            self._leave(document, why)
+        else:
+            self.documents[opened.uri] = document
 
     def _close(self, uri: str) -> None:
-        self.out_of_step.pop(uri, None)
+        self.left_alone.pop(uri, None)
         self.documents.pop(uri, None)
         self.on_close(uri)
 
     def _change(self, changed: Changed) -> None:
         uri, changes = changed.uri, changed.changes
-        if uri in self.out_of_step and any(change.start is None for change in changes):
-            self.documents[uri] = self.out_of_step.pop(uri)
+        if uri in self.left_alone and any(change.start is None for change in changes):
+            self.documents[uri], _ = self.left_alone.pop(uri)
             self.on_open(self.documents[uri])
         document = self.documents.get(uri)
-        if document is not None:
-            document.apply(changes, encoding_of(self.workspace))
-            document.version = changed.version
+        if document is None:
+            return
+        # Of many short lines each takes more than its text: they are counted before they are kept.
+        n_lines = sum(change.text.count("\n") + change.text.count("\r") for change in changes)
+        if len(changes) > limits.CHANGES or n_lines > limits.DOCUMENT_LINES:
+            self._leave(document, OUT_OF_STEP if len(changes) > limits.CHANGES else TOO_LARGE)
+            return
+        document.apply(changes, encoding_of(self.workspace))
+        document.version = changed.version
+        if why := self._why_too_large(document):
+            self._leave(document, why)
+        else:
             self.on_change(document, changes)
+
+    def _why_too_large(self, document: Document) -> str:
+        """After a change."""
+        n_open = sum(d.n_chars for d in self.documents.values()) - document.n_chars
+        return why_not_kept(document.n_chars, document.n_lines, n_open, 0)
 
 
 @lru_cache(maxsize=512)
@@ -225,7 +278,7 @@ def path_of(uri: str) -> str:
     document is opened, or folders change."""
     if uri.startswith("untitled:/"):  # a file that is not saved yet
         uri = uri.replace("untitled:", "file:", 1)
-    if not uri.startswith("file:"):
+    if not uri.startswith("file:") or len(uri) > limits.URI_CHARS:
         return ""
     if uri.startswith("file://"):
         host, slash, rest = uri[len("file://") :].partition("/")
@@ -258,15 +311,23 @@ def make_converter() -> Converter:
     converter = default_converter()
     for kind in (str, int):
         converter.register_structure_hook(kind, _as_it_is)
+    for kind in (JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage):
+        converter.register_structure_hook(kind, _with_fields)
     return converter
 
 
 def _as_it_is(value: Any, kind: type[Any]) -> Any:
     if issubclass(kind, Enum):  # those of the protocol are texts and numbers, too
         return kind(value)
-    if type(value) is not kind:
+    if type(value) is not kind or (kind is int and not is_integer(value)):
         raise TypeError(kind.__name__)
     return value
+
+
+def _with_fields(message: dict[str, Any], kind: type[Any]) -> Any:
+    """A message of no known kind. pygls makes a class for each object in it: a hundred thousand of
+    them take nine seconds and 600 MB."""
+    return kind(**{k: fields(v) if k in ("params", "result") else v for k, v in message.items()})
 
 
 def _change_of(event: types.TextDocumentContentChangeEvent) -> Change:
@@ -277,74 +338,3 @@ def _change_of(event: types.TextDocumentContentChangeEvent) -> Change:
 
 def place_of(position: types.Position) -> Place:
     return Place(position.line, position.character)
-
-
-class _PipeReader:
-    """Reads stdin on the event loop itself."""
-
-    def __init__(self, stream: asyncio.StreamReader) -> None:
-        self._stream = stream
-
-    async def readline(self) -> bytes:
-        # A read from the buffer does not yield by itself. Let the handler of the last message
-        # begin first: it must see the document before the next message changes it.
-        await asyncio.sleep(0)
-        try:
-            return as_expected(await self._stream.readline())
-        except ValueError:  # a header line over 64 KiB: not LSP
-            return b""
-
-    async def readexactly(self, n: int) -> bytes:
-        try:
-            return well_formed(await self._stream.readexactly(n))
-        except asyncio.IncompleteReadError:
-            return b""
-
-
-class _FileReader(StdinAsyncReader):
-    """Reads it in a thread."""
-
-    async def readline(self) -> bytes:
-        return as_expected(await super().readline())
-
-    async def readexactly(self, n: int) -> bytes:
-        return well_formed(await super().readexactly(n))
-
-
-def as_expected(header: bytes) -> bytes:
-    """A header as pygls knows it. Their names are those of HTTP, in which case does not count."""
-    name, _, value = header.partition(b":")
-    if name.strip().lower() != b"content-length":
-        return header
-    return b"Content-Length: %s\r\n" % value.strip()
-
-
-def well_formed(message: bytes) -> bytes:
-    """Editors may send bytes of a file that are no UTF-8 as they are. Each becomes a "?", in every
-    encoding of positions as wide as they count it."""
-    try:
-        message.decode()
-    except UnicodeDecodeError:
-        text = message.decode(errors="surrogateescape")
-        return re.sub("[\udc80-\udcff]", "?", text).encode()
-    return message
-
-
-async def stdin_reader() -> AsyncReader:
-    """Source: asyncio documentation, "connect_read_pipe" (not for files, nor on Windows)."""
-    mode = os.fstat(0).st_mode
-    if sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
-        stream = asyncio.StreamReader()
-        loop = asyncio.get_running_loop()
-        await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(os.dup(0), "rb", buffering=0)
-        )
-        return cast("AsyncReader", _PipeReader(stream))
-    return cast("AsyncReader", _FileReader(sys.stdin.buffer))
-
-
-def private_stdout() -> BinaryIO:
-    """stdout for JSON-RPC alone: whatever else is printed goes to stderr from now on."""
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    return out

@@ -21,19 +21,18 @@ from pygls.io_ import StdoutWriter, run_async
 from pygls.lsp.server import LanguageServer
 
 from codespec import __version__
+from codespec.limits import FOLDERS
 
 from .changes import as_one
 from .configuration import SECTION, Configuration
 from .notebooks import Notebooks
+from .pipes import private_stdout, stdin_reader
 from .progress import Work
 from .protocol import (
-    OUT_OF_STEP,
     Protocol,
     encoding_of,
     make_converter,
     path_of,
-    private_stdout,
-    stdin_reader,
 )
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class Server(LanguageServer):
         )
         self._protocol = cast("Protocol", self.protocol)
         self._protocol.documents = {}
-        self._protocol.out_of_step = {}
+        self._protocol.left_alone = {}
         self._protocol.notebooks = Notebooks(self._protocol.documents)
         self._protocol.on_open = self._document_opened
         self._protocol.on_change = self._document_changed
@@ -107,8 +106,8 @@ class Server(LanguageServer):
         return self._protocol.documents
 
     @property
-    def out_of_step(self) -> dict[str, Document]:
-        return self._protocol.out_of_step
+    def left_alone(self) -> dict[str, tuple[Document, str]]:
+        return self._protocol.left_alone
 
     @property
     def notebooks(self) -> Notebooks:
@@ -129,7 +128,7 @@ class Server(LanguageServer):
         uris = [folder.uri for folder in self.workspace.folders.values()]
         if not uris and self.workspace.root_uri:
             uris = [self.workspace.root_uri]
-        return [path for path in map(path_of, uris) if path]
+        return [path for path in map(path_of, uris[:FOLDERS]) if path]
 
     @property
     def status(self) -> Status:
@@ -201,8 +200,9 @@ class Server(LanguageServer):
         if self.session is not None:
             from .folders import workspace_of
 
-            if self.at_hand in self.out_of_step:
-                self.status.paused(OUT_OF_STEP)
+            if self.at_hand in self.left_alone:
+                _, why = self.left_alone[self.at_hand]
+                self.status.paused(why)
                 return
             document = self.documents.get(self.at_hand)
             uri, language = (document.uri, document.language_id) if document else ("", "")

@@ -37,13 +37,7 @@ from codespec.index.text import safe_cuts
 from codespec.index.trees import Trees
 from codespec.native import MAX_DEPTH
 from codespec.requests import Completion, CompletionRequest, OnProgress, Paused
-from codespec.types import (
-    NO_TOKENS,
-    Context,
-    ModelInfo,
-    Tokens,
-    Trace,
-)
+from codespec.types import NO_TOKENS, Context, ModelInfo, Tokens, Trace
 
 T = TypeVar("T")
 
