@@ -10,7 +10,6 @@ records                       msgpack: number of the content, symbol
 from __future__ import annotations
 
 import hashlib
-import mmap
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy.typing as npt
 
 from codespec.errors import IndexCorruptError
 from codespec.index.symbols import Symbol
+from codespec.native import map_file
 
 _MAGIC = b"CSYM"
 _VERSION = 1
@@ -48,13 +48,13 @@ def pack_symbols(contents: Sequence[Sequence[Symbol]]) -> bytes:
 
 
 class SymbolFile:
-    """A mapped file. Every read is bounds-checked: damage costs symbols, nothing else."""
+    """A mapped file. Every read is bounds-checked: damage costs symbols, nothing else, and so does
+    a file that is cut short while it is open."""
 
     def __init__(self, path: Path) -> None:
         """Costs well under a millisecond. Raises: IndexCorruptError."""
         try:
-            with open(path, "rb") as f:
-                self._data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
+            self._data = map_file(path).data
             magic, version, n, self._wanted = _HEADER.unpack_from(self._data)
             at = _HEADER.size
             if magic != _MAGIC or version != _VERSION or n > len(self._data):
@@ -96,7 +96,7 @@ class SymbolFile:
 
     def is_sound(self) -> bool:
         """Read everything and compare the checksum."""
-        return _checksum(memoryview(self._data)[_HEADER.size :]) == self._wanted
+        return _checksum(self._data[_HEADER.size :]) == self._wanted
 
     def _rows(self, low: int, high: int) -> Iterator[tuple[int, Symbol]]:
         for i in range(low, high):

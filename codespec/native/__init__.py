@@ -35,6 +35,7 @@ from codespec.native._core import (
     accepts,
     build_segment,
     common_prefix,
+    map_file,
 )
 
 KERNELS = Path(_core.__file__).with_name("libcodespec_kernels.so")
@@ -66,4 +67,5 @@ __all__ = [
     "accepts",
     "build_segment",
     "common_prefix",
+    "map_file",
 ]

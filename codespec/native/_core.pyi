@@ -192,6 +192,13 @@ def build_segment(
 class DamagedSegmentError(ValueError):
     """Something in a segment's file is not what was written."""
 
+def map_file(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
+    """A file's bytes, mapped read-only as long as the array lives. Once reading finds that the file
+    was cut short, or its disk fails, all of them are zeros; no process ends of it.
+
+    Raises: OSError.
+    """
+
 @final
 class Segment:
     """Frozen index of a set of documents, memory-mapped read-only, safe to share between threads
@@ -200,8 +207,8 @@ class Segment:
 
     Each block of the file is compared with its checksum before it is first used, until all were.
     Every read is bounds-checked besides: a file that is damaged later may propose other tokens
-    (still below `n_vocab`), never crash. The file must not shrink while it is open. It stays mapped
-    as long as the object lives; there is no close.
+    (still below `n_vocab`), never crash. One that is cut short while it is open counts as damaged.
+    It stays mapped as long as the object lives; there is no close.
 
     Methods that read the file raise DamagedSegmentError from the first damaged block on.
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "bindings.h"
+#include "mapped_file.h"
 #include "segment.h"
 #include "segment_build.h"
 
@@ -31,6 +32,17 @@ Segment::Dead as_dead(const std::optional<AnyVector>& dead, const Segment& segme
 }
 
 void bind_segment(nb::module_& m) {
+  m.def(
+      "map_file",
+      [](const std::filesystem::path& path) {
+        auto* kept = new MappedFile(path);
+        const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<MappedFile*>(p); });
+        const auto bytes = kept->bytes();
+        return nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(
+            reinterpret_cast<const std::uint8_t*>(bytes.data()), {bytes.size()}, owner);
+      },
+      "path"_a);
+
   m.def(
       "build_segment",
       [](const std::filesystem::path& path, const TokenArray& tokens,

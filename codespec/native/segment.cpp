@@ -71,6 +71,7 @@ std::vector<std::uint64_t> Segment::verify() const {
 
 void Segment::require_sound() const {
   if (checks_.state() == BlockChecks::kDamaged) throw DamagedSegment("a block differs");
+  if (!file_.is_whole()) throw DamagedSegment("the file was cut short");
 }
 
 // The last document that starts at or before `position`, 0 if none does. Documents may be many and
@@ -90,7 +91,9 @@ Segment::Place Segment::locate(std::int64_t position) const {
     throw std::out_of_range("not a position of this segment");
   }
   const std::size_t doc = doc_of(static_cast<std::uint32_t>(position));
-  return {doc, static_cast<std::uint64_t>(position) - doc_starts_[doc]};
+  const Place place{doc, static_cast<std::uint64_t>(position) - doc_starts_[doc]};
+  if (!file_.is_whole()) throw std::out_of_range("the file was cut short");
+  return place;
 }
 
 std::vector<Token> Segment::doc_tokens(std::uint64_t doc) const {

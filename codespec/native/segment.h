@@ -22,9 +22,9 @@ struct Interval {
 };
 
 // All methods are const and may run at the same time. Each block of the file is compared with its
-// checksum before it is first used; where one differs, DamagedSegment is thrown. Even so nothing
-// that is read is trusted, as a file may change later: offsets are checked, and order only decides
-// what is found.
+// checksum before it is first used; where one differs, or the file is cut short while it is open,
+// DamagedSegment is thrown. Even so nothing that is read is trusted, as a file may change later:
+// offsets are checked, and order only decides what is found.
 class Segment {
  public:
   using Dead = std::span<const std::uint8_t>;  // one byte per document, or none at all
@@ -41,7 +41,7 @@ class Segment {
 
   // Compares up to `n` more blocks; whether any are left. Lookups are quickest afterwards.
   bool check_some(std::size_t n) const { return checks_.check_some(n); }
-  bool is_checked() const { return checks_.state() == BlockChecks::kSound; }
+  bool is_checked() const { return checks_.state() == BlockChecks::kSound && file_.is_whole(); }
 
   Interval match(Tokens context) const;
   Proposal draft(Tokens context, int n_max, int min_length, Dead dead,

@@ -72,9 +72,10 @@ Interval Segment::match(Tokens context) const {
 
 Proposal Segment::draft(Tokens context, int n_max, int min_length, Dead dead,
                         const Allowed& allowed) const {
-  if (is_checked()) return draft(context, n_max, min_length, dead, allowed, Trusting{});
   require_sound();
-  Proposal proposal = draft(context, n_max, min_length, dead, allowed, Checking{checks_});
+  Proposal proposal = is_checked()
+                          ? draft(context, n_max, min_length, dead, allowed, Trusting{})
+                          : draft(context, n_max, min_length, dead, allowed, Checking{checks_});
   require_sound();
   return proposal;
 }
