@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 from tests.e2e.conftest import TIMEOUT_S
+from tests.reliability.amount import amount, chance
 from tests.rpc import LspClient
 
-N_REQUESTS = int(os.environ.get("SOAK_REQUESTS", "400"))
 URIS = [f"file:///project/{name}.py" for name in "ab"]
 CANCELLED = -32800
 # The script takes some of them literally.
@@ -20,41 +19,38 @@ def insert(column: int, text: str) -> dict[str, object]:
     return {"range": {"start": place, "end": place}, "text": text}
 
 
-def test_no_reply_is_lost_or_doubled(scripted: LspClient) -> None:
-    """The client fails where a request is answered twice."""
-    seed = random.randrange(2**32)
-    print("seed", seed)
-    chance = random.Random(seed)
+def storm(client: LspClient, n_requests: int, chance: random.Random) -> int:
+    """How many were answered with something. The client fails where one is answered twice."""
     texts = dict.fromkeys(URIS, "x")
     latest = dict.fromkeys(URIS, 0)
     cancelled: set[int] = set()
     for uri in URIS:
-        scripted.open(uri, "x")
+        client.open(uri, "x")
     pending: list[int] = []
     n_items = 0
-    for n in range(N_REQUESTS):
+    for n in range(n_requests):
         uri = chance.choice(URIS)
         if chance.random() < 0.5:
             typed = chance.choice("[abx.")
-            scripted.change(uri, n + 2, insert(len(texts[uri]), typed))
+            client.change(uri, n + 2, insert(len(texts[uri]), typed))
             texts[uri] += typed
         elif chance.random() < 0.5:
             texts[uri] = chance.choice(TEXTS)
-            scripted.change(uri, n + 2, {"text": texts[uri]})
+            client.change(uri, n + 2, {"text": texts[uri]})
         invoked = chance.random() < 0.3
-        latest[uri] = scripted.post_completion(uri, 0, len(texts[uri]), invoked)
+        latest[uri] = client.post_completion(uri, 0, len(texts[uri]), invoked)
         pending.append(latest[uri])
         while chance.random() < 0.4:
             request = chance.choice(pending[-8:])
-            scripted.notify("$/cancelRequest", {"id": request})
+            client.notify("$/cancelRequest", {"id": request})
             cancelled.add(request)
-        if chance.random() < 0.1 or len(pending) > 50 or n == N_REQUESTS - 1:
+        if chance.random() < 0.1 or len(pending) > 50 or n == n_requests - 1:
             for uri in URIS:  # nothing runs on for ever
                 if latest[uri]:
-                    scripted.notify("$/cancelRequest", {"id": latest[uri]})
+                    client.notify("$/cancelRequest", {"id": latest[uri]})
                     cancelled.add(latest[uri])
             for request in pending:
-                reply = scripted.reply(request, TIMEOUT_S)
+                reply = client.reply(request, TIMEOUT_S)
                 if "error" in reply:
                     assert reply["error"]["code"] == CANCELLED
                     assert request in cancelled
@@ -62,7 +58,12 @@ def test_no_reply_is_lost_or_doubled(scripted: LspClient) -> None:
                     n_items += len(reply["result"]["items"])
             pending = []
     for uri in URIS:
-        scripted.change(uri, N_REQUESTS + 2, {"text": "end"})
-        assert scripted.complete(uri, 0, 3)[0]["insertText"] == "[end|]"
-    assert n_items > N_REQUESTS / 10
-    assert not scripted.pending_replies
+        client.change(uri, n_requests + 2, {"text": "end"})
+        assert client.complete(uri, 0, 3)[0]["insertText"] == "[end|]"
+    assert not client.pending_replies
+    return n_items
+
+
+def test_no_reply_is_lost_or_doubled(scripted: LspClient) -> None:
+    n_requests = amount(400)
+    assert storm(scripted, n_requests, chance()) > n_requests / 10
