@@ -275,7 +275,9 @@ def _print(record: DraftRecord) -> None:
                 f"  {name:<7} {measured.acceptance:6.1%} accepted, "
                 f"{measured.speed:.2f} times the speed of plain decoding"
             )
-    if record.pays:
+    if not record.is_current:
+        click.echo(f"It is not used: {drafts.OUTDATED}.")
+    elif record.pays:
         click.echo(
             "It is the draft model in this workspace from now on, and drafts where that pays."
         )

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import click
 
-from codespec.cli import check_folder, index_jobs, index_reports, model_option, model_settings
+from codespec.cli import (
+    check_folder,
+    index_jobs,
+    index_reports,
+    index_secrets,
+    model_option,
+    model_settings,
+)
 from codespec.config import load_settings
 from codespec.processes import ending_in_order
 
@@ -25,6 +32,7 @@ from codespec.processes import ending_in_order
     help="Delete indexes of no use, of all workspaces, and the oldest beyond max_cache_bytes.",
 )
 @click.option("--symbols", metavar="NAME", help="Where the workspace defines NAME.")
+@click.option("--secrets", is_flag=True, help="What is cut out of files, and by which rule.")
 @click.option("--quiet", is_flag=True, help="No progress and no report.")
 @click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
 @click.option("--progress", is_flag=True, hidden=True)
@@ -43,7 +51,8 @@ def command(
     """Index the workspace at PATH (default: this folder), or bring its index up to date.
 
     Only changed files are read again. What .gitignore, .ignore and .codespecignore exclude is
-    left out, and so are secrets, generated files, and data. The index is kept in the cache
+    left out, and so are files of secrets, generated files, and data; what looks like a secret is
+    cut out of the others. The index is kept in the cache
     folder, one for each tokenizer; nothing is written to the workspace.
     """
     asked = [
@@ -65,6 +74,9 @@ def command(
         return
     root = path or Path()
     check_folder(root)
+    if job == "secrets":
+        index_secrets.print_secrets(root, settings.index, as_json)
+        return
     if symbols is not None:
         sys.exit(index_reports.print_symbols(root, symbols, as_json))
     if not in_process:

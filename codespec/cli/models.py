@@ -82,7 +82,8 @@ def list_models(as_json: bool) -> None:
             "workspace": r.workspace,
             "path": str(at / r.file),
             "acceptance": r.after.acceptance,
-            "used": r.pays,
+            "used": r.pays and r.is_current,
+            "outdated": not r.is_current,
             "gone": next((p for p in (r.workspace, r.target_path) if not exists(p)), ""),
         }
         for at, r in drafts.every()
@@ -100,7 +101,10 @@ def list_models(as_json: bool) -> None:
         table.add_row(escape(row["name"]), size, row["default"], escape(row["origin"]))
     Console().print(table)
     for row in distilled:
-        use = "" if row["used"] else ", not used: no better than the draft model without it"
+        why_not = (
+            drafts.OUTDATED if row["outdated"] else "no better than the draft model without it"
+        )
+        use = "" if row["used"] else f", not used: {why_not}"
         click.echo(
             f"distilled from {row['target']} for {row['workspace']}: "
             f"{row['acceptance']:.0%} accepted{use}"

@@ -17,7 +17,7 @@ from codespec.index.openfiles import Looks, OpenFileRules
 from codespec.index.scan import read_file
 from codespec.index.text import common_prefix, common_suffix, normalise
 from codespec.requests import CompletionRequest
-from codespec.types import Context, Tokenizer, Tokens
+from codespec.types import Context, Snippet, Tokenizer, Tokens
 
 MAX_DOCUMENTS = 8
 """Whose tokens and automata are kept: switching between tabs should cost nothing."""
@@ -122,11 +122,11 @@ class OpenDocuments:
             self.update(request, name)
 
     def close(self, path: str) -> bool:
-        """The document is no longer open. Of text that was never saved, or that holds a secret,
+        """The document is no longer open. Of text that was never saved, or that holds a key,
         nothing is kept, the lines that it lost included. Returns: whether there was any."""
         known, self._at_work = self._open.pop(path, None), None
         # Of one that had to make room for others it is not known any more whether it was saved.
-        is_kept = known is not None and _is_saved(known) and not known.document.is_secret
+        is_kept = known is not None and _is_saved(known) and not known.document.holds_key
         kept_in = known.workspace if known is not None and is_kept else None
         forgot = kept_in is None
         for workspace, edits in self._edits.items():
@@ -151,8 +151,8 @@ class OpenDocuments:
 
     def neighbours(self, context: Context) -> list[Neighbour]:
         """What else the workspace's user has in hand: what was said in this document, recent edits,
-        and other documents as they were when last asked about. Nothing of a file that is excluded
-        or gone by now, that holds a secret, or that somebody else changed meanwhile."""
+        and other documents as they were when last asked about, without secrets. Nothing of a file
+        that is excluded or gone by now, or that somebody else changed meanwhile."""
         found: list[Neighbour] = []
         looks, self._looks = self._looks, Looks()
         known = self._open.get(context.document or context.path)
@@ -161,12 +161,11 @@ class OpenDocuments:
         edits = self._edits.get(context.workspace)
         if edits is not None:
             for path in edits.paths:
-                if not self.may_show(path, context.workspace, looks):
+                if self._holds_key(path) or not self.may_show(path, context.workspace, looks):
                     edits.forget(path)
             found.append((EDITS, edits.automaton))
         for path in self._shared(context.path, context.workspace, looks):
-            document = self._open[path].document
-            found += [(BUFFERS, document.before), (BUFFERS, document.after)]
+            found += [(BUFFERS, automaton) for automaton in self._open[path].document.lent]
         return found
 
     def overridden(self, path: str, workspace: str) -> tuple[str, ...]:
@@ -178,7 +177,7 @@ class OpenDocuments:
         """(path, text) of the other documents of a workspace, under the rules of `neighbours`;
         the one asked about last comes first."""
         shared = self._shared(path, workspace, Looks())
-        return [(other, self._open[other].document.text) for other in reversed(shared)]
+        return [(other, self._open[other].document.lent_text) for other in reversed(shared)]
 
     def lost(self, workspace: str) -> list[tuple[str, Tokens]]:
         """(path, lines that its document lost lately), newest first."""
@@ -188,22 +187,26 @@ class OpenDocuments:
     def may_show(self, path: str, workspace: str, looks: Looks) -> bool:
         """Whether text of this file, open or not, may be used. looks: an empty one for several
         questions at the same moment."""
-        if self._is_secret(path):
-            return False
         is_there = path in self._open or state_of(path) is not None
         return is_there and not self._rules.why_excluded(path, workspace, looks=looks)
 
-    def _is_secret(self, path: str) -> bool:
+    def _holds_key(self, path: str) -> bool:
         known = self._open.get(path)
-        return known is not None and known.document.is_secret
+        return known is not None and known.document.holds_key
+
+    def may_still_show(self, snippet: Snippet) -> bool:
+        """False for text of an open document that turned out to hold a part of a secret since: of
+        one that has any, what it lends now is shown."""
+        known = self._open.get(snippet.path)
+        if snippet.source != "buffers" or known is None or not known.document.secrets:
+            return True
+        return snippet.text in known.document.lent_text
 
     def _shared(self, path: str, workspace: str, looks: Looks) -> list[str]:
         return [
             other
             for other in self._current(workspace)
-            if other != path
-            and not self._is_secret(other)
-            and not self._rules.why_excluded(other, workspace, looks=looks)
+            if other != path and not self._rules.why_excluded(other, workspace, looks=looks)
         ]
 
     def _current(self, workspace: str) -> list[str]:

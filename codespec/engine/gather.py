@@ -11,7 +11,7 @@ import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from codespec.config import ContextSettings, Switch
 from codespec.context.snippets import NOTHING_SHOWN, Rendered, Shelf, render
@@ -22,6 +22,7 @@ from codespec.index.reader import WorkspaceIndex
 from codespec.index.symbols import Symbol
 from codespec.index.trees import Trees
 from codespec.requests import CompletionRequest
+from codespec.secrets import without
 from codespec.types import ModelInfo, Snippet, Tokenizer
 
 AUTO_MIN_PARAMS = 300_000_000
@@ -93,16 +94,20 @@ class Gatherer:
         def allowed(path: str) -> bool:
             return self._documents.may_show(path, request.workspace, looks)
 
-        if line != page.line or not all(allowed(s.path) for s in page.snippets):
+        stale = {s.path for s in page.snippets if not self._documents.may_still_show(s)}
+        for path in stale:
+            page.shelf.forget(path)
+        if line != page.line or stale or not all(allowed(s.path) for s in page.snippets):
             wanted = [s for s in self._wanted(request) if allowed(s.path)]
             page.line = line
             page.snippets = page.shelf.choose(wanted, self._n_tokens, n_most, allowed)
         return page.snippets
 
     def _given(self, request: CompletionRequest, n_most: int) -> tuple[Snippet, ...]:
-        """Of the client's snippets the last ones, as many as there is room for."""
+        """Of the client's snippets the last ones, as many as there is room for, without secrets."""
         room, chosen = n_most, list[Snippet]()
-        for snippet in reversed(request.extra):
+        for given in reversed(request.extra):
+            snippet = replace(given, text=without(given.text))
             room -= self._n_tokens(snippet)
             if room < 0:
                 break

@@ -18,12 +18,12 @@ from typing import Literal
 
 from codespec.config import IndexSettings
 from codespec.errors import IndexCorruptError, InputError
-from codespec.index import check, compact, parse, upkeep
+from codespec.index import check, compact, upkeep
 from codespec.index.documents import Document, DocumentReader
 from codespec.index.ignore import IgnoreRules
 from codespec.index.parsers import Parsers
 from codespec.index.scan import NOT_TEXT, Candidate, as_text, is_text_name, is_within, scan
-from codespec.index.store import FileEntry, Manifest, SegmentEntry, Store
+from codespec.index.store import RULES, FileEntry, Manifest, SegmentEntry, Store
 from codespec.index.words import WordEncoder
 
 _RACY_NS = 2_000_000_000
@@ -161,7 +161,7 @@ class _Build:
 
     def _previous(self) -> tuple[Manifest, bool]:
         """The manifest to start from, and whether all of the one on disk could be used."""
-        rules = f"{parse.RULES_VERSION}/{self.settings.max_file_bytes}"
+        rules = f"{RULES}{self.settings.max_file_bytes}"
         empty = Manifest(self.store.root, self.store.tokenizer_hash, rules)
         try:
             manifest = self.store.read_manifest()

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codespec.index import parse, text
-from codespec.index.ignore import secret_in
 from codespec.index.languages import TEXT, language_of
 from codespec.index.parse import Selection
 from codespec.index.parsers import ParserDiedError, Parsers
@@ -133,10 +132,7 @@ def why_left_out(path: str, data: bytes) -> str:
     tell nothing against it."""
     if why_not := parse.why_not_by_name(path):
         return why_not
-    if is_binary(data):
-        return "binary"
-    what = secret_in(data)
-    return f"contains {what}" if what else ""
+    return "binary" if is_binary(data) else ""
 
 
 def _result(item: Future[Document | None] | Document) -> Document | None:

@@ -11,21 +11,22 @@ import itertools
 import re
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from codespec.index.ignore import secret_in
 from codespec.index.pieces import PieceCache
 from codespec.index.text import split
 from codespec.native import SuffixAutomaton
+from codespec.secrets import find
 from codespec.types import NO_TOKENS, Tokens
 
 MAX_TOKENS = 4096
 MAX_CHARS = 1 << 13
 """A larger replacement is another text in the window rather than an edit."""
 _REACH = 256
-"""No pattern of a secret needs more characters than that."""
+"""Characters before lost lines that are looked at for `N_CONTEXT` tokens."""
 N_CONTEXT = 4
 """Tokens before lost lines that say where they stood: what takes their place often begins as they
 did."""
@@ -111,7 +112,7 @@ class EditTracker:
         self._cuts = cuts
         self._path = path
         self._before = ""  # the document before the edit
-        self._was_secret: bool | None = None  # whether that held a secret; None: nobody asked
+        self._secret: frozenset[str] | None = None  # its lines with secrets; None: nobody asked
         self._original = ""  # the lines under edit as they were before it
         self._start = self._end = 0  # where they stand now
         self._removed = False
@@ -141,11 +142,10 @@ class EditTracker:
         else:
             self._finish()
             self._original, self._start, self._end = old[start:end], start, end
-            self._before, self._was_secret = old, None
+            self._before, self._secret = old, None
         self._removed = self._removed or n_same + n_tail < len(old)
         self._end += len(new) - len(old)
-        lost = self._lost(new)
-        self._edits.set_open(self._path, NOTHING if self._touches_secret(new, lost) else lost)
+        self._edits.set_open(self._path, self._lost(new))
         if len(self._original) > MAX_CHARS:
             self._finish()
 
@@ -164,25 +164,46 @@ class EditTracker:
             at = bisect_left(left, line)  # the first of those that may begin with it
             return bool(line) and not (at < len(left) and left[at].startswith(line))
 
-        lines = self._original.splitlines(keepends=True)
-        lost = "".join(filter(is_lost, lines))
+        lines = self._original.split("\n")
+        lost = [line for line in lines if is_lost(line)]
+        if not lost or self._is_now_secret(new):
+            return NOTHING
+        secret = self._secret_lines()
+        lost = [line for line in lost if line not in secret]
         if not lost:
             return NOTHING
-        above = new[max(0, self._start - _REACH) : self._start]
-        before = above + "".join(itertools.takewhile(lambda line: not is_lost(line), lines))
-        return Lost(self._encode(before[-_REACH:]), self._encode(lost))
+        reach = max(0, self._start - _REACH)
+        above = new[reach : self._start].split("\n")[1 if reach else 0 : -1]
+        before = [*above, *itertools.takewhile(lambda line: not is_lost(line), lines)]
+        for i, line in enumerate(before):
+            if line in secret:
+                before = before[i + 1 :]
+        return Lost(self._encode(_joined(before)), self._encode(_joined(lost)))
 
     def _encode(self, text: str) -> Tokens:
         pieces = self._cache.encode(list(split(text, self._cuts, 1)))
         return np.concatenate(pieces) if pieces else NO_TOKENS
 
-    def _touches_secret(self, new: str, lost: Lost) -> bool:
-        """Whether the document holds a secret, or held one before the edit. All of it is asked, not
-        the lines alone: those in the middle of a key look harmless. Only where any were lost."""
-        if not len(lost.tokens):
-            return False
-        if self._was_secret is None:
-            self._was_secret = bool(secret_in(self._before.encode()))
-        # What came since is where the edit is, and this is asked with each key.
-        around = new[max(0, self._start - _REACH) : self._end + _REACH]
-        return self._was_secret or bool(secret_in(around.encode()))
+    def _secret_lines(self) -> frozenset[str]:
+        """Lines of the document before the edit that hold a secret or a part of one. All of it is
+        searched, not the lost lines alone: those in the middle of a key look harmless."""
+        if self._secret is None:
+            text = self._before
+            lines: set[str] = set()
+            for start, end, _ in find(text):
+                first = text.rfind("\n", 0, start) + 1
+                last = text.find("\n", end)
+                lines.update(text[first : last if last >= 0 else len(text)].split("\n"))
+            self._secret = frozenset(lines)
+        return self._secret
+
+    def _is_now_secret(self, new: str) -> bool:
+        """True if a secret stands where the edit is: then nobody knows what the lines that stood
+        there were of it. Asked with each key, so that the lines around are all that is searched."""
+        start = max(0, self._start - _REACH)
+        found = find(new[start : self._end + _REACH])
+        return any(f.start + start < self._end and f.end + start > self._start for f in found)
+
+
+def _joined(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -5,7 +5,7 @@ is never indexed, prompted with, or drafted from. Four kinds of rules, of which 
 switch off the last only:
 
 - folders of tools and installed packages (`.git`, `node_modules`, virtual environments, caches);
-- secrets, by name here and by content in `secret_in`;
+- files that are nothing but secrets, by their names (`codespec.secrets`);
 - what the user's settings and the workspace's `.codespec.toml` exclude;
 - ignore files: .codespecignore over .ignore over git's own (.gitignore, .git/info/exclude, the
   user's global file). Within each kind the file nearest to the path decides, as in git.
@@ -14,7 +14,6 @@ switch off the last only:
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +29,7 @@ from codespec.index.gitfiles import (
 )
 from codespec.index.gitignore import RuleSet
 from codespec.index.restrictions import RESTRICTIONS_FILE, parse_restrictions
+from codespec.secrets import SECRET_FOLDERS, secret_name
 
 _MAX_WHY = 300
 """Characters of a reason, which may quote what a repository says."""
@@ -78,65 +78,8 @@ TOOL_FOLDERS = frozenset(
         "site-packages",
     ]
 )
-SECRET_FOLDERS = frozenset((".ssh", ".aws", ".gnupg", ".kube"))
 # A file with one of these in a folder says that the folder's contents are a tool's.
 _FOLDER_MARKERS = ("pyvenv.cfg", "CACHEDIR.TAG")
-
-_SECRET_NAME = re.compile(
-    r"""\.env.* | .*\.env | .*\.(pem|key|p12|pfx|pkcs12|jks|keystore|kdbx?|ppk|gpg|ovpn|secrets?)
-    | id_(rsa|dsa|ecdsa|ed25519).* | [._]netrc | \.npmrc | \.pypirc | \.pgpass | \.htpasswd
-    | \.[a-z]+_history | \.git-credentials | \.dockercfg | \.boto | \.s3cfg | \.my\.cnf
-    | \.yarnrc(\.yml)? | kubeconfig | \.?vault[-_]pass.*
-    | secrets?\.(ya?ml|json|toml|ini|txt|properties) | .*\.tfvars(\.json)?
-    | .*\.tfstate(\..*)? | (client_secret|service[-_]account).*\.json
-    | \.?credentials(?!.*\.(pyi?|[cm]?[jt]sx?|go|rs|[ch]|cc|[ch]pp|[ch]xx|hh|java)$).*""",
-    re.VERBOSE | re.IGNORECASE | re.DOTALL,
-)
-
-# A plain substring first: searching for it is many times faster than the expression.
-_SECRET_CONTENT = tuple(
-    (literal, re.compile(expression), what)
-    for literal, expression, what in (
-        (b"PRIVATE KEY", rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----", "a private key"),
-        (b"PuTTY-User-Key", rb"PuTTY-User-Key-File-\d:", "a private key"),
-        (b"AKIA", rb"\bAKIA[0-9A-Z]{16}\b", "an AWS access key"),
-        (b"ASIA", rb"\bASIA[0-9A-Z]{16}\b", "an AWS access key"),
-        (b"aws_secret", rb"aws_secret_access_key\W{1,5}[0-9A-Za-z/+]{40}\b", "an AWS secret key"),
-        (b"AWS_SECRET", rb"AWS_SECRET_ACCESS_KEY\W{1,5}[0-9A-Za-z/+]{40}\b", "an AWS secret key"),
-        (b"ghp_", rb"\bghp_[0-9A-Za-z]{36}\b", "a GitHub token"),
-        (b"gho_", rb"\bgho_[0-9A-Za-z]{36}\b", "a GitHub token"),
-        (b"ghs_", rb"\bghs_[0-9A-Za-z]{36}\b", "a GitHub token"),
-        (b"ghu_", rb"\bghu_[0-9A-Za-z]{36}\b", "a GitHub token"),
-        (b"ghr_", rb"\bghr_[0-9A-Za-z]{36,}", "a GitHub token"),
-        (b"github_pat_", rb"\bgithub_pat_[0-9A-Za-z_]{60,}", "a GitHub token"),
-        (b"glpat-", rb"\bglpat-[0-9A-Za-z_-]{20}", "a GitLab token"),
-        (b"xox", rb"\bxox[abprs]-[0-9A-Za-z-]{20,}", "a Slack token"),
-        (b"hooks.slack", rb"\bhooks\.slack\.com/services/T\w+/B\w+/\w{20,}", "a Slack token"),
-        (b"AIza", rb"\bAIza[0-9A-Za-z_-]{35}\b", "a Google API key"),
-        (b"GOCSPX-", rb"\bGOCSPX-[0-9A-Za-z_-]{28}", "a Google client secret"),
-        (b"k_live_", rb"\b[sr]k_live_[0-9A-Za-z]{20,}", "a Stripe key"),
-        (b"SG.", rb"\bSG\.[0-9A-Za-z_-]{22}\.[0-9A-Za-z_-]{43}", "a SendGrid key"),
-        (b"hf_", rb"\bhf_[A-Za-z]{34}\b", "a Hugging Face token"),
-        (b"AccountKey=", rb"\bAccountKey=[0-9A-Za-z/+]{86}==", "an Azure storage key"),
-        (b"AGE-SECRET-KEY-", rb"\bAGE-SECRET-KEY-1[0-9A-Z]{58}", "a private key"),
-        (b"sk-", rb"\bsk-(?:proj-|ant-)?[0-9A-Za-z_-]{40,}", "an API key"),
-        (b"npm_", rb"\bnpm_[0-9A-Za-z]{36}\b", "an npm token"),
-        (b"pypi-", rb"\bpypi-AgEIcHlwaS5vcmc[0-9A-Za-z_-]{50,}", "a package index token"),
-    )
-)
-
-
-def secret_name(name: str) -> bool:
-    """Whether a file of this name is expected to hold secrets."""
-    return _SECRET_NAME.fullmatch(name) is not None
-
-
-def secret_in(data: bytes) -> str:
-    """What kind of secret stands in the text, "" for none. Costs about 1 ms a megabyte."""
-    for literal, expression, what in _SECRET_CONTENT:
-        if literal in data and expression.search(data):
-            return what
-    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +165,7 @@ class IgnoreRules:
         return ""
 
     def _why(self, path: str, is_dir: bool) -> str:
-        if not is_dir and secret_name(os.path.basename(path)):
+        if not is_dir and secret_name(path.replace(os.sep, "/")):
             return "a file that holds secrets by its name"
         inside = path == self.root or path.startswith(os.path.join(self.root, ""))
         if not inside:
@@ -250,7 +193,7 @@ class IgnoreRules:
             folder = os.path.join(self.root, *parts)
             if any(os.path.lexists(os.path.join(folder, m)) for m in _FOLDER_MARKERS):
                 return f"in a virtual environment or cache: {name}"
-        elif secret_name(name):
+        elif secret_name("/".join(parts)):
             return "a file that holds secrets by its name"
         path = self._above + parts
         for file in limits.firm:

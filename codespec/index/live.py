@@ -8,10 +8,10 @@ from bisect import bisect_left, bisect_right
 import numpy as np
 
 from codespec.index.edits import EditTracker, RecentEdits
-from codespec.index.ignore import secret_in
 from codespec.index.pieces import PieceCache
 from codespec.index.text import common_prefix, common_suffix, safe_cuts, split
 from codespec.native import SuffixAutomaton
+from codespec.secrets import Finding, find, kept
 from codespec.types import NO_TOKENS, Tokenizer, Tokens
 
 MAX_PREFIX_CHARS = 1 << 19
@@ -99,9 +99,11 @@ class LiveDocument:
         """cuts: `safe_cuts(tokenizer)`, where the caller has it already.
         edits: where to tell of lines that this document, of this path, loses."""
         cuts = safe_cuts(tokenizer) if cuts is None else cuts
-        cache = PieceCache(tokenizer, cuts)
+        self._cuts = cuts
+        self._cache = cache = PieceCache(tokenizer, cuts)
         self._text = ""
-        self._is_secret: bool | None = False  # None: nobody asked since the text changed
+        self._secrets: list[Finding] | None = []  # None: nobody asked since the text changed
+        self._lent: SuffixAutomaton | None = None
         self._tracker = EditTracker(edits, cache, cuts, path) if edits is not None else None
         self._left = TokenizedText(cache, cuts)
         self._right = TokenizedText(cache, cuts)
@@ -149,7 +151,7 @@ class LiveDocument:
         else:
             assert right is not None
             n_same, n_tail = len(before) + right[0], right[1]
-        self._text, self._is_secret = text, None
+        self._text, self._secrets, self._lent = text, None, None
         if self._tracker is not None:
             self._tracker.changed(old, text, n_same, n_tail)
         return True
@@ -160,11 +162,38 @@ class LiveDocument:
         return self._text
 
     @property
-    def is_secret(self) -> bool:
-        """Whether the text holds a secret. The first to ask after a change pays for the search."""
-        if self._is_secret is None:
-            self._is_secret = bool(secret_in(self._text.encode()))
-        return self._is_secret
+    def secrets(self) -> list[Finding]:
+        """What looks like a secret in `text`. The first to ask after a change pays for the search;
+        typing in this document asks nothing."""
+        if self._secrets is None:
+            self._secrets = find(self._text)
+        return self._secrets
+
+    @property
+    def holds_key(self) -> bool:
+        """True if it holds a secret of several lines: of lines that were lost before it was known
+        for one nobody can tell whether they are of it."""
+        return any("\n" in self._text[start:end] for start, end, _ in self.secrets)
+
+    @property
+    def lent_text(self) -> str:
+        """`text` as others may be shown it: without secrets."""
+        parts = kept(self.secrets, 0, len(self._text))
+        return "".join(self._text[a:b] for a, b in parts) if self.secrets else self._text
+
+    @property
+    def lent(self) -> tuple[SuffixAutomaton, ...]:
+        """What other documents may draft from: `before` and `after`, or, where there are secrets,
+        an automaton of its own, with breaks in their places."""
+        if not self.secrets:
+            return self.before, self.after
+        if self._lent is None:
+            self._lent = SuffixAutomaton()
+            for start, end in kept(self.secrets, 0, len(self._text)):
+                pieces = list(split(self._text[start:end], self._cuts, 1))
+                self._lent.extend(np.concatenate(self._cache.encode(pieces)))
+                self._lent.extend_break()
+        return (self._lent,)
 
     @property
     def left(self) -> Tokens:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from codespec.index.gitfiles import info_exclude, repository_above, user_files
-from codespec.index.ignore import IGNORE_FILES, SECRET_FOLDERS, IgnoreRules, secret_name
+from codespec.index.ignore import IGNORE_FILES, IgnoreRules
 from codespec.limits import PATH_CHARS
+from codespec.secrets import SECRET_FOLDERS, secret_name
 
 MAX_PATHS = 256
 MAX_FOLDERS = 1024
@@ -69,7 +70,7 @@ class OpenFileRules:
         if max(len(path), len(workspace)) > PATH_CHARS:
             return f"a file whose path has more than {PATH_CHARS} characters"
         path = os.path.normpath(path) if path else ""
-        if secret_name(os.path.basename(path)):
+        if secret_name(path.replace(os.sep, "/")):
             return "a file that holds secrets by its name"
         if not os.path.isabs(path):
             path = ""

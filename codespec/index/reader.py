@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from codespec.errors import IndexCorruptError
 from codespec.files import FileState
-from codespec.index.store import Manifest, SegmentEntry, Store
+from codespec.index.store import RULES, Manifest, SegmentEntry, Store
 from codespec.index.symbol_file import SymbolFile, hash_of
 from codespec.native import DamagedSegmentError, Proposal, Segment, SuffixAutomaton
 from codespec.types import NO_TOKENS, Tokens
@@ -93,8 +93,8 @@ class WorkspaceIndex:
 
     @classmethod
     def open(cls, root: str | os.PathLike[str], tokenizer_hash: str) -> WorkspaceIndex | None:
-        """Map what is there; milliseconds. None where nothing is, or nothing sound: completion
-        goes on without, and the next build mends it.
+        """Map what is there; milliseconds. None where nothing is, nothing sound, or what was made
+        under other rules of secrets: completion goes on without, and the next build mends it.
 
         Raises: ConfigError for a cache folder whose name is none.
         """
@@ -271,6 +271,10 @@ class WorkspaceIndex:
             manifest = self._store.read_manifest()
             if manifest is None:
                 raise IndexCorruptError("there is no index yet", "It is being built.")
+            if not manifest.rules.startswith(RULES):
+                raise IndexCorruptError(
+                    "the index was made under other rules", "It is being built again."
+                )
             live = {f.key for f in manifest.files if f.key}
             # Those that are open stay so, with what is known of their blocks.
             known = {s.name: s.native for s in self._segments}

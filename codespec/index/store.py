@@ -28,6 +28,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from codespec import secrets
 from codespec.errors import IndexBusyError, IndexCorruptError
 from codespec.files import FileState, state_of
 from codespec.folders import (
@@ -37,6 +38,7 @@ from codespec.folders import (
     private_folder,
     private_opener,
 )
+from codespec.index import parse
 from codespec.index.scan import FileStat
 from codespec.index.symbol_file import SymbolFile, pack_symbols
 from codespec.index.symbols import Symbol
@@ -44,6 +46,8 @@ from codespec.native import Segment, build_segment
 from codespec.types import Tokens
 
 FORMAT_VERSION = 2
+RULES = f"{parse.RULES_VERSION}.{secrets.VERSION}/"
+"""How the `rules` of a manifest begin that was made under the rules of today."""
 MANIFEST = "manifest.json"
 USED = "used"
 WATCH_LOCK = "watch.lock"

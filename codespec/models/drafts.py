@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from codespec.folders import data_path
+from codespec.secrets import VERSION
 
 DRAFT_FOR_KEY = "codespec.draft_for"
 """Metadata of a draft model: hash of the tokenizer of the target it drafts for."""
@@ -20,6 +21,8 @@ UNKNOWN = "<|unknown|>"
 """Text of the last token of a reduced vocabulary, which stands for all that are left out."""
 
 RECORD = "draft.json"
+OUTDATED = "what counts as a secret has changed since; distil it again: codespec distill"
+"""Why a draft that is not current is not used."""
 _SAMPLE_BYTES = 1 << 20
 
 
@@ -33,7 +36,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DraftRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A distilled draft. before: the draft that would be used without it, None where none would."""
+    """A distilled draft. before: the draft that would be used without it, None where none would.
+    secrets: version of the rules by which secrets were cut out of what it learned from."""
 
     file: str
     target: str
@@ -46,6 +50,12 @@ class DraftRecord(msgspec.Struct, frozen=True, kw_only=True):
     before: Measured | None
     after: Measured
     created: str = ""
+    secrets: int = 0
+
+    @property
+    def is_current(self) -> bool:
+        """True if secrets were cut out of its text by the rules of today."""
+        return self.secrets == VERSION
 
     @property
     def pays(self) -> bool:
@@ -80,11 +90,11 @@ def read(at: Path) -> DraftRecord | None:
 
 
 def find(at: Path) -> Path | None:
-    """The draft model in a draft's folder, None where there is none or it would not pay. Cost: one
-    failed look-up of a file where there is none.
+    """The draft model in a draft's folder; None where there is none, it would not pay, or it may
+    have learned what is a secret by now. Cost: one failed look-up of a file where there is none.
     """
     record = read(at)
-    if record is None or not record.pays:
+    if record is None or not record.pays or not record.is_current:
         return None
     path = at / Path(record.file).name
     return path if path.is_file() else None

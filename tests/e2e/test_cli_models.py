@@ -28,6 +28,7 @@ from codespec.models.registry import (
     draft_path,
     target_path,
 )
+from codespec.secrets import VERSION
 from codespec.train import export, tokenizer
 from codespec.train.distill.acceptance import opened
 from codespec.train.model import Llama
@@ -415,6 +416,7 @@ def test_distilled_drafts_are_listed_with_what_they_do(tmp_path: Path) -> None:
         n_draft=4,
         before=worse,
         after=better,
+        secrets=VERSION,
     )
     (at / drafts.RECORD).write_bytes(msgspec.json.encode(record))
     assert f"distilled from some-model for {tmp_path}: 31% accepted\n" in ok("list")
@@ -422,6 +424,9 @@ def test_distilled_drafts_are_listed_with_what_they_do(tmp_path: Path) -> None:
     (at / drafts.RECORD).write_bytes(msgspec.json.encode(turned))
     assert "12% accepted, not used" in ok("list")
     assert [d["used"] for d in json.loads(ok("list", "--json"))["distilled"]] == [False]
+    outdated = msgspec.structs.replace(record, secrets=VERSION - 1)
+    (at / drafts.RECORD).write_bytes(msgspec.json.encode(outdated))
+    assert "31% accepted, not used: what counts as a secret has changed" in ok("list")
     assert "is gone" not in ok("list")
     of_old = msgspec.structs.replace(record, target_path="/models/some.gguf")
     (at / drafts.RECORD).write_bytes(msgspec.json.encode(of_old))

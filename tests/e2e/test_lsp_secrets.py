@@ -1,5 +1,5 @@
-"""Secrets that were typed and never saved: what is in the same buffer serves no other document, in
-a real server, daemon and model worker."""
+"""Secrets that were typed and never saved serve no other document, in a real server, daemon and
+model worker."""
 
 from __future__ import annotations
 
@@ -67,15 +67,14 @@ class Desk:
         return json.loads(trace["params"]["verbose"])["trace"]
 
 
-def test_a_buffer_that_holds_a_secret_serves_no_other_document(home: Home, spawn: Spawn) -> None:
+def test_a_buffer_that_holds_a_secret_lends_all_but_that(home: Home, spawn: Spawn) -> None:
     client = spawn()
     desk = Desk(home, client)
     desk.edit(KNOWN)
     assert desk.gains(BEGUN) == {"buffers", "snippets"}
     desk.edit(KNOWN + SECRET)
-    assert desk.gains(BEGUN) == set()
-    desk.edit(KNOWN)
-    assert "buffers" in desk.gains(BEGUN)
+    assert desk.gains(BEGUN) == {"buffers", "snippets"}
+    assert "buffers" not in desk.gains(f"import os\n\n\nclient.open({TOKEN[:20]}")
     assert client.close() == 0
     assert TOKEN.encode() not in client.stderr
 

@@ -269,18 +269,47 @@ def test_automatic_shows_small_models_recent_edits_alone(workspace):
     assert sources(large) == {"buffers", "edits", "symbols"}
 
 
-@pytest.mark.parametrize("why", ["ignored", "deleted", "secret"])
+@pytest.mark.parametrize("why", ["ignored", "deleted"])
 def test_text_that_may_not_be_shown_any_more_goes_at_once(workspace, why):
     """Even while the cursor stays in its line, where nothing is looked for anew."""
     editor = Editor(workspace)
     assert editor.snippets("main.py", MAIN)
     if why == "ignored":
         workspace.write(".codespecignore", "shapes.py\n")
-    elif why == "deleted":
-        (workspace.root / "shapes.py").unlink()
     else:
-        editor.open("shapes.py", 'KEY = "-----BEGIN RSA PRIVATE KEY-----"\n')
+        (workspace.root / "shapes.py").unlink()
     assert editor.snippets("main.py", MAIN + "x") == ()
+
+
+def test_values_of_open_documents_are_not_shown_and_the_rest_is(workspace):
+    editor = Editor(workspace)
+    token = "ghp_" + "aB3dE6gH9jK2" * 3
+    code = f"KEY = '{token}'\n\n\ndef circle_area(radius, key='{token}'):\n    return area\n"
+    editor.open("shapes.py", code)
+    shown = editor.snippets("main.py", MAIN)
+    assert {s.source for s in shown} == {"symbols", "buffers"}
+    assert not any(token[4:12] in s.text for s in shown)
+
+
+def test_a_window_that_turned_out_to_hold_a_secret_goes_at_once(workspace):
+    editor = Editor(workspace)
+    token = "ghp_" + "aB3dE6gH9jK2" * 3
+    typed = "def main():\n    area = circle_area(2)\n    print(area)\nKEY = '"
+    editor.open("other.py", typed + token[:14])
+    assert any(token[:14] in s.text for s in editor.snippets("main.py", MAIN))
+    editor.open("other.py", typed + token + "'\n")
+    shown = editor.snippets("main.py", MAIN + "x")  # in the same line
+    assert any(s.source == "buffers" for s in shown)
+    assert not any(token[:14] in s.text for s in shown)
+
+
+def test_what_a_client_gives_is_shown_without_secrets(workspace):
+    editor = Editor(workspace)
+    token = "ghp_" + "aB3dE6gH9jK2" * 3
+    given = Snippet("buffers", "a.py", f"key = '{token}'\nx = 1\n")
+    request = replace(editor.request("main.py", MAIN), extra=(given,))
+    (shown,) = editor.gatherer.snippets(request, MOST)
+    assert shown.text == "key = ''\nx = 1\n"
 
 
 def test_typing_in_a_line_changes_nothing_before_it(workspace):

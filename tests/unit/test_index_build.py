@@ -46,7 +46,7 @@ def test_first_build(workspace: Workspace) -> None:
     assert report.n_tokens == len(ALPHA) + len(BETA) + len("Some words.\n")
     assert report.why_not == {
         "binary": 1,
-        "contains a private key": 1,
+        "nothing but secrets": 1,
         "a lock file": 1,
         "empty": 1,
     }

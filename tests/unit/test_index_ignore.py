@@ -10,9 +10,10 @@ import pytest
 
 from codespec.index.gitfiles import MAX_BYTES
 from codespec.index.gitignore import MAX_WILDCARDS
-from codespec.index.ignore import MAX_DEPTH, IgnoreRules, secret_in, secret_name
+from codespec.index.ignore import MAX_DEPTH, IgnoreRules
 from codespec.index.restrictions import MAX_BYTES as MAX_RESTRICTIONS
 from codespec.index.scan import scan
+from codespec.secrets import find, secret_name
 from tests.index_support import git, isolate
 
 
@@ -82,7 +83,7 @@ def test_names_of_source_files(name: str, root: Path) -> None:
     ],
 )
 def test_secret_content(text: str) -> None:
-    assert secret_in(b"x = 1\n" + text.encode() + b"\n")
+    assert find(b"x = 1\n" + text.encode() + b"\n")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_secret_content(text: str) -> None:
     ],
 )
 def test_words_that_look_like_secrets(text: str) -> None:
-    assert secret_in(text.encode()) == ""
+    assert not find(text.encode())
 
 
 @pytest.mark.parametrize("folder", [".git", "node_modules", "__pycache__", ".venv", ".ssh"])

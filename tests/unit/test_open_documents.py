@@ -320,11 +320,24 @@ def test_excluded_documents_lend_nothing(home: Path, when: str) -> None:
 def test_secrets_workspaces_and_nameless_documents_are_kept_apart(home: Path) -> None:
     engine = Engine(home)
     assert engine.see(".env", "SECRET_NAME = secret_value\n") != ""
-    engine.see("key.py", "SECRET_NAME = secret_value\ntoken = ghp_" + "x" * 36 + "\n")
+    engine.see("key.py", "SECRET_NAME = 'ghp_" + "x" * 36 + "'\n")
     engine.see("other.py", "SECRET_NAME = secret_value\n", workspace="")
     engine.see("", "SECRET_NAME = secret_value\n")
     engine.see("b.py", "")
-    assert engine.drafts("b.py", "SECRET_NAME =") == {}
+    assert "ghp" not in str(engine.drafts("b.py", "SECRET_NAME ="))
+    assert engine.drafts("b.py", "= 'ghp_") == {}
+
+
+def test_a_document_with_a_secret_lends_the_rest(home: Path) -> None:
+    engine = Engine(home)
+    token = "ghp_" + "aB3dE6gH9jK2" * 3
+    engine.see("a.py", f"buffer_name = unsaved('{token}')\nlast_name = other(value)\n")
+    engine.see("b.py", "")
+    assert engine.drafts("b.py", "last_name =") == {BUFFERS: " other(value"[:12]}
+    assert engine.drafts("b.py", "buffer_name = uns") == {BUFFERS: "aved('"}
+    assert engine.drafts("b.py", token[:20]) == {}
+    ((_, text),) = engine.documents.texts(str(home / "b.py"), str(home))
+    assert text == "buffer_name = unsaved('')\nlast_name = other(value)\n"
 
 
 def test_only_so_many_documents_are_kept(home: Path) -> None:

@@ -15,6 +15,7 @@ from codespec.engine.drafts import Choice, WorkspaceDrafts, dearest
 from codespec.errors import ModelError
 from codespec.models import drafts, registry
 from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, TIMES_DEARER, draft_paths
+from codespec.secrets import VERSION
 from tests.drafters import ScriptedDrafter
 
 
@@ -36,7 +37,9 @@ class Shelf:
         self.loaded.append(path)
         return ScriptedDrafter(), lambda: self.loaded.remove(path)
 
-    def put(self, name: str, content: bytes = b"draft", workspace: str = "") -> Path:
+    def put(
+        self, name: str, content: bytes = b"draft", workspace: str = "", secrets: int = VERSION
+    ) -> Path:
         where = workspace or self.workspace
         folder = drafts.folder(drafts.fingerprint(self.target), where)
         folder.mkdir(parents=True, exist_ok=True)
@@ -53,6 +56,7 @@ class Shelf:
             n_draft=1,
             before=None,
             after=after,
+            secrets=secrets,
         )
         (folder / drafts.RECORD).write_bytes(msgspec.json.encode(record))
         return folder / name
@@ -61,6 +65,13 @@ class Shelf:
 @pytest.fixture
 def shelf(tmp_path: Path) -> Shelf:
     return Shelf(tmp_path)
+
+
+def test_a_draft_of_other_rules_of_secrets_is_not_used(shelf: Shelf) -> None:
+    shelf.put("draft.gguf", secrets=VERSION - 1)
+    assert shelf.drafts.get(shelf.workspace) is None
+    shelf.put("draft.gguf")
+    assert shelf.drafts.get(shelf.workspace) is not None
 
 
 def test_a_draft_that_is_replaced_is_unloaded(shelf: Shelf) -> None:

@@ -238,7 +238,10 @@ def rules(settings: Settings, workspace: Path, file: Path | None) -> Iterator[Fi
         names = ", ".join(settings.completion.disabled_languages)
         yield Finding("rules", "ok", f"languages without completion: {names}")
     yield Finding(
-        "rules", "ok", "files that hold secrets, by name or content, are never read into anything"
+        "rules",
+        "ok",
+        "files of secrets, by their names, are never read into anything; what looks like a secret "
+        "is cut out of the others: codespec index --secrets",
     )
     if file is not None:
         asked = OpenFileRules(settings.index.exclude)

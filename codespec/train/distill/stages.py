@@ -28,6 +28,7 @@ from codespec.models.drafts import DraftRecord, Measured
 from codespec.models.hardware import free_memory
 from codespec.models.registry import BUNDLED_DRAFT, bundled, draft_paths
 from codespec.models.split import size_of
+from codespec.secrets import VERSION
 from codespec.train import export
 from codespec.train.distill import vocabulary as vocabularies
 from codespec.train.distill.acceptance import N_DRAFT, Contest, contestants, opened
@@ -58,13 +59,14 @@ class _About(msgspec.Struct, frozen=True):
     seed: int
     from_text: bool
     version: int = 2
+    secrets: int = 0
 
     def goes_on(self, earlier: _About) -> bool:
         """Whether they serve this job, too. People work on what is learned from meanwhile; but of
         a file that is gone, not allowed any more or now kept aside nothing must be left."""
         return (
-            (self.seed, self.from_text, self.version)
-            == (earlier.seed, earlier.from_text, earlier.version)
+            (self.seed, self.from_text, self.version, self.secrets)
+            == (earlier.seed, earlier.from_text, earlier.version, earlier.secrets)
         ) and set(earlier.learned) <= set(self.learned)
 
 
@@ -106,7 +108,7 @@ class Distillation:
         with opened(self._target_path, self._settings, plan.n_threads) as (loaded, target):
             tokenizer = loaded.tokenizer
             source = Workspace(self._workspace, tokenizer, self._settings.index, self._on_reading)
-            self._begin(_About(source.learned, plan.seed, plan.from_text))
+            self._begin(_About(source.learned, plan.seed, plan.from_text, secrets=VERSION))
             lessons = Lessons(self._lessons)
             if lessons.is_damaged or not lessons.taught:
                 self._checkpoint.unlink(missing_ok=True)
@@ -130,6 +132,7 @@ class Distillation:
             n_draft=N_DRAFT,
             before=before,
             after=after,
+            secrets=VERSION,
             created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         )
         write_json(self._folder / drafts.RECORD, record)

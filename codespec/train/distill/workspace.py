@@ -15,9 +15,10 @@ from codespec.config import IndexSettings
 from codespec.context.fim import assemble, n_markers
 from codespec.errors import InputError
 from codespec.index import parse, text
-from codespec.index.ignore import IgnoreRules, secret_in
+from codespec.index.ignore import IgnoreRules
 from codespec.index.languages import TEXT, language_of
 from codespec.index.scan import Candidate, is_binary, read_file, scan
+from codespec.secrets import without
 from codespec.train.dedup import DuplicateFilter
 from codespec.train.fim import few_lines, rest_of_line
 from codespec.types import ModelInfo, Tokenizer, Tokens
@@ -155,12 +156,12 @@ def _part_of(files: list[Candidate]) -> list[Candidate]:
 
 def _read(root: str, path: str, max_file_bytes: int) -> str | None:
     loaded = read_file(os.path.join(root, path), max_file_bytes)
-    if loaded is None or is_binary(loaded[0]) or secret_in(loaded[0]):
+    if loaded is None or is_binary(loaded[0]):
         return None
     source = text.normalise(loaded[0].decode())
     # Without a parser: it is native code on text that nobody vouches for.
     chosen = parse.select(path, source.encode(), parse=False)
-    return None if chosen.why_not or not source.strip() else source
+    return None if chosen.why_not or not source.strip() else without(source)
 
 
 def _order(path: str) -> bytes:

@@ -1,0 +1,177 @@
+"""What looks like a secret, what does not, and what is left of a text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from codespec.secrets import find, kept, masked, secret_name, without
+from codespec.secrets.gitleaks import load, translated
+from tests import planted
+
+TOKEN = "ghp_" + "Ab3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
+
+
+@pytest.mark.parametrize(("label", "secret"), planted.forms(7).items())
+def test_known_forms_are_cut_wherever_they_stand(label: str, secret: str) -> None:
+    for text in (
+        f"f('{secret}')\n",
+        f"# see {secret}\n",
+        f'{{"a": ["{secret}"]}}',
+        f"x: {secret}\r\n",
+    ):
+        left = without(text)
+        assert secret[:24] not in left
+        assert secret[-16:] not in left
+        assert left.startswith(text[: text.index(secret)][:2])
+
+
+@pytest.mark.parametrize(("label", "given"), planted.assignments(7).items())
+def test_values_given_to_names_are_cut_and_the_names_stay(
+    label: str, given: tuple[str, str]
+) -> None:
+    secret, text = given
+    assert without(text) == text.replace(secret, "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"T = 'ghp_' + '{TOKEN[4:]}'\n",
+        f"T = '{TOKEN[4:]}'  # ghp_\n",
+        f"T = 'ghp%5F{TOKEN[4:]}'\n",
+        f"T = 'ghp_\\\n{TOKEN[4:]}'\n",
+        f"T='x{TOKEN}'\n",
+        f"T='{TOKEN}abcdefgh'\n",
+        f"U = 'https://{TOKEN}@github.com/x/y'\n",
+        f"# é ü 漢字 İİİ\nT = '{TOKEN}'\n",
+    ],
+)
+def test_however_a_token_is_written(text: str) -> None:
+    assert TOKEN[8:32] not in without(text)
+    assert without(text).startswith(text[:2])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'password = "hunter2!Correct9"',
+        "DB_PASSWORD=Tr0ub4dor&3x",
+        "pwd: 'S0mmer!2024'",
+        '{"auths": {"x": {"auth": "dXNlcjpwYXNzd29yZDE5"}}}',
+        "curl -u admin:S3cr3tPassw0rd https://host/",
+        '{"kty": "RSA", "d": "%s"}' % ("aB3dE6gH9jK2mN5pQ8sT1vW4yZ7" * 3),
+    ],
+)
+def test_what_people_make_up(text: str) -> None:
+    assert find(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "token = next_token(text)",
+        "password = self.password_field_2",
+        'password_label = "Enter your new password"',
+        'token_url = "https://example.com/oauth2/v1/token"',
+        "api_key = os.environ['STRIPE_API_KEY_2']",
+        'password: "${DB_PASSWORD_1}"',
+        'password = "changeme123"',
+        'secret = "xxxxxxxxxxxxxxxxxxxx"',
+        "tokens = tokenizer.encode('abc123def456')",
+        "PASSWORD_HASHER = 'django.contrib.auth.hashers.PBKDF2PasswordHasher'",
+        'integrity = "sha512-abcdEFGH0123abcdEFGH0123abcdEFGH0123abcdEFGH0123"',
+        "commit = '3b18e512dba79e4c8300dd08aeb37f8e728b8dad'",
+        "https://github.com/owner/name@v1.2.3",
+        "http://user:pass@host/",
+        'grpc.Creds(credentials.NewClientTLSFromCert(nil, ""))',
+        "public_key = 'c4e448d652a961fda0ab64f882c8c161d5985f805d45d80c9ddca1'",
+        "def test_npm_version_when_the_patch_level_is_0_and_there_is_one():",
+        "AccessKeyId: AKIAIOSFODNN7EXAMPLE",
+        "sort_key = 'a8f5f167f44f4964e6c998dee827110c'",
+        "csrf_token = 'a8f5f167f44f4964e6c998dee827110c'",
+    ],
+)
+def test_words_and_place_holders_stay(text: str) -> None:
+    assert find(text) == []
+
+
+def test_keys_are_cut_to_their_last_line() -> None:
+    key = planted.private_key(3)
+    assert without(f"a = 1\n{key}\nb = 2\n") == "a = 1\n\nb = 2\n"
+    headless = "\n".join(key.split("\n")[:-1])
+    assert without(f"a = 1\n{headless}\n\n# end of it\n").startswith("a = 1\n")
+    for line in key.split("\n"):
+        assert line not in without(f"a = 1\n{headless}\n\n# end of it\n")
+    public = key.replace("RSA PRIVATE", "PUBLIC")
+    assert without(public) == public
+
+
+def test_places_are_bytes_of_bytes_and_characters_of_text() -> None:
+    text = f"# é漢\nT = '{TOKEN}'\n"
+    ((start, end, rule),) = find(text)
+    assert text[start:end] == TOKEN
+    ((first, last, same),) = find(text.encode())
+    assert text.encode()[first:last].decode() == TOKEN
+    assert rule == same
+    hidden = masked(text.encode(), find(text.encode()))
+    assert hidden == text.encode().replace(TOKEN.encode(), b"*" * len(TOKEN))
+
+
+def test_lines_stay_where_they_are_behind_a_mask() -> None:
+    text = f"a = 1\n{planted.private_key(5)}\nb = 2\n".encode()
+    hidden = masked(text, find(text))
+    assert [len(line) for line in hidden.split(b"\n")] == [len(n) for n in text.split(b"\n")]
+    assert hidden.endswith(b"\nb = 2\n")
+
+
+def test_what_is_left_of_a_stretch() -> None:
+    text = f"a = '{TOKEN}'\nb = '{TOKEN}'\n"
+    found = find(text)
+    assert [text[a:b] for a, b in kept(found, 0, len(text))] == ["a = '", "'\nb = '", "'\n"]
+    assert list(kept(found, 8, 20)) == []
+    assert [text[a:b] for a, b in kept(found, 2, 7)] == ["= '"]
+    assert list(kept([], 3, 3)) == []
+
+
+@pytest.mark.parametrize("path", planted.NAMES)
+def test_files_that_hold_nothing_else(path: str) -> None:
+    assert secret_name(path) or path.split("/")[0] in (".kube", ".azure")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("main.py", "passwords.py", "password_reset.py", "token.go", "tokens.ts", "vault.go"),
+        *("secrets.py", "kubeconfig.go", "config.json", "docker/config.json", "application.yml"),
+        *("credentials_test.go", "api_key.rb", "htpasswd.c", "environment.yml", "keys.md"),
+        *("forgot-password.html", "change_password.vue", "reset_password.erb", "docs/secrets.md"),
+    ],
+)
+def test_files_of_code_stay(path: str) -> None:
+    assert not secret_name(path)
+
+
+def test_every_rule_of_gitleaks_can_be_read() -> None:
+    rules = load()
+    assert len(rules) > 150
+    for rule in rules:
+        assert isinstance(rule.pattern, re.Pattern)
+        assert not any(is_secret for *_, is_secret in rule.matches("", 0, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("expression", "fits", "fails"),
+    [
+        (r"a(?i)b", "aB", "AB"),
+        (r"(?:(?i)a|b)c", "BC".lower().replace("b", "B"), "BC"),
+        (r"x[(?i)]\z", "x?", "X?"),
+        (r"(?i:a)(?-i:b)", "Ab", "AB"),
+        (r"[[:alnum:]]{2}", "a1", "-1"),
+    ],
+)
+def test_expressions_of_go(expression: str, fits: str, fails: str) -> None:
+    pattern = re.compile(translated(expression))
+    assert pattern.fullmatch(fits)
+    assert not pattern.fullmatch(fails)
