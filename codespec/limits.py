@@ -46,6 +46,8 @@ DOCUMENT_CHARS = 64 << 20
 """Characters of an open document."""
 DOCUMENT_LINES = 2_000_000
 """Lines of an open document: each takes memory of its own."""
+LINE_CHARS = 2 << 20
+"""Characters of a line of an open document: each key typed in it copies it some dozen times."""
 OPEN_CHARS = 256 << 20
 """Characters of all open documents together."""
 CHANGES = 50_000

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from codespec.edit import Edit
+from codespec.limits import LINE_CHARS
 
 from .changes import MANY, Change, edited
 from .positions import (
@@ -22,6 +23,8 @@ from .positions import (
     without_end,
 )
 
+LONG_LINE = f"the document has a line of over {LINE_CHARS:,} characters: it is left alone"
+_MANY_CHARS = 4 << 20
 _INDENTED_OR_CLOSING = ("", *" \t\r\n\f)]}")
 
 
@@ -162,6 +165,8 @@ class Document:
         """The last change only took text away, and no indentation."""
         self.edited = Place(0, 0)
         """Where the last edit ended, in characters: most likely where the cursor is now."""
+        self.why_alone = ""
+        """Why nothing of its text is kept, until all of it is replaced; "" where it is."""
         self.replace_all(text)
 
     @property
@@ -182,7 +187,9 @@ class Document:
 
     def apply(self, changes: Sequence[Change], encoding: Encoding) -> None:
         """One after another."""
-        if len(changes) < MANY:
+        if self.why_alone and all(change.start is not None for change in changes):
+            return
+        if len(changes) < MANY and self._n_copied(changes) <= max(_MANY_CHARS, 2 * self._n_chars):
             shrank = bool(changes)
             for change in changes:
                 shrank = self._apply(change, encoding) and shrank
@@ -206,13 +213,26 @@ class Document:
         self.replace_all(change.text)
         return len(change.text) < n_before
 
+    def _n_copied(self, changes: Sequence[Change]) -> int:
+        """Characters of the lines that changes begin in, about: what making them one by one
+        copies."""
+        lines = [change.start.line for change in changes if change.start is not None]
+        return sum(len(self._lines[line]) for line in lines if line < len(self._lines))
+
     def replace_all(self, text: str) -> None:
         text = well_formed(text)
         self._lines = split_lines(text)
         self._n_chars = len(text)
+        self.why_alone = ""
+        if self._n_chars > LINE_CHARS and max(map(len, self._lines)) > LINE_CHARS:
+            self._leave()
         self._edited_line: int | None = None  # unknown
         self._around: _Around | None = None
         self._counted = 0, 0  # a line, and the characters before it
+
+    def _leave(self) -> None:
+        self.replace_all("")
+        self.why_alone = LONG_LINE
 
     def replace(self, start: Place, end: Place, text: str, encoding: Encoding) -> None:
         """Apply one edit. Places outside the document mean its nearest place."""
@@ -239,6 +259,8 @@ class Document:
         if self._around is None or not self._around.line == first == last or len(lines) != 1:
             self._around = None
         self._lines[first : last + 1] = lines
+        if len(changed) > LINE_CHARS and max(map(len, lines), default=0) > LINE_CHARS:
+            self._leave()
 
     def snapshot(
         self,

@@ -236,7 +236,7 @@ class Protocol(LanguageServerProtocol):
         why = self._why_not_kept(opened.uri, opened.text) if is_named else TOO_LARGE
         text = "" if why else opened.text
         document = Document(opened.uri, language, opened.version, text)
-        if why:
+        if why := why or document.why_alone:
             self._leave(document, why)
         else:
             self.documents[opened.uri] = document
@@ -261,7 +261,7 @@ class Protocol(LanguageServerProtocol):
             return
         document.apply(changes, encoding_of(self.workspace))
         document.version = changed.version
-        if why := self._why_too_large(document):
+        if why := document.why_alone or self._why_too_large(document):
             self._leave(document, why)
         else:
             self.on_change(document, changes)
