@@ -41,7 +41,7 @@ _TYPE = r"(?:[ \t]*:[ \t]*[A-Za-z_][\w.|?<>\[\] ]{0,30}(?==))?"
 def _quoted(name: str) -> str:
     return (
         rf"(?:\(|new[ \t]\w+\()?[bBrRuUfF@$]{{0,2}}(?P<{name}_by>{_QUOTE})"
-        rf"(?P<{name}>(?:(?!(?P={name}_by))[^\n\\]|\\[^\n]){{8,2000}})"
+        rf"(?P<{name}>(?:(?!(?P={name}_by))[^\n\\\"`]|\\[^\n]){{8,2000}})"
     )
 
 

@@ -72,6 +72,7 @@ def test_what_people_make_up(text: str) -> None:
     "text",
     [
         "token = next_token(text)",
+        r'assert(x.contains("secret-key = \"k3.secret.")); f(a1, b2)',
         "password = self.password_field_2",
         'password_label = "Enter your new password"',
         'token_url = "https://example.com/oauth2/v1/token"',
