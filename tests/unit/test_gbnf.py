@@ -86,6 +86,7 @@ def test_ordinary_grammars_and_wrong_ones_are_left_to_llama_cpp(grammar: str) ->
         ('root ::= "' + "a" * 30_000 + '"{1000}', "stands for"),
         ("root ::= " + '"a"{0,1999}' * 2000, "stands for"),
         ('root ::= ("a"|""){0,1999}', "stands for"),
+        ("root ::= " + '"a"? ' * 600, "stands for"),
         (f'root ::= "x" {"(a26)" * 5000}\n{STEPS}a40 ::= "z"', "a2[0-9] can begin"),
         (f'root ::= "x" {"(a30)" * 5000}\n{LATER}a40 ::= "z"', "stands for"),
     ],

@@ -22,6 +22,10 @@ _MAX_WAYS = 1 << 16
 _MAX_SIZE = 1 << 22
 """Of all that is written out and walked: half a second, some hundred megabytes."""
 
+_WAYS_ON = 32
+"""From each of several that may be left out, one after another, there is a way to each later one,
+and llama.cpp compares every way with all others."""
+
 _NO_END = 2001
 """What llama.cpp takes so many repetitions for, and more."""
 
@@ -56,10 +60,14 @@ def check(grammar: str) -> None:
     rules = _read(grammar)
     ways = _ways(rules)
     size = 0
-    for alternatives in rules.values():
-        for item in (item for alternative in alternatives for item in alternative):
+    for alternative in (alternative for rule in rules.values() for alternative in rule):
+        n_left_out = 0
+        for item in alternative:
             n_ways, may_be_empty = ways.get(item.rule, (0, False))
             size += item.n * (item.n_elements + (n_ways + 2) * (item.n if may_be_empty else 1))
+            may_be_left_out = may_be_empty or not item.least
+            n_left_out = n_left_out + item.n if may_be_left_out else 0
+            size += _WAYS_ON * n_left_out
     if size > _MAX_SIZE:
         raise InputError(
             f"the GBNF grammar stands for more than {_MAX_SIZE:,} symbols",
