@@ -43,7 +43,7 @@ KEPT = {
 }
 """Mechanisms that stay whatever they bring, and why."""
 MECHANISMS = tuple(f.name for f in fields(Mechanisms))
-ON_CLOCK = ("stretches", "worth", "refinement", "context_slope", "draft_rests")
+ON_CLOCK = ("stretches", "worth", "refinement", "draft_rests")
 """Measured by the clock: curves do not see it."""
 
 CURVES = {

@@ -120,7 +120,6 @@ _NOT_SEEN = {
     "answers": "each edit is completed once",
     "draft_rests": _CLOCK,
     "refinement": _CLOCK,
-    "context_slope": _CLOCK,
     "thread_choice": "needs a neighbour that takes cores",
     "worth": _CLOCK,
     "stretches": _CLOCK,
@@ -131,8 +130,6 @@ def copied(curve: CostCurve) -> CostCurve:
     """The same costs, with nothing learned from passes."""
     return CostCurve(
         curve.points,
-        curve.n_context,
-        curve.slope,
         curve.back_ms,
         steady=curve.steady,
         rolls_back=curve.rolls_back,

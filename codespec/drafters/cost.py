@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from codespec.drafters.refined import N_SETTLING, N_TABLE, ContextSlope, RefinedCurve, extended
+from codespec.drafters.refined import N_SETTLING, N_TABLE, RefinedCurve, extended
 from codespec.types import ANY_PASS, PassState
 
 _WIDE, _FEW = 32, 9
@@ -25,8 +25,7 @@ class CostCurve:
     """Milliseconds of a pass over n tokens, linear between points, that follows real passes. It
     only learns: what a pass depends on beside its tokens comes as a `PassState`.
 
-    points:    n -> ms, as measured behind `n_context` tokens.
-    slope:     how that grows with the context.
+    points:    n -> ms.
     back_ms:   what a pass over one token takes more when it follows a wider one: llama.cpp keeps
         its graph for passes of one width. Part of what a wider pass costs, as far as it is likely
         to come to that, and only once where one wide pass follows another (`after_single`).
@@ -41,27 +40,23 @@ class CostCurve:
     def __init__(
         self,
         points: dict[int, float],
-        n_context: int = 0,
-        slope: ContextSlope | None = None,
         back_ms: float = 0.0,
         *,
         is_prior: bool = False,
         steady: Mapping[int, float] | None = None,
         rolls_back: bool = True,
     ) -> None:
-        steady, slope = dict(steady or {}), slope or ContextSlope()
+        steady = dict(steady or {})
         times = [*points.values(), *steady.values()]
-        grown = [abs(slope.fixed), abs(slope.per_token), back_ms]
         is_sound = (
             all(_LEAST_MS <= ms <= _MOST_MS for ms in times)
-            and all(0 <= ms <= _MOST_MS for ms in grown)
+            and 0 <= back_ms <= _MOST_MS
             and all(1 <= n <= _MOST_TOKENS for n in points)
             and all(1 < n < N_TABLE for n in steady)
-            and 0 <= n_context <= _MOST_TOKENS
         )
         if not points or not is_sound:
             raise ValueError("a cost curve needs points (n >= 1, ms > 0) and back_ms >= 0")
-        self._state = RefinedCurve(points, n_context, slope, back_ms, is_prior, steady)
+        self._state = RefinedCurve(points, back_ms, is_prior, steady)
         self.rolls_back = rolls_back
 
     def follow(self, other: CostCurve) -> None:
@@ -83,15 +78,6 @@ class CostCurve:
         """As `points`, of passes that follow others of their width."""
         s = self._state
         return {n: s.steady_ms(n) for n in s.steady}
-
-    @property
-    def n_context(self) -> int:
-        """How much context `points` were measured behind."""
-        return self._state.n_context
-
-    @property
-    def slope(self) -> ContextSlope:
-        return self._state.slope
 
     @property
     def back_ms(self) -> float:
@@ -165,7 +151,7 @@ class CostCurve:
         """As `quiet_ms`, after `n_alike` passes over as many tokens."""
         s = self._state
         if n_alike >= N_SETTLING:
-            return s.quiet_steady_ms(n) if n in s.steady else s.quiet_ms(n)
+            return s.steady_ms(n) if n in s.steady else s.quiet_ms(n)
         n_back = N_SETTLING if s.steady else 1
         return s.quiet_ms(n) + (s.back_ms / n_back if n == 1 and n_alike < n_back else 0.0)
 
@@ -175,10 +161,6 @@ class CostCurve:
         widest apart: a slow model's widths are timed once each, and between two that are near
         each other noise may be all there is."""
         return max(0.0, self.quiet_ms(_WIDE) - self.quiet_ms(1)) / (_WIDE - 1)
-
-    def set_context(self, n_context: int) -> None:
-        """Passes from now on follow about this many tokens."""
-        self._state.set_context(n_context)
 
     def observe(self, n: int, ms: float) -> None:
         """The next real pass, over `n` tokens, took `ms`. One over one token that follows a wider

@@ -11,14 +11,14 @@ import math
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
 
 from codespec.backends.base import CancelledError, Target
 from codespec.drafters.cost import CostCurve
-from codespec.drafters.refined import N_SETTLING, ContextSlope
+from codespec.drafters.refined import N_SETTLING
 from codespec.files import write_atomically
 from codespec.folders import private_opener
 from codespec.types import NO_DRAFT, Draft, ModelInfo, Tokens
@@ -26,13 +26,12 @@ from codespec.types import NO_DRAFT, Draft, ModelInfo, Tokens
 MEASURED_AT = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 24, 32)
 """On both sides of known steps: llama.cpp's kernels change at 4, 8 and 16 tokens, ours at 17."""
 
-SHORT, LONG = 64, 1024
-"""Context lengths in tokens; behind the longer one, only what is needed for the slope."""
+USUAL, SHORT = 512, 64
+"""Tokens in the cache before each pass, and where reading so many takes long. How dear passes are
+grows with them, for all widths about alike: real passes soon teach that, as any other load."""
 
 MAX_CURVES = 200
 """Models and numbers of threads whose curves are kept, about 300 bytes each."""
-
-_SLOPE_AT = (1, 8)
 
 # Passes may be filled up to these.
 _STEADY_AT = (2, 3, 4, 5, 6, 8, 12, 16, 17)
@@ -71,7 +70,7 @@ def prior(info: ModelInfo) -> CostCurve:
 
 def measure(
     target: Target,
-    n_context: int = SHORT,
+    n_context: int | None = None,
     n_repeats: int = 15,
     budget_s: float = 2.0,
     clock: Clock = time.perf_counter,
@@ -87,7 +86,7 @@ def measure(
 
 def measuring(
     target: Target,
-    n_context: int = SHORT,
+    n_context: int | None = None,
     n_repeats: int = 15,
     budget_s: float = 2.0,
     clock: Clock = time.perf_counter,
@@ -103,25 +102,22 @@ def measuring(
     three (`N_SETTLING`), and narrow passes are repeated as often, for what they cost then.
 
     Takes about 700 passes on a small model. On a large one it stops early: once `budget_s` is spent
-    no further round begins, and none goes on at 4 times the budget. The slope over the context is
-    left out where reading a context takes long: the larger the model, the less it weighs.
+    no further round begins, and none goes on at 4 times the budget.
 
-    n_context:   tokens in the cache before each pass.
+    n_context:   tokens in the cache before each pass; None: USUAL, or SHORT where reading takes
+        longer than the budget.
     interrupted: asked while a context is read; the step is then done again.
     """
     bench = _Bench(target, clock, interrupted)
     widths = [n for n in MEASURED_AT if n - 1 <= target.can.max_draft]
+    if n_context is None:
+        yield from _timed(bench, SHORT, [1])
+        n_context = USUAL if bench.read_s * USUAL / SHORT < budget_s else SHORT
     found = yield from _points(bench, n_context, widths, n_repeats, budget_s)
     points = found.points
-    slope = ContextSlope()
-    is_quick = bench.read_s * LONG / n_context < budget_s
-    if n_context < LONG <= target.info.n_ctx // 2 and is_quick:
-        at = [n for n in _SLOPE_AT if n in points]
-        long = (yield from _points(bench, LONG, at, n_repeats, budget_s)).points
-        slope = _line([max(0.0, long[n] - points[n]) / (LONG - n_context) for n in long])
     if len(points) == 1 < len(widths):  # no time for any other
         points |= {n: ratio * points[1] for n, ratio in bench.guess.items()}
-    return CostCurve(points, n_context, slope, found.back_ms, steady=found.steady)
+    return CostCurve(points, found.back_ms, steady=found.steady)
 
 
 class _Points(NamedTuple):
@@ -200,14 +196,6 @@ def _timed(bench: _Bench, n_context: int, widths: list[int]) -> Generator[None, 
     return took
 
 
-def _line(grown: list[float]) -> ContextSlope:
-    if len(grown) < len(_SLOPE_AT):
-        return ContextSlope(fixed=grown[0]) if grown else ContextSlope()
-    (n0, n1), (g0, g1) = _SLOPE_AT, grown
-    per_token = max(0.0, (g1 - g0) / (n1 - n0))
-    return ContextSlope(max(0.0, g0 - per_token * n0), per_token)
-
-
 class _Bench:
     """Passes over random tokens behind a random context. read_s: what reading one took last.
     quickest_ms: of the passes behind it."""
@@ -250,13 +238,24 @@ class _Bench:
         return self._rng.integers(0, self._target.info.n_vocab, n).astype(np.int32)
 
 
-class _Saved(msgspec.Struct, forbid_unknown_fields=True):
+_Slope = Annotated[float, msgspec.Meta(ge=0, le=1e3)]
+
+
+class _Saved(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """As in the file. Curves of earlier versions say what a token of context adds to a pass over n
+    tokens, slope_fixed + slope_per_token * n ms, beyond the n_context they were measured behind."""
+
     points: dict[int, float]
-    n_context: int
-    slope_fixed: float
-    slope_per_token: float
     back_ms: float
     steady: dict[int, float] = {}
+    n_context: Annotated[int, msgspec.Meta(ge=0, le=1 << 31)] = USUAL
+    slope_fixed: _Slope = 0.0
+    slope_per_token: _Slope = 0.0
+
+    def behind_usual(self, points: dict[int, float]) -> dict[int, float]:
+        more, (fixed, each) = USUAL - self.n_context, (self.slope_fixed, self.slope_per_token)
+        # A line that is followed to a much shorter context may promise too much.
+        return {n: max(ms + more * (fixed + each * n), ms / 4) for n, ms in points.items()}
 
 
 class CurveStore:
@@ -269,23 +268,13 @@ class CurveStore:
     def load(self, key: str) -> CostCurve | None:
         with contextlib.suppress(KeyError, ValueError):  # the latter of msgspec, too
             saved = msgspec.json.decode(self._read()[key], type=_Saved)
-            slope = ContextSlope(saved.slope_fixed, saved.slope_per_token)
-            return CostCurve(
-                saved.points, saved.n_context, slope, saved.back_ms, steady=saved.steady
-            )
+            points, steady = saved.behind_usual(saved.points), saved.behind_usual(saved.steady)
+            return CostCurve(points, saved.back_ms, steady=steady)
         return None
 
     def save(self, key: str, curve: CostCurve) -> None:
-        slope = curve.slope
         known = self._read()
-        saved = _Saved(
-            curve.points,
-            curve.n_context,
-            slope.fixed,
-            slope.per_token,
-            curve.back_ms,
-            curve.steady,
-        )
+        saved = _Saved(curve.points, curve.back_ms, curve.steady)
         known.pop(key, None)
         known[key] = msgspec.Raw(msgspec.json.encode(saved))
         kept = dict(list(known.items())[-MAX_CURVES:])

@@ -33,7 +33,6 @@ class Mechanisms:
     filling:       on a GPU, all passes have one width.
     way_back:      the way back to passes over one token is due once for wide passes in a row.
     refinement:    real passes correct the measured cost curve.
-    context_slope: what passes cost grows with the context.
     thread_choice: other numbers of threads are tried.
 
     Own work:
@@ -57,7 +56,6 @@ class Mechanisms:
     filling: bool = True
     way_back: bool = True
     refinement: bool = True
-    context_slope: bool = True
     thread_choice: bool = True
     worth: bool = True
     stretches: bool = True

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -34,19 +33,10 @@ _SHAPE_WEIGHT = 0.02
 _MAX_ERROR = 0.5
 # What is left of a correction of the shape with each pass: the measurement counts, too.
 _SHAPE_KEPT = 0.998
-# The table is made again after so many passes, and where the context has another length by so much.
+# The table is made again after so many passes.
 _REFRESH_EVERY = 32
-_CONTEXT_STEP = 32
 # How often a draft is followed by a pass over one token, roughly.
 _GOES_BACK = 2 / 3
-
-
-@dataclass(frozen=True, slots=True)
-class ContextSlope:
-    """Milliseconds that a token of context adds to a pass over n tokens: fixed + per_token * n."""
-
-    fixed: float = 0.0
-    per_token: float = 0.0
 
 
 class RefinedCurve:
@@ -56,8 +46,6 @@ class RefinedCurve:
     def __init__(
         self,
         points: dict[int, float],
-        n_context: int,
-        slope: ContextSlope,
         back_ms: float,
         is_prior: bool,
         steady: dict[int, float],
@@ -67,8 +55,6 @@ class RefinedCurve:
         self.ms = [ms for _, ms in ordered]
         self.log_shape = [0.0] * len(ordered)
         self.log_speed = self.log_wide = 0.0
-        self.n_context = n_context
-        self.slope = slope
         self.back_ms = back_ms
         self.is_prior = is_prior
         self.steady = steady
@@ -77,7 +63,6 @@ class RefinedCurve:
         self._n_before = 1
         self._n_alike = 1 + N_SETTLING  # passes of one width in a row
         self._knows_load = False  # from a plain pass since the last wide one
-        self._at_context = n_context
         # Made when somebody asks: the curve of a model that is not in use is not worth the time.
         self._quiet: list[float] = []
         # By width, and of parts by where they begin and how long they are.
@@ -110,11 +95,6 @@ class RefinedCurve:
         if width not in self._costs:
             self._costs[width] = self.rows(width)[1].tolist()
         return self._costs[width]
-
-    def set_context(self, n_context: int) -> None:
-        if abs(n_context - self._at_context) >= _CONTEXT_STEP:
-            self._at_context = n_context
-            self._is_stale = True
 
     def refined_ms(self) -> list[float]:
         known = zip(self.n, self.ms, self.log_shape, strict=True)
@@ -166,17 +146,12 @@ class RefinedCurve:
 
     def _observe_steady(self, n: int, ms: float) -> None:
         """A pass that follows others of its width."""
-        error = self._surprise(ms, self.quiet_steady_ms(n))
+        error = self._surprise(ms, self.steady_ms(n))
         self.log_steady[n] = _SHAPE_KEPT * self.log_steady[n] + _SHAPE_WEIGHT * error
         self._is_stale = self._is_stale or self.n_observed % _REFRESH_EVERY == 1
 
     def steady_ms(self, n: int) -> float:
         return self.steady[n] * math.exp(self.log_steady[n])
-
-    def quiet_steady_ms(self, n: int) -> float:
-        ms = self.steady_ms(n)
-        more = self._at_context - self.n_context
-        return max(ms + more * (self.slope.fixed + self.slope.per_token * n), ms * 0.25)
 
     def table_of(self, width: int) -> npt.NDArray[np.float64]:
         """The table where passes are filled up to `width`."""
@@ -186,7 +161,7 @@ class RefinedCurve:
         if width == 1:
             quiet[1:] += _GOES_BACK * self.back_ms
         else:
-            ms = self.quiet_steady_ms(width)
+            ms = self.steady_ms(width)
             # A wider one is followed by passes that are new again.
             quiet[width:] += N_SETTLING * max(0.0, quiet[width - 1] - ms)
             quiet[:width] = min(ms, quiet[width])
@@ -207,10 +182,7 @@ class RefinedCurve:
         if len(ms) > 1:
             rise = (ms[-1] - ms[-2]) / (self.n[-1] - self.n[-2])
             table += np.maximum(n - self.n[-1], 0) * rise
-        more = self._at_context - self.n_context
-        grown = table + more * (self.slope.fixed + self.slope.per_token * n)
-        # Extrapolated to a much shorter context than measured, a line may promise too much.
-        self._quiet = np.maximum.accumulate(np.maximum(grown, table * 0.25)).tolist()
+        self._quiet = table.tolist()
         self._is_stale = False
         self._rows.clear()
         self._parts.clear()

@@ -47,8 +47,8 @@ class Decoder:
     ) -> None:
         """Told once, before the first request. repository: gives the index of a workspace."""
 
-    def begin(self, n_prompt: int) -> None:
-        """A turn of a request follows, for a prompt of so many tokens."""
+    def begin(self) -> None:
+        """Told that a turn of a request follows."""
 
     def decoding(
         self,

@@ -209,7 +209,7 @@ class LocalEngine:
         name = made.context.document
         document = self._documents.get(name)
         while True:
-            self._decoder.begin(len(made.context.prompt))
+            self._decoder.begin()
             try:
                 next(turns)
             except StopIteration as end:

@@ -160,13 +160,6 @@ class Pace:
         """Whether a number of threads is being tried: passes are to be observed at once."""
         return self._choice.is_trying
 
-    def begin(self, n_context: int) -> None:
-        """The passes of a request follow, behind about this many tokens."""
-        self.learn()
-        if self._mechanisms.context_slope:
-            for curve in self.curves.values():
-                curve.set_context(n_context)
-
     def observe(self, n: int, ms: float) -> None:
         """A real pass over `n` tokens took `ms`. Counts some passes later."""
         self.observe_all((n,), (ms,))
@@ -242,10 +235,6 @@ class Paces:
             self._steps = None
         pace.save()
         self._paces.remove(pace)
-
-    def begin(self, n_context: int) -> None:
-        for pace in self._paces:
-            pace.begin(n_context)
 
     def learn(self) -> None:
         for pace in self._paces:

@@ -88,8 +88,8 @@ class Passes(Decoder):
             self._policy,
         )
 
-    def begin(self, n_prompt: int) -> None:
-        self.models.paces.begin(n_prompt)
+    def begin(self) -> None:
+        self.models.paces.learn()
 
     def decoding(
         self,
@@ -114,7 +114,7 @@ class Passes(Decoder):
         suggestion ends: what is left for comparing ways to decode. `Trace.ms` is the time from the
         processed prompt on."""
         context = dataclasses.replace(context, healed=b"")
-        self.begin(len(context.prompt))
+        self.begin()
         self.target.prefill(context.prompt, lambda: False)
         trace = Trace(model=self.info.name, backend=self.info.backend)
         width = self._settings.drafting.max_width

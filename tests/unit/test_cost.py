@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from codespec.drafters.cost import FLAT, CostCurve, best_width
-from codespec.drafters.refined import N_TABLE, ContextSlope
+from codespec.drafters.refined import N_TABLE
 from codespec.types import NO_TOKENS, PassState
 
 STEPS = CostCurve({1: 1.0, 2: 1.8, 3: 2.1, 4: 2.3, 8: 3.5, 16: 5.6})
@@ -85,16 +85,6 @@ def test_the_table_is_the_curve():
     assert beyond == pytest.approx(STEPS.table[-1] + 10 * (STEPS.table[-1] - STEPS.table[-2]))
 
 
-def test_context_makes_passes_dearer():
-    curve = CostCurve({1: 1.0, 8: 3.0}, 64, ContextSlope(fixed=0.001, per_token=0.0005))
-    np.testing.assert_allclose(curve.ms(np.array([1, 8])), [1.0, 3.0])
-    curve.set_context(1064)
-    np.testing.assert_allclose(curve.ms(np.array([1, 8])), [2.5, 8.0])
-    assert curve.points == pytest.approx({1: 1.0, 8: 3.0})
-    curve.set_context(0)
-    assert (curve.table > 0).all()
-
-
 def test_real_passes_mend_the_shape():
     """A wrong curve under a load that comes and goes ends at the true ratios."""
     rng = np.random.default_rng(4)
@@ -163,15 +153,13 @@ def test_passes_of_one_width_cost_what_they_cost_in_a_row():
 
 def test_passes_of_one_width_teach_once_they_are_repeated():
     points = {1: 1.0, 5: 3.0}
-    curve = CostCurve(points, n_context=64, slope=ContextSlope(1e-3, 0.0), steady={5: 1.5})
+    curve = CostCurve(points, steady={5: 1.5})
     for _ in range(60):
         for ms in (9.0, 9.0, *[2.0] * 20):  # in truth
             curve.observe(5, ms)
         curve.observe(9, 6.0)
     assert curve.pass_ms(5, width=5) == pytest.approx(2.0, rel=0.03)
     assert curve.steady[5] > 1.5
-    curve.set_context(1064)
-    assert curve.pass_ms(5, width=5) > 2.9
     guessed = CostCurve(points, is_prior=True, steady={5: 1.5})
     for _ in range(3):
         guessed.observe(5, 30.0)

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import FakeRows, FakeTarget
-from codespec.drafters.measure import MEASURED_AT, CurveStore, measure, measuring, prior
+from codespec.drafters.measure import (
+    MEASURED_AT,
+    SHORT,
+    USUAL,
+    CurveStore,
+    measure,
+    measuring,
+    prior,
+)
 from codespec.types import NO_DRAFT, Draft, Tokens
 
 
@@ -58,10 +66,8 @@ def test_the_measured_curve_is_the_machine_s():
     target = Machine(law)
     curve = measure(target, clock=target.clock)
     assert list(curve.points) == [n for n in MEASURED_AT if n <= 65]
-    for n_context in (64, 300, 1000):
-        curve.set_context(n_context)
-        for n in (1, 2, 8, 9, 12, 32):
-            assert curve.table[n - 1] == pytest.approx(law(n, n_context), rel=0.01)
+    for n in (1, 2, 8, 9, 12, 32):
+        assert curve.table[n - 1] == pytest.approx(law(n, USUAL), rel=0.01)
 
 
 def test_a_wider_pass_bears_the_way_back_to_one_token():
@@ -199,11 +205,11 @@ def test_a_model_that_takes_no_drafts_has_one_point():
 
 
 def test_a_slow_target_is_not_measured_for_long():
-    clock = Clock(1.0)
-    curve = measure(FakeTarget(), clock=clock)
+    target, clock = FakeTarget(), Clock(1.0)
+    curve = measure(target, clock=clock)
     assert 1 in curve.points
     assert clock.now < 60
-    assert curve.slope.fixed == curve.slope.per_token == 0
+    assert target.n_cached == SHORT + 1
 
 
 def test_requests_may_come_in_between():
@@ -241,7 +247,6 @@ def test_curves_are_kept_and_damage_is_mended(tmp_path):
     again = CurveStore(file).load("a")
     assert again is not None
     assert again.points == pytest.approx(curve.points)
-    assert (again.n_context, again.slope) == (curve.n_context, curve.slope)
     assert again.back_ms == curve.back_ms
     assert again.steady == curve.steady != {}
     for damage in (b"", b"{", b"[1]", b'{"a": 3}', b'{"a": {"points": {"1": -1}}}', b"\xff"):
@@ -249,6 +254,26 @@ def test_curves_are_kept_and_damage_is_mended(tmp_path):
         assert store.load("a") is None
         store.save("a", curve)
         assert store.load("a") is not None
+
+
+@pytest.mark.parametrize(
+    ("slope", "ms"),
+    [((0.0, 0.0), (1.0, 2.0, 1.1)), ((1e-3, 5e-4), (1.672, 4.24, 1.996))],
+    ids=["without", "with"],
+)
+def test_a_curve_of_an_earlier_version_is_one_behind_the_usual_context(tmp_path, slope, ms):
+    """It was measured behind 64 tokens, and says what a token more adds."""
+    earlier = {"points": {"1": 1.0, "8": 2.0}, "n_context": 64, "back_ms": 0.1}
+    earlier |= {"slope_fixed": slope[0], "slope_per_token": slope[1], "steady": {"2": 1.1}}
+    file = tmp_path / "curves.json"
+    file.write_text(json.dumps({"a": earlier}))
+    store = CurveStore(file)
+    for _ in range(2):
+        curve = store.load("a")
+        assert curve is not None
+        assert (*curve.points.values(), curve.steady[2]) == pytest.approx(ms)
+        assert curve.back_ms == 0.1
+        store.save("a", curve)  # as of this version
 
 
 def test_a_damaged_curve_does_not_take_the_others_along(tmp_path):

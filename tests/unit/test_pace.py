@@ -125,7 +125,6 @@ def test_what_passes_teach_is_kept(tmp_path):
     store = CurveStore(tmp_path / "curves.json")
     store.save("m:1", CostCurve({1: 1.0, 8: 1.0}))
     pace = Pace(ThreadedFake(), (1,), store, "m")
-    pace.begin(100)
     for _ in range(500):
         pace.observe(1, 1.0)
         pace.observe(8, 3.0)
