@@ -1,8 +1,8 @@
 """`codespec bench ablation`: does each optional part of drafting earn its lines?
 
 A cell is a mechanism and a target: the speed with it left out, divided by the speed with it. The
-rule: a mechanism stays if it is the product's promise, if a user would miss it, or if leaving it
-out costs 3 % or more on at least two targets. What falls is then left out together, as one row:
+rule: a mechanism that neither is the product's promise nor would be missed stays if leaving it out
+costs 3 % or more on at least two targets. What falls is then left out together, as one row:
 where that costs more than 3 % on any target, the most valuable comes back, until it does not.
 """
 
@@ -18,11 +18,11 @@ from rich.table import Table
 
 from codespec.backends.registry import open_vocabulary
 from codespec.config import Settings, load_settings
-from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.models.registry import target_path
 
 from .ablation_clock import Clocked, median_ratio
 from .ablation_replay import Ablation, Asked, DraftFile, SimulatedTarget, draft_files
+from .mechanisms import PRODUCT, Mechanisms
 from .replay_report import load_curve
 from .results import Row
 from .writers import People
@@ -32,19 +32,9 @@ COSTS = 0.03
 N_TARGETS = 2
 """On so many targets."""
 
-_A_SOURCE = "promise: what the workspace holds is drafted from"
-KEPT = {
-    "suffix": _A_SOURCE,
-    "edits": _A_SOURCE,
-    "buffers": _A_SOURCE,
-    "answers": _A_SOURCE,
-    "draft_model": "users give draft models of their own, and distil them",
-    "thread_choice": "beside a neighbour that takes a core, threads can be ten times slower",
-}
-"""Mechanisms that stay whatever they bring, and why."""
 MECHANISMS = tuple(f.name for f in fields(Mechanisms))
-ON_CLOCK = ("stretches", "worth", "refinement", "draft_rests")
-"""Measured by the clock: curves do not see it."""
+ON_CLOCK = {"stretches", "refinement"}
+"""Measured by the clock: curves do not see them."""
 
 CURVES = {
     "0.6 B": ("cpu-600m-q8-ours", 600_000_000),
@@ -105,7 +95,7 @@ class Measuring:
         by_clock = {
             name: parts
             for name, parts in off.items()
-            if set(parts) & set(ON_CLOCK) and not self._has(target, name, "clock")
+            if set(parts) <= ON_CLOCK and not self._has(target, name, "clock")
         }
         if by_clock:
             self._clock(target, by_clock)
@@ -245,9 +235,9 @@ def worst(mechanism: str, rows: Sequence[Row]) -> float:
 
 
 def stays(mechanism: str, rows: Sequence[Row]) -> bool:
-    """True for what is kept whatever it brings, and for what costs enough on enough targets."""
+    """True for what costs enough on enough targets."""
     costing = [ratio for ratio in _ratios(mechanism, rows).values() if ratio <= 1 - COSTS]
-    return mechanism in KEPT or len(costing) >= N_TARGETS
+    return len(costing) >= N_TARGETS
 
 
 def _ratios(mechanism: str, rows: Sequence[Row]) -> dict[str, float]:

@@ -18,12 +18,12 @@ from pathlib import Path
 import numpy as np
 
 from codespec.config import Settings
-from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.engine.local import LocalEngine
 from codespec.engine.turns import in_one_turn
 from codespec.requests import CompletionRequest
 
 from .history import History, Hunk
+from .mechanisms import PRODUCT, Mechanisms
 from .replay import MIN_TOKENS
 from .replay_trees import Tree, Trees
 
@@ -49,9 +49,11 @@ class Clocked:
         self._stack = ExitStack()
         self._engines: dict[str, LocalEngine] = {}
         for name, chosen in {"": PRODUCT, **ways}.items():
-            engine = LocalEngine(
-                settings, repository=lambda workspace: self._tree, mechanisms=chosen
-            )
+            engine = LocalEngine(settings, repository=lambda workspace: self._tree)
+            if not chosen.stretches:
+                engine.passes.stretches = None
+            if not chosen.refinement:
+                engine.passes.models.paces.freeze()
             self._stack.enter_context(closing(engine))
             engine.settle()
             engine.remembers = False

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,6 @@ from codespec import folders
 from codespec.backends.base import Target
 from codespec.backends.registry import open_model, targets_of
 from codespec.config import ModelSettings, Settings
-from codespec.drafters.base import Drafter
 from codespec.drafters.calibrate import Planners, prior
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
@@ -29,7 +28,6 @@ from codespec.drafters.guard import Policy
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter
 from codespec.drafters.measure import CurveStore, measure
-from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.translated import Translated
 from codespec.engine.completer import Completer
@@ -43,6 +41,7 @@ from codespec.sampling import Sampler
 from codespec.types import Context, SamplingParams, Tokenizer, Tokens, Trace
 
 from .history import Hunk
+from .mechanisms import AlwaysGoingBack, Mechanisms, NeverSure
 from .replay import MAX_LEAVES, MAX_TOKENS, Replay, Session, TextTarget, cost_of
 from .replay_draft import N_CTX
 from .replay_trees import Tree
@@ -117,11 +116,7 @@ class SimulatedTarget:
 
 _CLOCK = "needs a clock"
 _NOT_SEEN = {
-    "answers": "each edit is completed once",
-    "draft_rests": _CLOCK,
     "refinement": _CLOCK,
-    "thread_choice": "needs a neighbour that takes cores",
-    "worth": _CLOCK,
     "stretches": _CLOCK,
 }
 
@@ -144,22 +139,15 @@ class Way:
     ) -> None:
         self._target, self._mechanisms = target, mechanisms
         self._curve = copied(target.curve)
-        self._kinds = token_kinds(target.tokenizer)
-        self._planners = self._fresh()
-        self._session: Session | None = None
+        kinds, start = token_kinds(target.tokenizer), prior(target.n_params)
+        self._planners = Planners(kinds, start=start)
         self.cost_ms = 0.0
         self._spent_ms = 0.0
-        self._model: ModelDrafter | None = None
-        if mechanisms.draft_model:
-            drafts = target.drafts(files)
-            self._file = drafts[-1 if mechanisms.dearer_draft else 0]
-            self._own_curve = copied(self._file.curve)
-            speaking = Translated(
-                self._file.context, self._file.tokenizer, target.tokenizer, self._passed
-            )
-            self._model = ModelDrafter(
-                speaking, self._curve, self._own_curve, self._now, mechanisms
-            )
+        file = target.drafts(files)[-1 if mechanisms.dearer_draft else 0]
+        self._own_curve = copied(file.curve)
+        speaking = Translated(file.context, file.tokenizer, target.tokenizer, self._passed)
+        made = ModelDrafter if mechanisms.confidence else NeverSure
+        self._model = made(speaking, self._curve, self._own_curve, self._now)
 
     def write(
         self,
@@ -170,9 +158,7 @@ class Way:
         document: LiveDocument,
     ) -> None:
         """`text` at a place; its cost is added."""
-        if session is not self._session and not self._mechanisms.memory:
-            self._planners = self._fresh()
-        self._session = session
+        max_leaves = MAX_LEAVES if self._mechanisms.trees else 1
         lookup = LookupDrafter(
             lambda path: document,
             self._planners.of,
@@ -180,21 +166,16 @@ class Way:
             lambda context: session.neighbours,
             boundary=self._target.writer.boundary,
             curve=self._curve,
-            max_leaves=MAX_LEAVES,
-            mechanisms=self._mechanisms,
+            max_leaves=max_leaves,
         )
-        members: list[Drafter] = [lookup]
-        if self._model is not None:
-            self._model.read_ahead(context, lambda: False)
-            members.append(self._model)
+        self._model.read_ahead(context, lambda: False)
         n_vocab = self._target.tokenizer.n_vocab
-        chain = DraftChain(
-            members,
+        chain = (DraftChain if self._mechanisms.way_back else AlwaysGoingBack)(
+            (lookup, self._model),
             n_vocab,
-            MAX_LEAVES,
+            max_leaves,
             self._curve,
             fills=self._mechanisms.filling,
-            mechanisms=self._mechanisms,
             policy=Policy.RAISE,
         )
         target = TextTarget(n_vocab, 64)
@@ -211,10 +192,6 @@ class Way:
         )
         assert emitted == text.tolist(), "verification emitted something else"
         self.cost_ms += cost_of(trace.pass_width, self._target.curve) + self._spent_ms
-
-    def _fresh(self) -> Planners:
-        start = prior(self._target.n_params)
-        return Planners(self._kinds, start=start, mechanisms=self._mechanisms)
 
     def _passed(self, n_tokens: int, _ms: float) -> None:
         self._spent_ms += float(self._own_curve.ms(np.array([n_tokens]))[0])
@@ -251,11 +228,9 @@ class Asked:
     tells_end = False
 
     def __init__(self, settings: Settings) -> None:
-        # Costs stay as they were measured, however busy the machine is while it is asked.
-        as_measured = replace(PRODUCT, refinement=False)
-        self._engine = LocalEngine(
-            settings, repository=lambda workspace: None, mechanisms=as_measured
-        )
+        self._engine = LocalEngine(settings, repository=lambda workspace: None)
+        # However busy the machine is while it is asked.
+        self._engine.passes.models.paces.freeze()
         self._engine.settle()
         self._engine.remembers = False
         self._model = Model(self._engine)

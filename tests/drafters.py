@@ -14,7 +14,6 @@ from codespec.drafters.base import Drafter
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import FLAT, CostCurve
 from codespec.drafters.guard import Policy
-from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.small import SharedVocabulary
 from codespec.drafters.worth import Worth
@@ -35,11 +34,10 @@ def chain_of(
     curve: CostCurve = FLAT,
     worth: Worth | None = None,
     fills: bool = False,
-    mechanisms: Mechanisms = PRODUCT,
     policy: Policy = Policy.RAISE,
 ) -> DraftChain:
     """A chain whose members may not fail; hostile ones need another policy."""
-    return DraftChain(drafters, n_vocab, max_leaves, curve, worth, fills, mechanisms, policy)
+    return DraftChain(drafters, n_vocab, max_leaves, curve, worth, fills, policy)
 
 
 def model_drafter_of(chain: DraftChain) -> ModelDrafter:
@@ -60,10 +58,9 @@ def drafter_over(
     curve: CostCurve = FLAT,
     own_curve: CostCurve | None = None,
     clock: Callable[[], float] = time.perf_counter,
-    mechanisms: Mechanisms = PRODUCT,
 ) -> ModelDrafter:
     """Over a model of the target's vocabulary."""
-    return ModelDrafter(SharedVocabulary(model), curve, own_curve, clock, mechanisms)
+    return ModelDrafter(SharedVocabulary(model), curve, own_curve, clock)
 
 
 class ScriptedDrafter(Drafter):

@@ -26,7 +26,6 @@ from codespec.drafters.learned import (
     source_names,
     write_learned,
 )
-from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.folders import private_folder
 from codespec.native import Planner
 from codespec.types import Source
@@ -62,7 +61,6 @@ class Planners:
     model:  identity of the target; what is accepted depends on who accepts.
     folder: where to remember, None for not at all. A cache: anything in it may be damaged or go.
     start:  what to begin with where nothing is remembered, see `prior`.
-    mechanisms: which optional parts there are.
     """
 
     def __init__(
@@ -71,13 +69,11 @@ class Planners:
         model: str = "",
         folder: Path | None = None,
         start: Learned | None = None,
-        mechanisms: Mechanisms = PRODUCT,
     ) -> None:
         self._start = prior() if start is None else start
         self._kinds = kinds
         self._model = model
-        self._folder = folder if mechanisms.memory else None
-        self._mechanisms = mechanisms
+        self._folder = folder
         self._known: OrderedDict[str, Planner] = OrderedDict()
         self._n_unsaved: dict[str, int] = {}
 
@@ -123,7 +119,7 @@ class Planners:
 
     def _new(self, start: Learned) -> Planner:
         names = source_names()
-        planner = Planner(self._kinds, len(names), self._mechanisms.learning)
+        planner = Planner(self._kinds, len(names))
         planner.load(start.state(names))
         return planner
 

@@ -16,7 +16,6 @@ from codespec.drafters.base import Drafter
 from codespec.drafters.cost import FLAT, CostCurve, best_width
 from codespec.drafters.filler import fill_width
 from codespec.drafters.guard import Guarded, Policy
-from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.worth import Worth
 from codespec.native import Drafting, Stretch
 from codespec.tree import limit_leaves, path_probs, prefix
@@ -42,7 +41,6 @@ class DraftChain(Drafter):
     max_leaves: most branches of a tree, see `Capabilities.max_leaves`.
     worth:      says when not to ask the members; None: ask them before each pass.
     fills:      True to fill passes up, see `filler.py`.
-    mechanisms: which optional parts there are.
     policy:     what becomes of a member that fails.
     """
 
@@ -56,12 +54,10 @@ class DraftChain(Drafter):
         curve: CostCurve = FLAT,
         worth: Worth | None = None,
         fills: bool = False,
-        mechanisms: Mechanisms = PRODUCT,
         policy: Policy = Policy.LEAVE_OUT,
     ) -> None:
         self._members = [Guarded(drafter, n_vocab, policy) for drafter in drafters]
-        self._max_leaves = max_leaves if mechanisms.trees else 1
-        self._mechanisms = mechanisms
+        self._max_leaves = max_leaves
         self._curve = curve
         self._worth = worth
         # Passes are filled up for lookups, which draft for most of them.
@@ -99,7 +95,6 @@ class DraftChain(Drafter):
 
     def state(self, emitted: Tokens, n_tail: int, after_single: bool) -> PassState:
         """The pass that is about to be made, see `PassState`."""
-        after_single = after_single or not self._mechanisms.way_back
         is_asking = self._worth is None or self._worth.is_asking
         return PassState(emitted, n_tail, self._width if is_asking else 1, after_single)
 

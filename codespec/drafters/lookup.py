@@ -3,7 +3,7 @@ other files, other open documents, recent edits. What they say is weighed togeth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from codespec.drafters.base import Drafter, Traits
 from codespec.drafters.cost import FLAT, CostCurve
-from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.index.live import LiveDocument
 from codespec.native import Boundary, Drafting, Planner, Segment, Sources, SuffixAutomaton
 from codespec.tree import path_probs
@@ -67,7 +66,6 @@ class LookupDrafter(Drafter):
     overridden: gives the files whose stored text is not used in a request: open buffers are newer.
     boundary:   gives the cursor of a request, where it may stand inside a token.
     curve, max_leaves: cost of the target's passes, and the branches they can take.
-    mechanisms: which optional parts there are.
     """
 
     name = "lookup"
@@ -83,7 +81,6 @@ class LookupDrafter(Drafter):
         boundary: Callable[[Context], Boundary] | None = None,
         curve: CostCurve = FLAT,
         max_leaves: int = 1,
-        mechanisms: Mechanisms = PRODUCT,
     ) -> None:
         self._open_document = document
         self._open_planner = planner
@@ -92,8 +89,7 @@ class LookupDrafter(Drafter):
         self._find_overridden = overridden
         self._make_boundary = boundary
         self._curve = curve
-        self._max_leaves = max_leaves if mechanisms.trees else 1
-        self._mechanisms = mechanisms
+        self._max_leaves = max_leaves
         self._planner: Planner | None = None
         self._sources = Sources(NO_TOKENS)
         self._boundary: Boundary | None = None
@@ -109,8 +105,10 @@ class LookupDrafter(Drafter):
         base = context.left if boundary is None else context.left[: boundary.n_base]
         self._sources = sources = Sources(base)
         sources.add_before(PREFIX, document.before)
-        neighbours = [(SUFFIX, document.after), *self._find_neighbours(context)]
-        for source, automata in _grouped(neighbours, self._mechanisms.sources_left_out).items():
+        neighbours: dict[Source, list[SuffixAutomaton]] = {SUFFIX: [document.after]}
+        for source, automaton in self._find_neighbours(context):
+            neighbours.setdefault(source, []).append(automaton)
+        for source, automata in neighbours.items():
             sources.add_automata(source, automata, source == SUFFIX)
         repository = self._open_repository(context.workspace) if context.workspace else None
         if repository is not None:
@@ -139,8 +137,7 @@ class LookupDrafter(Drafter):
         self._sources.clear()
         draft = NO_DRAFT
         if self._look_up(state.emitted, NO_TOKENS, n_max):
-            asks_last = self._mechanisms.last_token and self._trees_pay(state, n_max)
-            if asks_last and not self._is_within(state.emitted):
+            if self._trees_pay(state, n_max) and not self._is_within(state.emitted):
                 self._sources.ask_last(n_max)
             draft = self._plan(state, n_max)
         return draft
@@ -164,7 +161,7 @@ class LookupDrafter(Drafter):
 
     def _plan(self, state: PassState, n_max: int) -> Draft:
         draft, ends = self._planned(state, n_max)
-        if draft.is_chain or not self._mechanisms.after_branches:
+        if draft.is_chain:
             return draft
         # What follows branches that no source went beyond?
         paths = _open_paths(draft, ends, n_max)
@@ -232,13 +229,3 @@ def _open_paths(draft: Draft, ends: Ends, n_max: int) -> list[Tokens]:
         if len(path) < n_max:
             paths.append(np.array(path[::-1], np.int32))
     return paths
-
-
-def _grouped(
-    neighbours: Iterable[Neighbour], left_out: Collection[str]
-) -> dict[Source, list[SuffixAutomaton]]:
-    automata: dict[Source, list[SuffixAutomaton]] = {}
-    for source, automaton in neighbours:
-        if source.label not in left_out:
-            automata.setdefault(source, []).append(automaton)
-    return automata

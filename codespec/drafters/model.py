@@ -17,7 +17,6 @@ import numpy.typing as npt
 from codespec.drafters.base import Drafter, Plan, Traits
 from codespec.drafters.confidence import Confidence
 from codespec.drafters.cost import FLAT, CostCurve, best_width
-from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.small import DRAFT_MODEL, SmallModel
 from codespec.tree import followed
 from codespec.types import ANY_PASS, NO_DRAFT, Context, Draft, PassState, Tokens, Verdict
@@ -49,7 +48,6 @@ class ModelDrafter(Drafter):
     """`Drafter` over a second, smaller model with a KV cache of its own.
 
     curve, own_curve: milliseconds of the target's and of the small model's passes.
-    mechanisms: which optional parts there are.
     """
 
     name = "model"
@@ -61,9 +59,7 @@ class ModelDrafter(Drafter):
         curve: CostCurve = FLAT,
         own_curve: CostCurve | None = None,
         clock: Callable[[], float] = time.perf_counter,
-        mechanisms: Mechanisms = PRODUCT,
     ) -> None:
-        self._mechanisms = mechanisms
         self._small = small
         self._curve = curve
         self._own_curve = own_curve
@@ -174,7 +170,7 @@ class ModelDrafter(Drafter):
             self._planned = self._plan(state, *asked)
         if self._planned.n_tokens:
             self._n_rest, self._next_rest = 0, _REST
-        elif not self._n_rest and self._mechanisms.draft_rests:
+        elif not self._n_rest:
             self._n_rest = self._next_rest
             self._next_rest = min(2 * self._next_rest, _LONGEST_REST)
         return self._planned
@@ -183,7 +179,7 @@ class ModelDrafter(Drafter):
         self, state: PassState, n_max: int, usual: float, token_ms: float, begin_ms: float = 0.0
     ) -> Plan:
         width, rate = best_width([usual] * n_max, self._curve, state, token_ms, begin_ms)
-        if self._small.is_sampling or n_max <= 0 or not self._mechanisms.confidence:
+        if self._small.is_sampling or n_max <= 0:
             return Plan(width, rate)
         # Only greedy drafts may be dropped once they are known.
         costs = self._curve.first(state, n_max + 1)
@@ -233,7 +229,7 @@ class ModelDrafter(Drafter):
 
     def _accepted(self, own: float) -> float:
         """P(accepted) of a token that the model itself gives this probability."""
-        return self._confidence.accepted(own) if self._mechanisms.confidence else self._rate
+        return self._confidence.accepted(own)
 
     def _sampled(self, width: int) -> Draft:
         drafted, laws = self._small.draw(width)

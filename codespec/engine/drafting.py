@@ -15,7 +15,6 @@ from codespec.drafters.chain import DraftChain
 from codespec.drafters.guard import Policy
 from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter, Repository
-from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.drafters.model import ModelDrafter
 from codespec.drafters.own_layer import OwnLayer
 from codespec.drafters.worth import Worth
@@ -33,7 +32,6 @@ class Drafting:
     """The drafters for one target. One thread only.
 
     repository: gives the index of a workspace folder.
-    mechanisms: which optional parts there are.
     policy:     what becomes of a drafter that fails.
 
     Raises: ModelError, ConfigError.
@@ -48,27 +46,22 @@ class Drafting:
         vocabulary: Vocabulary,
         documents: OpenDocuments,
         repository: Callable[[str], Repository | None],
-        mechanisms: Mechanisms = PRODUCT,
         policy: Policy = Policy.LEAVE_OUT,
     ) -> None:
         self._settings = settings
         self._policy = policy
-        self._mechanisms = mechanisms
         self._models = models
         self._target = target
         self._tokenizer = tokenizer
         info = target.context.info
-        is_adaptive = settings.drafting.adaptive and mechanisms.worth
-        self._worth = Worth(target.pace.curve) if is_adaptive else None
+        self._worth = Worth(target.pace.curve) if settings.drafting.adaptive else None
         # A layer of the target's own reads what passes leave, a state cannot be cut back.
-        is_plain = target.own is None and target.context.can.rolls_back
-        self._fills = is_plain and mechanisms.filling
+        self._fills = target.own is None and target.context.can.rolls_back
         self._planners = Planners(
             token_kinds(tokenizer),
             f"{info.name}:{info.file_bytes}",
             folders.cache_path() / "acceptance",
             prior(info.n_params),
-            mechanisms,
         )
         registry.check(settings.drafting.drafters)
         self._lookup = LookupDrafter(
@@ -80,17 +73,15 @@ class Drafting:
             boundary=lambda c: Boundary(c.left, c.healed, vocabulary, target.model.encoder),
             curve=target.pace.curve,
             max_leaves=target.context.can.max_leaves,
-            mechanisms=mechanisms,
         )
         small: list[tuple[ModelDrafter, Pace]] = []
         if target.own is not None:
             speaking = OwnLayer(target.own.context, target.own.pace.observe)
             curves = target.pace.curve, target.own.pace.curve
-            own = ModelDrafter(speaking, *curves, mechanisms=mechanisms)
+            own = ModelDrafter(speaking, *curves)
             small = [(own, target.own.pace)]
-        elif "model" in settings.drafting.drafters and mechanisms.draft_model:
-            paths = draft_paths(settings.model, info.file_bytes)
-            for path in paths if mechanisms.dearer_draft else paths[:1]:
+        elif "model" in settings.drafting.drafters:
+            for path in draft_paths(settings.model, info.file_bytes):
                 drafter, running = self._draft_model(path)
                 small.append((drafter, running.pace))
         self._small = Choice(target.pace, small)
@@ -119,7 +110,6 @@ class Drafting:
             self._target.pace.curve,
             self._worth,
             self._fills,
-            self._mechanisms,
             self._policy,
         )
 
@@ -153,4 +143,4 @@ class Drafting:
             self._models.unload(small)
             raise
         curves = self._target.pace.curve, small.pace.curve
-        return ModelDrafter(speaking, *curves, mechanisms=self._mechanisms), small
+        return ModelDrafter(speaking, *curves), small

@@ -17,7 +17,6 @@ from codespec.drafters.chain import DraftChain
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.guard import Policy
 from codespec.drafters.lookup import Repository
-from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.edit import Edit
 from codespec.engine.decoder import Decoder
 from codespec.engine.documents import OpenDocuments
@@ -56,15 +55,14 @@ class LocalEngine:
         settings: Settings,
         on_loading: Callable[[float], None] = lambda _: None,
         repository: Callable[[str], Repository | None] | None = None,
-        mechanisms: Mechanisms = PRODUCT,
         policy: Policy = Policy.LEAVE_OUT,
     ) -> None:
         """on_loading: told the share of the target that is loaded, 0 to 1. repository: gives the
-        index of a workspace folder; default: the one in the cache folder. mechanisms: which
-        optional parts of drafting there are. policy: what becomes of a drafter that fails."""
+        index of a workspace folder; default: the one in the cache folder. policy: what
+        becomes of a drafter that fails."""
         self.settings = settings
         self._clock = time.perf_counter
-        self._decoder = _decoder(settings, on_loading, mechanisms, policy, lambda: self._clock())
+        self._decoder = _decoder(settings, on_loading, policy, lambda: self._clock())
         self.info: ModelInfo = self._decoder.info
         self.tokenizer = self._decoder.tokenizer
         cuts = safe_cuts(self.tokenizer)
@@ -381,7 +379,6 @@ class LocalEngine:
 def _decoder(
     settings: Settings,
     on_loading: Callable[[float], None],
-    mechanisms: Mechanisms,
     policy: Policy,
     clock: Callable[[], float],
 ) -> Decoder:
@@ -389,7 +386,7 @@ def _decoder(
     backend = backend_of(where)
     if isinstance(backend, GeneratorBackend):
         return Streamed(backend.open(where), settings, clock)
-    return Passes(settings, where, on_loading, mechanisms, policy, clock)
+    return Passes(settings, where, on_loading, policy, clock)
 
 
 def _deadline(request: CompletionRequest, started: float) -> float:

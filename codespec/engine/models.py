@@ -14,7 +14,6 @@ from codespec.backends.base import DraftingLayer, Model, Target, computes_nothin
 from codespec.backends.registry import targets_of
 from codespec.config import ModelSettings
 from codespec.drafters.measure import CurveStore
-from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 from codespec.engine.pace import Pace, Paces, thread_counts
 from codespec.errors import ModelError
 from codespec.types import NO_DRAFT, ModelInfo
@@ -43,9 +42,8 @@ class Running:
 class Models:
     """One thread only."""
 
-    def __init__(self, settings: ModelSettings, mechanisms: Mechanisms = PRODUCT) -> None:
+    def __init__(self, settings: ModelSettings) -> None:
         self._settings = settings
-        self._mechanisms = mechanisms
         self._running: list[Running] = []
         self._busy_s_unloaded = 0.0
         self.paces = Paces([])
@@ -130,7 +128,7 @@ class Models:
         fixed = self._settings.n_threads or not context.can.has_threads
         counts = (context.n_threads,) if fixed else thread_counts(context.n_threads)
         store = CurveStore(folders.cache_path() / "curves.json")
-        return Pace(context, counts, store, key, self._mechanisms)
+        return Pace(context, counts, store, key)
 
 
 def _paces(running: Running) -> list[Pace]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator, Sequence
 from codespec.backends.base import Target
 from codespec.drafters.cost import CostCurve
 from codespec.drafters.measure import CurveStore, measuring, prior
-from codespec.drafters.mechanisms import PRODUCT, Mechanisms
 
 # A thread count is tried for so many passes. The first wakes the threads and does not count.
 _N_TRIAL = 4
@@ -122,7 +121,6 @@ class Pace:
 
     counts: thread counts to choose from, descending.
     key:    names the model, backend and build in the store; the thread count is added.
-    mechanisms: which optional parts there are.
     """
 
     def __init__(
@@ -131,10 +129,7 @@ class Pace:
         counts: Sequence[int],
         store: CurveStore,
         key: str,
-        mechanisms: Mechanisms = PRODUCT,
     ) -> None:
-        counts = counts if mechanisms.thread_choice else counts[:1]
-        self._mechanisms = mechanisms
         self._model = model
         self._store = store
         self._key = key
@@ -148,6 +143,8 @@ class Pace:
         self._seen_ms = 0.0
         self.curve = CostCurve({1: 1.0}, rolls_back=model.can.rolls_back)
         """The curve at the current thread count, whichever that is."""
+        self.refines = True
+        """False to keep costs as they were measured, which is for measurements."""
         self._apply()
 
     @property
@@ -174,7 +171,7 @@ class Pace:
     def learn(self) -> None:
         """What was observed counts now."""
         for n, ms in self._seen:
-            if self._mechanisms.refinement:
+            if self.refines:
                 self.curve.observe(n, ms)
             if self._choice.n_threads == self._model.n_threads:
                 self._choice.observe(ms / self._yardstick.quiet_ms(n))
@@ -224,6 +221,11 @@ class Paces:
         self._paces = list(paces)
         self._steps: Generator[None, None, None] | None = None
         self._interrupted: Callable[[], bool] = lambda: False
+
+    def freeze(self) -> None:
+        """See `Pace.refines`."""
+        for pace in self._paces:
+            pace.refines = False
 
     def add(self, pace: Pace) -> None:
         self._paces.append(pace)

@@ -12,7 +12,6 @@ from codespec.context.healing import HealingMask, vocabulary_of
 from codespec.drafters.chain import DraftChain
 from codespec.drafters.guard import Policy
 from codespec.drafters.lookup import Repository
-from codespec.drafters.mechanisms import Mechanisms
 from codespec.edit import Edit
 from codespec.engine.ahead import read_in_turns
 from codespec.engine.candidates import alternatives
@@ -46,14 +45,13 @@ class Passes(Decoder):
         settings: Settings,
         where: str,
         on_loading: Callable[[float], None],
-        mechanisms: Mechanisms,
         policy: Policy,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._settings = settings
-        self._mechanisms, self._policy = mechanisms, policy
+        self._policy = policy
         self._clock = clock
-        self.models = Models(settings.model, mechanisms)
+        self.models = Models(settings.model)
         running = self.models.load(where, on_loading, own_layer=settings.may_draft_itself)
         self._running = running
         self._model, self.target, self.pace = running.model, running.context, running.pace
@@ -61,7 +59,7 @@ class Passes(Decoder):
         self.tokenizer = self._model.tokenizer
         self._vocabulary = vocabulary_of(self.tokenizer)
         self.stretches: Stretches | None = None
-        if self.target.can.has_stretches and mechanisms.stretches:
+        if self.target.can.has_stretches:
             self.stretches = Stretches(self.target, self._vocabulary, lambda: self.pace.is_trying)
         self.reading = Reading(settings, self.pace, lambda: self.target.read_ms)
 
@@ -84,7 +82,6 @@ class Passes(Decoder):
             self._vocabulary,
             documents,
             repository,
-            self._mechanisms,
             self._policy,
         )
 

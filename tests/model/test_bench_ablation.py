@@ -49,29 +49,27 @@ def test_two_targets_decide() -> None:
     rows = cells(
         {
             "trees": [0.96, 0.97],
-            "learning": [0.5, 0.99],
-            "memory": [1.2, 1.0],
-            "edits": [1.0, 1.0],
+            "filling": [0.5, 0.99],
+            "way_back": [1.2, 1.0],
         }
     )
-    assert [ablation.stays(name, rows) for name in ("trees", "worth", "memory")] == [
+    assert [ablation.stays(name, rows) for name in ("trees", "stretches", "way_back")] == [
         True,
         False,
         False,
     ]
-    assert ablation.stays("edits", rows)  # whatever it brings
 
 
 def test_a_clock_counts_where_it_says_less() -> None:
-    rows = cells({"worth": [1.0, 0.9]})
-    rows.append({"mechanism": "worth", "target": "target 0", "kind": "clock", "ratio": 0.95})
-    assert ablation.stays("worth", rows)
-    assert ablation.worst("worth", rows) == 0.9
+    rows = cells({"stretches": [1.0, 0.9]})
+    rows.append({"mechanism": "stretches", "target": "target 0", "kind": "clock", "ratio": 0.95})
+    assert ablation.stays("stretches", rows)
+    assert ablation.worst("stretches", rows) == 0.9
 
 
 def test_the_most_valuable_comes_back_until_what_fell_costs_little() -> None:
-    rows = cells({"learning": [0.9, 1.0], "trees": [0.99, 1.0], "memory": [0.95, 1.0]})
-    together = {"learning+trees+memory": 0.8, "trees+memory": 0.94, "trees": 0.99}
+    rows = cells({"filling": [0.9, 1.0], "trees": [0.99, 1.0], "way_back": [0.95, 1.0]})
+    together = {"filling+trees+way_back": 0.8, "trees+way_back": 0.94, "trees": 0.99}
 
     def rows_without(off: object) -> list[Row]:
         assert isinstance(off, dict)
@@ -80,9 +78,9 @@ def test_the_most_valuable_comes_back_until_what_fell_costs_little() -> None:
                 rows.extend(cells({name: [together[name]]}))
         return rows
 
-    decision = ablation.decide(("learning", "trees", "memory"), rows_without)
+    decision = ablation.decide(("filling", "trees", "way_back"), rows_without)
     assert decision["falls"] == ["trees"]
-    assert decision["came_back"] == ["learning", "memory"]
+    assert decision["came_back"] == ["filling", "way_back"]
 
 
 def test_an_interval_holds_the_median() -> None:
@@ -95,13 +93,13 @@ def test_every_cell_has_a_figure_or_a_reason(repository: Path, tmp_path: Path) -
     args = ["bench", "ablation", str(repository), "--commits", "1", "--places", "1"]
     for target in ("bundled", "0.6 B", "7 B, H200"):
         args += ["--target", target]
-    for name in ("suffix", "filling", "stretches"):
+    for name in ("trees", "filling", "stretches"):
         args += ["--mechanism", name]
     shown = CliRunner().invoke(main, [*args, "--output", str(output)])
     assert shown.exit_code == 0, shown.output
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     measured = {(r["target"], r["mechanism"], r["kind"]): r for r in rows}
-    assert measured["0.6 B", "suffix", "replay"]["ratio"] > 0
+    assert measured["0.6 B", "trees", "replay"]["ratio"] > 0
     assert "GPU" in measured["0.6 B", "filling", "replay"]["why"]
     assert measured["7 B, H200", "filling", "replay"]["n_hunks"] == 1
     assert "clock" in measured["bundled", "stretches", "replay"]["why"]
