@@ -143,7 +143,7 @@ class DraftChain(Drafter):
 
     def propose(self, state: PassState, n_max: int) -> Draft:
         self._took_ms = None
-        if n_max <= 0 or not self._active():
+        if n_max <= 0 or not any(member.is_active for member in self._members):
             return NO_DRAFT
         if self._worth is not None and not self._worth.ask():
             return NO_DRAFT
@@ -159,20 +159,17 @@ class DraftChain(Drafter):
         if self._worth is not None and self._took_ms is not None:
             n_drafted, n_right = (0, 0) if self._is_dear else (len(draft), len(verdict.path))
             self._worth.learn(self._took_ms, n_drafted, n_right, self._width)
-        for member in self._active():
+        for member in self._members:
             member.observe(emitted, draft, verdict)
 
     def ended(self, n_emitted: int) -> None:
-        for member in self._active():
+        for member in self._members:
             member.ended(n_emitted)
-
-    def _active(self) -> list[Guarded]:
-        return [member for member in self._members if member.is_active]
 
     def _ask(self, state: PassState, n_max: int) -> Draft:
         best = NO_DRAFT
         self._dear_ms, self._is_dear = 0.0, False
-        for member in self._active():
+        for member in self._members:
             start = time.perf_counter()
             best = self._asked(member, best, state, n_max)
             if member.traits.takes_time:
@@ -193,7 +190,7 @@ class DraftChain(Drafter):
     def _is_ready(self, member: Guarded, state: PassState, n_max: int) -> bool:
         """True if it may be asked; it begins now if it has not."""
         assert self._context is not None
-        if member.traits.takes_time and not member.is_due():
+        if not member.is_active or (member.traits.takes_time and not member.is_due()):
             return False
         n_tokens = len(self._context.prompt) + len(state.emitted) + n_max
         if member.traits.reads and not member.has_room(n_tokens):

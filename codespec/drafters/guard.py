@@ -74,11 +74,12 @@ class Guarded:
 
     def propose(self, state: PassState, n_max: int) -> Draft:
         self._drafter.counters.n_asked += 1
-        return self._noted(self._draft(self._drafter.propose, state, n_max)) or NO_DRAFT
+        self._proposed = self._call(self._wellformed, state, n_max) or None
+        return self._proposed or NO_DRAFT
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
         """A member that proposed something is told what became of that."""
-        if not self.has_begun:
+        if not self.has_begun or not self.is_active:
             return
         proposed, self._proposed = self._proposed, None
         if proposed is not None:
@@ -134,23 +135,15 @@ class Guarded:
         log.warning("the drafter %s failed and is left out of this request", self.name)
         self.is_active = False
 
-    def _draft(self, ask: Callable[..., Draft | None], *args: Any) -> Draft | None:
-        """A draft; None where it is malformed. The last argument is how much it may be."""
-        return self._call(self._wellformed, ask, *args)
-
-    def _wellformed(self, ask: Callable[..., Draft | None], *args: Any) -> Draft | None:
-        draft = ask(*args)
-        if draft is None or wellformed(draft, self._n_vocab, args[-1]):
+    def _wellformed(self, state: PassState, n_max: int) -> Draft | None:
+        """The drafter's proposal; None where it is malformed."""
+        draft = self._drafter.propose(state, n_max)
+        if wellformed(draft, self._n_vocab, n_max):
             return draft
         if self._policy is Policy.RAISE:
             raise MalformedError(f"the drafter {self.name} returned {draft}")
         log.warning("the drafter %s returned a malformed draft", self.name)
         return None
-
-    def _noted(self, draft: Draft | None) -> Draft | None:
-        if draft is not None and len(draft):
-            self._proposed = draft
-        return draft
 
     def _call(self, call: Callable[..., T], *args: Any) -> T | None:
         if not self.is_active:

@@ -27,7 +27,7 @@ from codespec.types import (
 
 
 class Repository(Protocol):
-    """What the drafter needs of a workspace index."""
+    """A workspace index, as far as the drafter needs it."""
 
     def segments(
         self, skip: Collection[str] = ()
@@ -163,11 +163,11 @@ class LookupDrafter(Drafter):
         draft, ends = self._planned(state, n_max)
         if draft.is_chain:
             return draft
-        # What follows branches that no source went beyond?
-        paths = _open_paths(draft, ends, n_max)
-        if not sum([self._look_up_after(state.emitted, path, n_max) for path in paths]):
-            return draft
-        return self._planned(state, n_max)[0]
+        n_found = 0
+        for path in _open_paths(draft, ends, n_max):
+            said = np.concatenate([state.emitted, path])
+            n_found += self._look_up(said, path, n_max - len(path))
+        return self._planned(state, n_max)[0] if n_found else draft
 
     def _planned(self, state: PassState, n_max: int) -> tuple[Draft, Ends]:
         assert self._planner is not None
@@ -186,10 +186,6 @@ class LookupDrafter(Drafter):
             return NO_DRAFT, _NO_ENDS
         tokens, parents, likely, sources, ends = found
         return Draft(tokens, parents, likely, sources), ends
-
-    def _look_up_after(self, emitted: Tokens, path: Tokens, n_max: int) -> int:
-        """What follows `emitted` and a path of drafted tokens."""
-        return self._look_up(np.concatenate([emitted, path]), path, n_max - len(path))
 
     def _look_up(self, said: Tokens, path: Tokens, n_max: int) -> int:
         """Ask each source; what it says follows the drafted `path`. How many say anything."""
