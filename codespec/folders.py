@@ -133,8 +133,8 @@ def private_folder(path: Path) -> Path:
 
 
 def private_opener(path: str | os.PathLike[str], flags: int) -> int:
-    """For `open(path, mode, opener=private_opener)`, and instead of `os.open`: a new file is for
-    its owner alone, one that is open to others is closed to them.
+    """Open a file, for `open(path, mode, opener=private_opener)` or instead of `os.open`: a new one
+    is for its owner alone, one that is open to others is closed to them.
 
     Raises: OSError, with EINVAL for what is no plain file: links are not followed, and pipes not
     waited for.

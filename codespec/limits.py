@@ -18,13 +18,13 @@ import msgspec
 # --- whole messages --------------------------------------------------------------------------
 
 BODY_BYTES = 4 << 20
-"""Of an HTTP request's body."""
+"""Most bytes of an HTTP request's body."""
 FRAME_BYTES = 16 << 20
-"""Of a frame on the daemon's socket."""
+"""Most bytes of a frame on the daemon's socket."""
 HELLO_BYTES = 4096
-"""Of a frame from somebody who has not shown a key yet."""
+"""Most bytes of a frame from somebody who has not shown a key yet."""
 MESSAGE_BYTES = 64 << 20
-"""Of a message of an editor, which may hold a whole document."""
+"""Most bytes of an editor's message, which may hold a whole document."""
 DEPTH = 64
 """Levels of lists and objects in JSON."""
 
@@ -68,22 +68,22 @@ NAMES = 64
 # --- texts, in characters --------------------------------------------------------------------
 
 TEXT_CHARS = FRAME_BYTES
-"""Of a text around the cursor: a frame holds no more."""
+"""Longest text around the cursor: a frame holds no more."""
 PATH_CHARS = 4096
-"""Of a file's path, or a pattern for them: no system opens a longer one that people have."""
+"""Longest path of a file, or pattern for them: no system opens a longer one that people have."""
 URI_CHARS = 4 * PATH_CHARS
-"""Of a document's URI, where a character may take three."""
+"""Longest URI of a document, where a character may take three."""
 GRAMMAR_CHARS = 1 << 16
-"""Of a grammar: reading one and following it take time, and cannot be interrupted."""
+"""Longest grammar: reading one and following it take time, and cannot be interrupted."""
 STOP_CHARS = 1024
-"""Of a stop text."""
+"""Longest stop text."""
 NAME_CHARS = 256
-"""Of the name of a language, a field, a drafter, an offer, or of a key."""
+"""Longest name of a language, a field, a drafter, an offer, or a key."""
 
 # --- numbers ---------------------------------------------------------------------------------
 
 INTEGER = (1 << 53) - 1
-"""Of any whole number of an editor, either side of 0: what JSON carries everywhere."""
+"""Greatest whole number of an editor, either side of 0: what JSON carries everywhere."""
 TOKENS = 1 << 20
 """Tokens: more than a model's context holds. Columns of indentation, too."""
 VOCABULARY = 1 << 30

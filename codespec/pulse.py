@@ -40,7 +40,7 @@ def computing(n_threads: int) -> None:
 
 
 def steps_address() -> int:
-    """Where native code counts steps: 64 bits, for the rest of the process."""
+    """Address at which native code counts steps: 64 bits, for the rest of the process."""
     return ctypes.addressof(_own)
 
 

@@ -305,7 +305,7 @@ class Generator:
     heals: bool = True
 
     def stream(self, asked: Asked, cancelled: Callable[[], bool]) -> Stream:
-        """What follows a prompt. Runs on a thread of its own, and may wait for as long as it likes:
+        """Stream what follows a prompt, on a thread of its own, which may wait as long as it likes:
         it is closed at the next piece after `cancelled` turns true, and may end by itself then. An
         earlier stream may still be on its way to its end.
 
@@ -322,7 +322,7 @@ class Generator:
 
 
 class Remark(NamedTuple):
-    """What there is to say about a backend here, or about a model of it.
+    """All there is to say about a backend here, or about a model of it.
 
     level: "warning", it works worse than it could; "note", nothing is wrong, but there is a choice.
     next_step: what to do about it.

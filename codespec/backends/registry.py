@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # the daemon and every command import this module, and no nat
     from codespec.types import Tokenizer
 
 FILES = "codespec.backends.llama.backend"
-"""For what is a file: GGUF, or something that its backend refuses in words."""
+"""The backend of files: GGUF, or something that its backend refuses in words."""
 
 SCHEMES = {
     "fake": "codespec.backends.fake",
@@ -40,12 +40,12 @@ def scheme_of(model: str) -> str:
 
 
 def in_full(model: str) -> str:
-    """What a setting names, for a process in another folder. Raises: ConfigError."""
+    """The name in a setting, for a process in another folder. Raises: ConfigError."""
     return model if scheme_of(model) else str(model_file(model).absolute())
 
 
 def target_of(settings: ModelSettings) -> str:
-    """What `backend_of` takes for the target of these settings. Raises: ConfigError, ModelError."""
+    """The target of these settings, for `backend_of`. Raises: ConfigError, ModelError."""
     return settings.target if scheme_of(settings.target) else str(target_path(settings))
 
 
@@ -66,7 +66,7 @@ def backend_of(where: str | Path) -> Backend:
 
 
 def targets_of(where: str | Path) -> TargetBackend:
-    """As `backend_of`. Raises: ModelError where that has no passes to verify in."""
+    """`backend_of`, of targets alone. Raises: ModelError where that has no passes to verify in."""
     from codespec.backends.base import TargetBackend
 
     backend = backend_of(where)

@@ -230,8 +230,8 @@ def _whole_characters(raw: bytes) -> bytes:
 
 
 def shown(files: Iterable[tuple[str, str]]) -> tuple[Snippet, ...]:
-    """What a client tells of other files, (name, text) each. Raises: FieldError for too many, or
-    names of a length that no file's has, which a prompt may hold."""
+    """Snippets of other files, (name, text) each, that a client sends. Raises: FieldError for too
+    many, or names of a length that no file's has, which a prompt may hold."""
     snippets = tuple(
         Snippet("buffers", name, normalise(text).rstrip(), "sent by the client")
         for name, text in files

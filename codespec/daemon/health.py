@@ -1,4 +1,4 @@
-"""Whether a worker gets on with what it was given, or hangs.
+"""A worker's health: it gets on with what it was given, or hangs.
 
 A worker that is slow because the machine is busy must live, however long it takes: what counts is
 processor time of its own in which it gets nowhere, and, as a worker that waits for ever takes none,
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from codespec.pulse import Pulse
 
 _MAX_LOOKS = 4
-"""Of a longer pause between two looks no more counts: this process was stopped, or the machine."""
+"""A longer pause between two looks counts as so many: this process was stopped, or the machine."""
 
 
 @dataclass(frozen=True, slots=True)

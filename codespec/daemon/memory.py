@@ -1,4 +1,4 @@
-"""Whether a worker takes more memory than its models need.
+"""Watch over workers that take more memory than their models need.
 
 What it takes when its models are loaded is theirs: weights where they are not mapped, caches, what
 computes. From then on there may come the caches that it puts aside, as configured, and a gigabyte
@@ -40,8 +40,8 @@ class Budget:
 
     @classmethod
     def of(cls, pid: int, ready: Ready, cache_bytes: int, beside: int = BESIDE_BYTES) -> Budget:
-        """Of a worker whose models are loaded. cache_bytes: of all indexes, parts of which it may
-        map."""
+        """Budget of a worker whose models are loaded. cache_bytes: of all indexes, parts of which
+        it may map."""
         mapped = ready.file_bytes + cache_bytes if sys.platform == "darwin" else 0
         return cls(own_bytes(pid) + mapped, ready.saved_bytes, beside)
 

@@ -1,4 +1,4 @@
-"""What a planner knows from the start, and when it remembers what it learned.
+"""Planners of workspaces: their first knowledge, and when they remember what they learned.
 
 The prior comes with codespec: weights fitted on replayed edits of repositories (`codespec_bench.
 prior`). Every outcome moves them; what a workspace taught is kept in the cache folder, apart for
@@ -78,7 +78,7 @@ class Planners:
         self._n_unsaved: dict[str, int] = {}
 
     def of(self, workspace: str) -> Planner:
-        """For a request in this folder, "" for none."""
+        """The planner for a request in this folder, "" for none."""
         planner = self._known.pop(workspace, None) or self._open(workspace)
         if planner.n_sources < Source.count():
             planner = self._with_new_sources(planner)

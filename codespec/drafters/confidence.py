@@ -1,4 +1,4 @@
-"""What a small model's own probabilities are worth: it knows when it is likely to be right.
+"""The worth of a small model's own probabilities: it knows when it is likely to be right.
 
 A draft that begins with a doubtful token is dropped, so a model that is right half of the time but
 knows when is worth asking.

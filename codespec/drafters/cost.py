@@ -1,4 +1,4 @@
-"""What a pass over n tokens costs on this machine, and the width that pays best.
+"""The cost of a pass over n tokens on this machine, and the width that pays best.
 
 A pass is not free in n: on a CPU eight tokens cost two to five times as much as one, with steps
 where kernels change. Drafting more than pays makes decoding slower than not drafting at all, so the
@@ -64,7 +64,7 @@ class CostCurve:
         self._state = other._state
 
     def table_of(self, width: int) -> npt.NDArray[np.float64]:
-        """As `table`, where passes are filled up to `width`."""
+        """`table` where passes are filled up to `width`."""
         return self._state.table_of(width)
 
     @property
@@ -75,7 +75,7 @@ class CostCurve:
 
     @property
     def steady(self) -> dict[int, float]:
-        """As `points`, of passes that follow others of their width."""
+        """`points` of passes that follow others of their width."""
         s = self._state
         return {n: s.steady_ms(n) for n in s.steady}
 
@@ -148,7 +148,7 @@ class CostCurve:
         return self._state.quiet_ms(n)
 
     def settled_ms(self, n: int, n_alike: int) -> float:
-        """As `quiet_ms`, after `n_alike` passes over as many tokens."""
+        """`quiet_ms` after `n_alike` passes over as many tokens."""
         s = self._state
         if n_alike >= N_SETTLING:
             return s.steady_ms(n) if n in s.steady else s.quiet_ms(n)
@@ -157,7 +157,7 @@ class CostCurve:
 
     @property
     def token_ms(self) -> float:
-        """What one token more costs in a wide pass, as measured: a token of a prompt. From the
+        """Cost of one token more in a wide pass, as measured: a token of a prompt. From the
         widest apart: a slow model's widths are timed once each, and between two that are near
         each other noise may be all there is."""
         return max(0.0, self.quiet_ms(_WIDE) - self.quiet_ms(1)) / (_WIDE - 1)

@@ -121,7 +121,7 @@ def measuring(
 
 
 class _Points(NamedTuple):
-    """Of one context: n -> milliseconds, and what `CostCurve` has by these names."""
+    """The curve behind one context, n -> milliseconds, by the names of `CostCurve`."""
 
     points: dict[int, float]
     steady: dict[int, float]
@@ -242,8 +242,9 @@ _Slope = Annotated[float, msgspec.Meta(ge=0, le=1e3)]
 
 
 class _Saved(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """As in the file. Curves of earlier versions say what a token of context adds to a pass over n
-    tokens, slope_fixed + slope_per_token * n ms, beyond the n_context they were measured behind."""
+    """A curve in the file. Those of earlier versions say what a token of context adds to a pass of
+    n tokens, slope_fixed + slope_per_token * n ms, beyond the n_context they were measured behind.
+    """
 
     points: dict[int, float]
     back_ms: float

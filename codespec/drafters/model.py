@@ -128,7 +128,7 @@ class ModelDrafter(Drafter):
         return self._plan(ANY_PASS, _AHEAD, self._rate, self._token_ms()).n_tokens > 0
 
     def has_room(self, n_tokens: int) -> bool:
-        """Whether its context, which may be shorter than the target's, has room for so many."""
+        """True if its context, which may be shorter than the target's, has room for so many."""
         return self._small.fits(n_tokens)
 
     @property

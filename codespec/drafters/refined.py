@@ -1,4 +1,4 @@
-"""What passes cost by now: a measured curve that real passes move.
+"""The cost of passes by now: a measured curve that real passes move.
 
 Speed is common to all widths (a busy neighbour, a slow clock) and changes fast; shape is the
 machine's and the model's, and changes slowly if at all.
@@ -40,7 +40,7 @@ _GOES_BACK = 2 / 3
 
 
 class RefinedCurve:
-    """What a `CostCurve` shows, which says what the arguments are. Plain numbers: a pass is
+    """State of a `CostCurve`, which says what the arguments are. Plain numbers: a pass is
     observed in a microsecond, where an array's items take ten."""
 
     def __init__(

@@ -1,5 +1,5 @@
-"""What makes an output for a prompt: passes over a target (`passes.py`), or a model that decodes by
-itself (`generator.py`). All that comes before and after is the same code for both, see `local.py`.
+"""The maker of an output: passes over a target (`passes.py`), or a model that decodes by itself
+(`generator.py`). All that comes before and after is the same code for both, see `local.py`.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class LocalEngine:
         self._indexes: dict[str, WorkspaceIndex] = {}
         self._decoder.serve(self._documents, repository or self._index)
         self.remembers = True
-        """Whether answers are drafted from later; not where the same is asked to be timed."""
+        """True if answers are drafted from later; not where the same is asked to be timed."""
 
     def complete(
         self,
@@ -271,7 +271,7 @@ class LocalEngine:
         )
 
     def context(self, request: CompletionRequest) -> Context:
-        """What the model reads for a request, and what drafters know of its place."""
+        """The prompt of a request, and what drafters know of its place."""
         return self._prepare(request).context
 
     def _telling(self, tell: OnProgress, made: Generation, stop: Stop) -> Stop:
@@ -332,7 +332,7 @@ class LocalEngine:
 
     @property
     def curve(self) -> CostCurve:
-        """What passes of the target cost by now."""
+        """Cost of the target's passes by now."""
         return self.passes.pace.curve
 
     @property

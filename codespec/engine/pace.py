@@ -51,12 +51,12 @@ class ThreadChoice:
 
     @property
     def n_threads(self) -> int:
-        """For the next pass."""
+        """Threads of the next pass."""
         return self._counts[self._at]
 
     @property
     def is_trying(self) -> bool:
-        """Whether that is not the count in use but one that is tried."""
+        """True if that is not the count in use but one that is tried."""
         return self._at != self._home
 
     def observe(self, slowness: float) -> None:
@@ -149,12 +149,12 @@ class Pace:
 
     @property
     def is_measured(self) -> bool:
-        """Whether there is a measured curve for every count."""
+        """True if there is a measured curve for every count."""
         return not self._unmeasured
 
     @property
     def is_trying(self) -> bool:
-        """Whether a number of threads is being tried: passes are to be observed at once."""
+        """True if a number of threads is being tried: passes are to be observed at once."""
         return self._choice.is_trying
 
     def observe(self, n: int, ms: float) -> None:
@@ -169,7 +169,7 @@ class Pace:
             self.learn()
 
     def learn(self) -> None:
-        """What was observed counts now."""
+        """Count what was observed."""
         for n, ms in self._seen:
             if self.refines:
                 self.curve.observe(n, ms)

@@ -136,7 +136,7 @@ class Passes(Decoder):
 
     @contextmanager
     def left_off(self) -> Generator[None]:
-        """What the target's cache holds is kept: read again, in passes of other widths, it would
+        """The target's cache keeps what it holds: read again, in passes of other widths, it would
         not be the same to the last digit."""
         held = self.target.hold()
         try:

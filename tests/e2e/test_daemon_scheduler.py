@@ -380,7 +380,7 @@ def test_what_is_paused_can_be_taken_the_place_of_and_forgotten() -> None:
 
 
 def test_passes_that_are_longer_than_pauses_in_typing_are_done_now_and_then() -> None:
-    """What is cut short in a hurry begins its pass again; after so long a wait it is not."""
+    """A pass that is cut short in a hurry begins again; after so long a wait it is not."""
     scheduler, now, n_done = Scheduler(), 0.0, 0
     patient = job(1)
     scheduler.add(patient)

@@ -1,4 +1,4 @@
-"""Who waits for whom at the supervisor: what can wait is left off for what is due soon."""
+"""The order of waiting at the supervisor: what can wait is left off for what is due soon."""
 
 from __future__ import annotations
 

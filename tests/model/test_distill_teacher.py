@@ -1,4 +1,4 @@
-"""What a teacher writes down is what its target says."""
+"""A teacher writes down what its target says."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def killed(*arguments: object) -> None:
 
 
 def test_a_killed_run_loses_an_interval_at_most(tmp_path: Path) -> None:
-    """And ends with the weights of a run that nobody killed, bit for bit."""
+    """It also ends with the weights of a run that nobody killed, bit for bit."""
     data = training.small_corpus(tmp_path)
     words = training.small_tokenizer(data)
     words.save(str(tmp_path / "tokenizer.json"))

@@ -169,7 +169,7 @@ def test_large_recipes_fit_what_is_shipped() -> None:
 def test_a_call_may_stop_before_its_budget(
     tmp_path: Path, data: corpus.Corpus, words: Tokenizer
 ) -> None:
-    """What calls of limited time do together is what one call does."""
+    """Calls of limited time together do what one call does."""
     now = 0.0
 
     def clock() -> float:
@@ -222,7 +222,7 @@ def test_without_a_compiler_the_model_stays_as_it_is(monkeypatch: pytest.MonkeyP
 
 
 def test_matrices_of_one_shape_may_be_updated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on an accelerator."""
+    """An accelerator does so."""
     results: list[list[torch.Tensor]] = []
     for together in (False, True):
         torch.manual_seed(0)

@@ -1,1 +1,1 @@
-"""What attacks and failures do not do."""
+"""Attacks and failures, and all that they do not do."""

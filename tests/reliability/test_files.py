@@ -1,4 +1,4 @@
-"""What codespec keeps is for its owner alone, and files that others put in its way lead nowhere."""
+"""Files that codespec keeps are for their owner alone; what others put in its way leads nowhere."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def test_each_part_of_a_pass_is_a_step(model_options: Settings) -> None:
 
 
 def test_a_pause_of_who_looks_is_not_held_against_the_worker() -> None:
-    """As of a machine that sleeps."""
+    """The machine sleeps, say."""
     limits = Limits(cpu_s=600.0, clock_s=0.1, load_s=0.1, look_s=0.01)
     one = Pulse()
     one.started()

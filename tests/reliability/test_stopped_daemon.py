@@ -26,7 +26,7 @@ PATIENT = CompletionRequest("a", "b", deadline_ms=TIMEOUT_S * 1e3)
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits for a slow daemon would not be done before the test is ended."""
+    """Somebody who waits for a slow daemon would not be done before the test is ended."""
     for name in ("HELLO_S", "SILENCE_S"):
         monkeypatch.setattr(wire, name, 1e4)
     monkeypatch.setattr(client, "_FRAME_S", 1e4)

@@ -1,4 +1,4 @@
-"""What a small model's own probabilities are worth, and when it rests."""
+"""The worth of a small model's own probabilities, and when it rests."""
 
 from __future__ import annotations
 

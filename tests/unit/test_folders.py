@@ -1,4 +1,4 @@
-"""Who may enter our folders and read our files."""
+"""Rights to our folders and files."""
 
 from __future__ import annotations
 

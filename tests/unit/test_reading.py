@@ -48,7 +48,7 @@ def curve(token_ms: float) -> CostCurve:
 
 @dataclass
 class Measured:
-    """What is known of passes, set by hand."""
+    """Knowledge of passes, set by hand."""
 
     is_measured: bool
     curve: CostCurve

@@ -172,7 +172,7 @@ def test_tokens_within_one_of_its_own_are_certain_once_that_is():
 
 
 def test_further_lines_are_read_behind_what_follows_the_cursor():
-    """Where the suffix comes between prefix and middle, it stays where it is."""
+    """A suffix between prefix and middle stays where it is."""
     model = writer(BYTES)
     n_new: list[int] = []
     prefill = model.prefill

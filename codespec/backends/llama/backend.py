@@ -56,7 +56,7 @@ class LlamaBackend(TargetBackend):
         return layer_in(Path(where))
 
     def remarks(self) -> Iterator[Remark]:
-        """What models run on, and whether that is the best there is here."""
+        """The device that models run on, and whether that is the best there is here."""
         for name, known in (
             ("CODESPEC_BACKEND", ("cpu", "cuda", "metal")),
             ("CODESPEC_KERNELS", ("off", *kernels.NAMES)),
@@ -88,7 +88,7 @@ class LlamaBackend(TargetBackend):
             )
 
     def remarks_on(self, where: str, kv_type: KvType) -> Iterator[Remark]:
-        """Who multiplies the model's matrices, and what that means."""
+        """The kernels that multiply the model's matrices, and what that means."""
         share = kernels.share_in(Path(where))
         is_cpu = gpu_backend() == "cpu"
         if is_cpu and kv_type == "f16" and share.is_all:

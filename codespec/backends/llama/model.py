@@ -130,7 +130,7 @@ def load_model(
 
 
 def _writes_text(model: LoadedModel) -> bool:
-    """As far as the file says: a vocabulary, and no attention to what comes after a token."""
+    """True as far as the file says: a vocabulary, and no attention to what comes after a token."""
     kind = model.metadata("general.architecture")
     return (
         lib.llama_vocab_type(model.vocab) != lib.LLAMA_VOCAB_TYPE_NONE

@@ -89,7 +89,7 @@ def check(settings: Settings, *, measure: bool) -> tuple[list[Finding], str]:
 def _generator(
     backend: GeneratorBackend, where: str, settings: Settings
 ) -> tuple[list[Finding], str]:
-    """As `check`, of a model that decodes by itself. Raises: ModelError."""
+    """`check` of a model that decodes by itself. Raises: ModelError."""
     with closing(backend.open(where)) as generator:
         info = generator.info
     says = f"{info.name}: {backend.name} computes it, {where}"
