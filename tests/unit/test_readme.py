@@ -20,7 +20,7 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ["README.md", "ARCHITECTURE.md", "bench/README.md", "lsp/README.md"]
+DOCUMENTS = ["README.md", "ARCHITECTURE.md", "SECURITY.md", "bench/README.md", "lsp/README.md"]
 DOCUMENTS += [f"editor-plugins/{name}README.md" for name in ("", "vscode/", "neovim/")]
 
 

@@ -68,11 +68,25 @@ def sampler_accepts(sampler: Any, token: int) -> bool:
 
 
 _FAULTS = 3, 4  # GGML_LOG_LEVEL_WARN, GGML_LOG_LEVEL_ERROR
+# std::bad_alloc; ENOMEM of mmap and mlock, as all C libraries have it; ggml's words for the rest.
+_WANT_OF_MEMORY = (
+    "bad_alloc",
+    "cannot allocate memory",
+    "out of memory",
+    "insufficient memory",
+    "failed to allocate",
+    "unable to allocate",
+    "mem_buffer != null",  # ggml asserts what malloc gave
+)
 _last_lines: deque[str] = deque(maxlen=30)
 
 
 def _line(text: bytes) -> str:
     return without_controls(text.decode("utf-8", "replace"))
+
+
+def _is_want_of_memory(line: str) -> bool:
+    return any(words in line.lower() for words in _WANT_OF_MEMORY)
 
 
 def _on_log(level: int, text: bytes, _user: object) -> None:
@@ -86,10 +100,15 @@ def _on_abort(text: bytes) -> None:
     """An assertion failed, which ends the process: the reason in one line and the next step in
     another, in place of pages of a debugger's."""
     why = _line(text.strip()).rpartition("/")[2]
-    said = f"error: llama.cpp gave up, the model file may be damaged: {why}\n"
-    os.write(2, said.encode())
+    cause, step = "the model file may be damaged", "Get the file again, or choose another model."
+    if _is_want_of_memory(why):
+        cause, step = (
+            "there is too little memory",
+            "Close other programs, or choose a smaller model.",
+        )
+    os.write(2, f"error: llama.cpp gave up, {cause}: {why}\n".encode())
     if not faulthandler.is_enabled():  # else somebody wants to know where it was
-        os.write(2, b"  Get the file again, or choose another model.\n")
+        os.write(2, f"  {step}\n".encode())
         os._exit(1)
 
 
@@ -278,6 +297,12 @@ def writes_nothing(path: Path) -> ModelError:
 def forget_causes() -> None:
     """What was said up to now is of other calls: to be called before one that may fail."""
     _last_lines.clear()
+
+
+def wants_memory() -> bool:
+    """True if llama.cpp's last call failed for want of memory, by what it said since
+    `forget_causes`."""
+    return any(_is_want_of_memory(line) for line in _last_lines)
 
 
 def last_cause() -> str:

@@ -3,6 +3,7 @@ a kill."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from codespec.errors import ModelError
@@ -21,6 +22,27 @@ def check_fits(path: Path, n_bytes: int) -> None:
             f"{_gb(free)} are free",
             "Close other programs, or choose a smaller model or quantisation.",
         )
+
+
+def ran_out(path: Path, what: str, step: str = "choose a smaller model") -> ModelError:
+    """The error of who got no memory for it while there seemed to be enough. what: "to load
+    it". step: what else helps."""
+    return ModelError(
+        f"{path}: there is too little memory {what}{_limits()}",
+        f"Close other programs, raise the limit if there is one (ulimit -v), or {step}.",
+    )
+
+
+def _limits() -> str:
+    """Limits that this process has below the machine's, as they are said behind something."""
+    if sys.platform == "win32":
+        return ""
+    import resource
+
+    kinds = (("address space", resource.RLIMIT_AS), ("data", resource.RLIMIT_DATA))
+    found = [(name, resource.getrlimit(kind)[0]) for name, kind in kinds]
+    said = [f"{_gb(n)} of {name}" for name, n in found if n != resource.RLIM_INFINITY]
+    return f" (this process may have {' and '.join(said)})" if said else ""
 
 
 def _gb(n_bytes: int) -> str:

@@ -18,9 +18,10 @@ from codespec.backends.llama.loader import (
     gpu_backend,
     last_cause,
     lib,
+    wants_memory,
     writes_nothing,
 )
-from codespec.backends.llama.memory import check_fits
+from codespec.backends.llama.memory import check_fits, ran_out
 from codespec.backends.llama.mtp import OpenTarget, OwnLayer
 from codespec.backends.llama.nextn import layer_in
 from codespec.backends.llama.target import LlamaTarget
@@ -116,6 +117,8 @@ def load_model(
         params.load_mtp = own_layer and layer_in(path)
         handle = lib.llama_model_load_from_file(os.fsencode(path), params)
         if not handle:
+            if wants_memory():
+                raise ran_out(path, "to load it")
             raise ModelError(
                 f"{path}: llama.cpp cannot load this model{last_cause()}",
                 "The file may be incomplete or of a newer format: download it again, or try "

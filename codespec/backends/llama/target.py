@@ -25,8 +25,10 @@ from codespec.backends.llama.loader import (
     forget_causes,
     last_cause,
     lib,
+    wants_memory,
     writes_nothing,
 )
+from codespec.backends.llama.memory import ran_out
 from codespec.backends.llama.parts import Parts
 from codespec.backends.llama.states import States
 from codespec.backends.llama.undo import n_sequences, undo_of
@@ -79,6 +81,10 @@ class LlamaTarget(Context, Target):
         forget_causes()
         self._ctx = lib.llama_init_from_model(model.handle, params)
         if not self._ctx:
+            if wants_memory():
+                raise ran_out(
+                    model.path, f"for a context of {n_ctx} tokens", "set model.n_ctx lower"
+                )
             what = "Choose a smaller model" if kv_type == "f16" else 'Set model.kv_type = "f16"'
             raise ModelError(
                 f"{model.path}: no context of {n_ctx} tokens can be made"
