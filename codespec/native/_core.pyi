@@ -518,15 +518,9 @@ class Planner:
     """Table entries a token's probability is the sum of."""
     max_sources: int
 
-    def __init__(
-        self,
-        classes: npt.NDArray[np.uint8],
-        n_sources: int,
-        learns: bool = True,
-    ) -> None:
+    def __init__(self, classes: npt.NDArray[np.uint8], n_sources: int) -> None:
         """classes: (n_vocab,) kind of each token, 0 to 15; 1 stands for the end of a line.
         n_sources: 1 to max_sources; ids of sources are below it.
-        learns: False to learn nothing, which is for measurements.
 
         Raises: ValueError.
         """

@@ -51,8 +51,7 @@ float logistic(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 
 }  // namespace
 
-AcceptanceModel::AcceptanceModel(int n_sources, bool learns)
-    : n_sources_(n_sources), learns_(learns) {
+AcceptanceModel::AcceptanceModel(int n_sources) : n_sources_(n_sources) {
   weights_.resize(n_weights());
 }
 
@@ -117,7 +116,6 @@ float AcceptanceModel::probability(const Features& features) const {
 }
 
 void AcceptanceModel::learn(const Features& features, bool accepted) {
-  if (!learns_) return;
   const float step = kRate * ((accepted ? 1.0f : 0.0f) - logistic(logit(features)));
   for (const auto i : features) weights_[i] += step;
 }

@@ -43,8 +43,7 @@ class AcceptanceModel {
   using Features = std::array<std::uint16_t, kNumTables>;  // one weight of each table
 
   // n_sources: 1 to kMaxSources. All weights are 0: a source that nobody knows is neutral.
-  // learns: weights follow outcomes.
-  explicit AcceptanceModel(int n_sources, bool learns = true);
+  explicit AcceptanceModel(int n_sources);
 
   int n_sources() const { return n_sources_; }
   // Weights that all sources share come first, then a block of each source.
@@ -65,7 +64,6 @@ class AcceptanceModel {
   float logit(const Features& features) const;
 
   int n_sources_;
-  bool learns_;
   std::vector<float> weights_;
 };
 

@@ -13,7 +13,7 @@ using namespace nanobind::literals;
 namespace codespec {
 namespace {
 
-Planner make_planner(const Vector<std::uint8_t>& classes, int n_sources, bool learns) {
+Planner make_planner(const Vector<std::uint8_t>& classes, int n_sources) {
   if (n_sources < 1 || n_sources > AcceptanceModel::kMaxSources) {
     throw nb::value_error("n_sources must be 1 to 32");
   }
@@ -21,7 +21,7 @@ Planner make_planner(const Vector<std::uint8_t>& classes, int n_sources, bool le
   for (const std::uint8_t c : ids) {
     if (c >= AcceptanceModel::kNumClasses) throw nb::value_error("a class must be 0 to 15");
   }
-  return {{ids.begin(), ids.end()}, n_sources, learns};
+  return {{ids.begin(), ids.end()}, n_sources};
 }
 
 nb::object plan(Planner& self, const Sources& sources, int n_max, int max_leaves,
@@ -58,7 +58,7 @@ auto outcomes(const Planner& self) {
 
 void bind_planner(nb::module_& m) {
   nb::class_<Planner>(m, "Planner", nb::is_final())
-      .def(nb::new_(&make_planner), "classes"_a.noconvert(), "n_sources"_a, "learns"_a = true)
+      .def(nb::new_(&make_planner), "classes"_a.noconvert(), "n_sources"_a)
       .def_prop_ro_static("n_shared", [](nb::handle) { return AcceptanceModel::n_shared(); })
       .def_prop_ro_static("n_by_source", [](nb::handle) { return AcceptanceModel::n_by_source(); })
       .def_prop_ro_static("max_sources", [](nb::handle) { return AcceptanceModel::kMaxSources; })

@@ -44,10 +44,9 @@ struct Outcome {
 class Planner {
  public:
   // classes: of each token of the vocabulary, below kNumClasses; kLineEnd for one that ends a line.
-  // n_sources: tables are made for so many, 1 to AcceptanceModel::kMaxSources. learns: see
-  // AcceptanceModel.
-  Planner(std::vector<std::uint8_t> classes, int n_sources, bool learns = true)
-      : model(n_sources, learns),
+  // n_sources: tables are made for so many, 1 to AcceptanceModel::kMaxSources.
+  Planner(std::vector<std::uint8_t> classes, int n_sources)
+      : model(n_sources),
         classes_(std::move(classes)),
         last_seen_(classes_.size(), kNever),
         source_hit_rates_(static_cast<std::size_t>(n_sources), 0.5f),
