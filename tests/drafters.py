@@ -49,8 +49,9 @@ def model_drafter_of(chain: DraftChain) -> ModelDrafter:
 
 def assume(pace: Pace, curve: CostCurve) -> None:
     """Passes cost this, whatever was known; real passes will say otherwise."""
-    for n_threads in pace.curves:
-        pace.curves[n_threads] = CostCurve(curve.points, back_ms=curve.back_ms, steady=curve.steady)
+    for known in pace.curves.values():
+        known.follow(CostCurve(curve.points, back_ms=curve.back_ms, steady=curve.steady))
+        pace.curve.follow(known)
 
 
 def drafter_over(
