@@ -24,9 +24,12 @@ repositories; plain decoding for 1."""
 def fill_width(curve: CostCurve) -> int:
     """Width that passes are filled up to: with the most tokens a millisecond of those that were
     measured in a row; 1 for no filling."""
+    steady = curve.steady
+    if not steady:
+        return 1
     widths = list(_USUAL)
     rates = {1: 1.0 / curve.quiet_ms(1)} | {
-        n: float(np.interp(n, widths, list(_USUAL.values()))) / ms for n, ms in curve.steady.items()
+        n: float(np.interp(n, widths, list(_USUAL.values()))) / ms for n, ms in steady.items()
     }
     return max(rates, key=lambda n: rates[n])
 

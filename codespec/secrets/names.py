@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 SECRET_FOLDERS = frozenset((".ssh", ".aws", ".azure", ".gnupg", ".kube", ".password-store"))
 
@@ -37,6 +38,7 @@ _SECRET_PATH = re.compile(
 )
 
 
+@lru_cache(4096)
 def secret_name(path: str) -> bool:
     """True if a file of this name is expected to hold nothing but secrets.
 
