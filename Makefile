@@ -2,13 +2,13 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-SOAK := build/soak
+SOAK := build/soak/native
 PRODUCT := codespec lsp bench
 NATIVE := $(wildcard codespec/native/*.cpp codespec/native/*.h codespec/native/kernels/*.cpp codespec/native/kernels/*.h)
 # Files of tests, one a core. Not those with editors: they wait for what is on a screen.
 SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run check style types unit test test-editors node vsix env dev lint format soak clean help
+.PHONY: run check style types unit test test-editors node vsix env dev lint format soak soak-native soak-editor clean help
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -59,8 +59,10 @@ vsix: node  ## the extension for VS Code: editor-plugins/vscode/codespec.vsix
 	@$(NPM) ci --silent
 	@$(NPM) run package --silent
 
-soak: dev  ## 10,000 requests with random cancels; native tests under sanitizers (GCC; ten minutes)
-	SOAK_REQUESTS=10000 $(BIN)/python -m pytest -q tests/e2e/test_lsp_storm.py
+soak: dev  ## failures and load at length: says how long, goes on where it was stopped, ends with a report
+	@$(BIN)/python -m tests.reliability.soak
+
+soak-native:  # native tests under sanitizers (GCC)
 	$(BIN)/cmake -E rm -rf $(SOAK)/site
 	$(BIN)/cmake -S codespec/native -B $(SOAK) -G Ninja -DCMAKE_BUILD_TYPE=Debug \
 	    -DCODESPEC_SANITIZE=address,undefined -DCODESPEC_WERROR=ON \
@@ -79,6 +81,8 @@ soak: dev  ## 10,000 requests with random cancels; native tests under sanitizers
 	    tests/property/test_sources.py tests/property/test_batch.py tests/property/test_stretch.py tests/property/test_boundary.py tests/unit/test_native_api.py tests/unit/test_index_words.py \
 	    tests/unit/test_calibrate.py tests/model/test_boundaries.py tests/model/test_kernels.py \
 	    tests/model/test_products.py tests/model/test_attention.py
+
+soak-editor:
 	@$(BIN)/python -m pytest tests/editors/vscode/soak_environment.py
 
 env:  # the environment of users

@@ -56,7 +56,7 @@ def test_keys_leave_no_memory_behind(scripted: LspClient, home: Home) -> None:
         scripted.complete(URI, 0, n_chars, n % 2 == 0)
     for name, pid in pids.items():
         n_bytes, n_open = size_of(pid)
-        tell(**{f"{name}_grew_kib": round((n_bytes - before[name][0]) / 1024)})
+        tell(**{f"{name}_grew_kib": round((n_bytes - before[name][0]) / 1024, 1)})
         assert n_bytes - before[name][0] <= 2 * MIB, name
         assert n_open <= before[name][1], name
 
