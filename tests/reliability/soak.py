@@ -27,6 +27,8 @@ from typing import Any
 
 import msgspec
 
+from codespec import __version__
+
 HERE = "tests/reliability"
 FOLDER = Path("build/soak")
 SCALE = float(os.environ.get("SOAK_SCALE", "1"))
@@ -88,6 +90,30 @@ _ROWS = (
     pytest_row("F1", "kills of the worker", 50, 10, 40, "soak_figures.py::test_worker_is_killed"),
     pytest_row("F1", "kills of the daemon", 20, 10, 40, "soak_figures.py::test_daemon_is_killed"),
     pytest_row("F2", "failing calls of a build", 1_000, 200, 30, "test_failing_calls.py"),
+    pytest_row(
+        "L5",
+        "requests of two keys at once",
+        2_000,
+        1_000,
+        10,
+        "test_keys.py::test_a_flood_is_answered",
+    ),
+    pytest_row(
+        "B1",
+        "malformed messages of an editor",
+        100_000,
+        20_000,
+        20,
+        "test_frames.py::test_a_language_server_goes_on",
+    ),
+    pytest_row(
+        "B1",
+        "malformed messages to the daemon",
+        3_000,
+        1_000,
+        10,
+        "test_frames.py::test_a_daemon_goes_on",
+    ),
     pytest_row("F5", "damaged model files", 500, 100, 20, "test_models_damaged.py"),
     pytest_row("F2", "kills of a build", 60, 10, 50, "test_killed_builds.py"),
     pytest_row("S6", "kills with a canary in memory", 12, 3, 15, "test_canary.py"),
@@ -161,8 +187,11 @@ def commit() -> str:
     def git(*args: str) -> bytes:
         return subprocess.run(["git", *args], capture_output=True, check=True).stdout
 
-    changed = git("diff", "HEAD")
-    name = git("rev-parse", "--short", "HEAD").decode().strip()
+    try:
+        name = git("rev-parse", "--short", "HEAD").decode().strip()
+        changed = git("diff", "HEAD")
+    except (OSError, subprocess.CalledProcessError):
+        name, changed = f"{__version__} without a repository", b""
     whole = f"{name}-{hashlib.sha256(changed).hexdigest()[:8]}" if changed else name
     return f"{whole}, {SCALE:g} of it" if SCALE != 1 else whole
 
@@ -189,18 +218,17 @@ def run_batch(row: Row, done: Done) -> None:
             row.arguments(), env=env, stdout=output, stderr=subprocess.STDOUT, check=False
         ).returncode
     done.seconds += time.monotonic() - started
+    if status:
+        done.failure = f"see {log}"
+        return
+    done.n += row.batch
     for line in facts.read_text().splitlines() if facts.exists() else ():
         add(done.facts, json.loads(line))
-    over = [
+    done.failure = "; ".join(
         f"{name} is {done.facts[name]}, at most {most:g} is wanted"
         for name, most in LIMITS.items()
         if done.facts.get(name, 0) > most
-    ]
-    if status:
-        done.failure = f"see {log}"
-    else:
-        done.n += row.batch
-        done.failure = "; ".join(over)
+    )
 
 
 def add(facts: dict[str, Any], new: Mapping[str, Any]) -> None:

@@ -32,7 +32,7 @@ def place_in(home: Home) -> str:
 
 
 def text_of(*asked: object, **env: str) -> str:
-    return json.loads(codespec("complete", "--json", *asked, **env)[0])["text"]
+    return json.loads(codespec("complete", "--json", *asked, check=True, **env)[0])["text"]
 
 
 def test_a_wrong_clock_changes_no_text(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def test_a_wrong_clock_changes_no_text(home: Home, monkeypatch: pytest.MonkeyPat
         off = {"LD_PRELOAD": library, "CLOCK_IS_OFF": str(years * YEAR_S)}
         assert text_of("--daemon", place, **off) == right
         assert text_of("--daemon", place) == right
-        codespec("index", home.workspace, **off)
+        codespec("index", home.workspace, check=True, **off)
         new = home.workspace / f"new_{abs(years)}.py"
         new.write_text(f"def function_{abs(years)}():\n    pass\n")
         codespec("index", home.workspace)
