@@ -10,7 +10,7 @@ from tests.e2e.conftest import CODE, CURSOR, Home, Spawn, report_of
 from tests.rpc import insert
 
 DOCUMENTS = {
-    "many lines": ("python", "x = 1\n" * 200_000, 100_000, 5),
+    "many lines": ("python", "x = 1\n" * 100_000, 50_000, 5),
     "brackets": ("python", "(" * 50_000 + "\n", 0, 50_000),
     "nested blocks": ("c", "if (a) {\n" * 20_000, 20_000, 0),
     "zeros": ("python", "\0" * 10_000 + "\nx = ", 1, 4),

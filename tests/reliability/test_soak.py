@@ -31,27 +31,27 @@ def test_it_goes_on_where_it_stopped(
     for name in ("first", "second"):
         test = tmp_path / f"test_{name}.py"
         test.write_text(STEP.format(folder=str(tmp_path), name=name))
-        rows.append(soak.Row("X", name, 4, 2, 90, str(test)))
+        rows.append(soak.Row("X", name, 2, 2, 90, str(test)))
     monkeypatch.setattr(soak, "ROWS", rows)
     done = tmp_path / "done"
     broken = tmp_path / "broken"
     broken.touch()
     assert soak.main() == 1
-    assert done.read_text().splitlines() == ["first 2", "first 2", "second 2"]
+    assert done.read_text().splitlines() == ["first 2", "second 2"]
     said = capsys.readouterr().out
-    assert "about 6 min in all" in said
-    assert "4 first   passed; injected 4" in said
+    assert "about 3 min in all" in said
+    assert "2 first   passed; injected 2" in said
     broken.unlink()
-    rows[1] = soak.Row("X", "second", 6, 2, 90, rows[1].command)
+    rows[1] = soak.Row("X", "second", 4, 2, 90, rows[1].command)
     assert soak.main() == 0
-    assert done.read_text().splitlines()[3:] == ["second 2"] * 3
-    assert "4 first: passed before" in capsys.readouterr().out
+    assert done.read_text().splitlines()[2:] == ["second 2"] * 2
+    assert "2 first: passed before" in capsys.readouterr().out
     report = json.loads((tmp_path / "soak" / "report.json").read_bytes())
     assert [(row["injects"], row["n"], row["passed"]) for row in report["rows"]] == [
-        ("first", 4, True),
-        ("second", 6, True),
+        ("first", 2, True),
+        ("second", 4, True),
     ]
-    assert report["rows"][0]["facts"] == {"injected": 4, "largest_ms": 16.0}
+    assert report["rows"][0]["facts"] == {"injected": 2, "largest_ms": 8.0}
     # A commit that is another one begins anew.
     monkeypatch.setattr(soak, "commit", lambda: "another")
     assert not soak.State.load().rows
