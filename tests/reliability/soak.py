@@ -69,13 +69,13 @@ def pytest_row(name: str, injects: str, n: int, batch: int, seconds: float, test
 
 
 _ROWS = (
-    Row("L2", "requests, half of them cancelled", 10_000, 2_000, 12, "tests/e2e/test_lsp_storm.py"),
+    Row("L2", "requests, half of them cancelled", 10_000, 2_000, 5, "tests/e2e/test_lsp_storm.py"),
     pytest_row(
         "L1",
         "requests of eight editors",
         8_000,
         2_000,
-        20,
+        8,
         "test_editors.py::test_of_eight_editors_no_reply_is_lost_or_doubled",
     ),
     pytest_row(
@@ -86,16 +86,16 @@ _ROWS = (
         240,
         "soak_figures.py::test_eight_editors_and_one",
     ),
-    pytest_row("L3", "keys", 6_000, 2_000, 15, "test_editors.py::test_keys_leave_no_memory_behind"),
-    pytest_row("F1", "kills of the worker", 50, 10, 40, "soak_figures.py::test_worker_is_killed"),
-    pytest_row("F1", "kills of the daemon", 20, 10, 40, "soak_figures.py::test_daemon_is_killed"),
-    pytest_row("F2", "failing calls of a build", 1_000, 200, 30, "test_failing_calls.py"),
+    pytest_row("L3", "keys", 6_000, 2_000, 8, "test_editors.py::test_keys_leave_no_memory_behind"),
+    pytest_row("F1", "kills of the worker", 50, 10, 10, "soak_figures.py::test_worker_is_killed"),
+    pytest_row("F1", "kills of the daemon", 20, 10, 13, "soak_figures.py::test_daemon_is_killed"),
+    pytest_row("F2", "failing calls of a build", 1_000, 200, 16, "test_failing_calls.py"),
     pytest_row(
         "L5",
         "requests of two keys at once",
         2_000,
         1_000,
-        10,
+        5,
         "test_keys.py::test_a_flood_is_answered",
     ),
     pytest_row(
@@ -103,7 +103,7 @@ _ROWS = (
         "malformed messages of an editor",
         100_000,
         20_000,
-        20,
+        16,
         "test_frames.py::test_a_language_server_goes_on",
     ),
     pytest_row(
@@ -111,18 +111,18 @@ _ROWS = (
         "malformed messages to the daemon",
         3_000,
         1_000,
-        10,
+        3,
         "test_frames.py::test_a_daemon_goes_on",
     ),
-    pytest_row("F5", "damaged model files", 500, 100, 20, "test_models_damaged.py"),
-    pytest_row("F2", "kills of a build", 60, 10, 50, "test_killed_builds.py"),
-    pytest_row("S6", "kills with a canary in memory", 12, 3, 15, "test_canary.py"),
+    pytest_row("F5", "damaged model files", 500, 100, 10, "test_models_damaged.py"),
+    pytest_row("F2", "kills of a build", 60, 10, 21, "test_killed_builds.py"),
+    pytest_row("S6", "kills with a canary in memory", 12, 3, 5, "test_canary.py"),
     pytest_row(
         "S7",
         "suggestions of bytes at random",
         2_000,
         500,
-        15,
+        5,
         "test_invisible.py::test_no_suggestion_has_them",
     ),
     pytest_row(
@@ -130,7 +130,7 @@ _ROWS = (
         "hostile texts for parsers",
         1_400,
         140,
-        30,
+        10,
         "test_grammars.py::test_a_parser_answers_or_ends",
     ),
     pytest_row(
