@@ -6,8 +6,10 @@ import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import TypeVar, cast
 
+from codespec import secrets
 from codespec.backends.base import GeneratorBackend, Target
 from codespec.backends.registry import backend_of, target_of
 from codespec.config import Settings
@@ -62,6 +64,8 @@ class LocalEngine:
         becomes of a drafter that fails."""
         self.settings = settings
         self._clock = time.perf_counter
+        # Rules of secrets are read beside the model, and not with the first key.
+        Thread(target=secrets.find, args=("",), daemon=True).start()
         self._decoder = _decoder(settings, on_loading, policy, lambda: self._clock())
         self.info: ModelInfo = self._decoder.info
         self.tokenizer = self._decoder.tokenizer
