@@ -42,7 +42,7 @@ def find(name: str) -> str | None:
 
 
 def command(name: str, *arguments: str) -> list[str]:
-    """What to run: the program of that name, or the one at a whole path, which the caller knows.
+    """Command that runs the program of this name, or the one at a whole path that the caller knows.
 
     Raises: FileNotFoundError.
     """

@@ -28,7 +28,7 @@ SKIPPED = "codespec/skipped"
 
 
 async def read_away(n: int, read: Callable[[int], Awaitable[bytes]]) -> bytes:
-    """Of a message of `n` bytes, what stands for it; b"" at the end of input."""
+    """Read a message of `n` bytes away; the bytes that stand for it, b"" at the end of input."""
     head = tail = b""
     while n > 0:
         chunk = await read(min(n, _CHUNK))

@@ -104,7 +104,7 @@ class Gatherer:
         return page.snippets
 
     def _given(self, request: CompletionRequest, n_most: int) -> tuple[Snippet, ...]:
-        """Of the client's snippets the last ones, as many as there is room for, without secrets."""
+        """The last of the client's snippets, as many as there is room for, without secrets."""
         room, chosen = n_most, list[Snippet]()
         for given in reversed(request.extra):
             snippet = replace(given, text=without(given.text))

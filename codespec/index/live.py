@@ -163,7 +163,7 @@ class LiveDocument:
 
     @property
     def secrets(self) -> list[Finding]:
-        """What looks like a secret in `text`. The first to ask after a change pays for the search;
+        """Findings of secrets in `text`. The first to ask after a change pays for the search;
         typing in this document asks nothing."""
         if self._secrets is None:
             self._secrets = find(self._text)
@@ -183,8 +183,8 @@ class LiveDocument:
 
     @property
     def lent(self) -> tuple[SuffixAutomaton, ...]:
-        """What other documents may draft from: `before` and `after`, or, where there are secrets,
-        an automaton of its own, with breaks in their places."""
+        """Automata that other documents may draft from: `before` and `after`, or, where there are
+        secrets, an automaton of its own, with breaks in their places."""
         if not self.secrets:
             return self.before, self.after
         if self._lent is None:

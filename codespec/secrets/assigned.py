@@ -83,7 +83,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 
 
 def value_at(text: str, start: int, end: int, is_for_password: bool) -> tuple[int, int] | None:
-    """Where the value stands that is given to a name, if it looks like a secret.
+    """Place of the value that is given to a name, if it looks like a secret.
 
     start, end: of a word in the name.
     """
