@@ -90,6 +90,8 @@ def grammar(language: str) -> Language:
 
 
 _local = threading.local()  # parsers keep state: one each a thread
+_N_LENT = 65536
+"""Bytes of a text that a parser gets at a time."""
 
 
 def syntax_tree(
@@ -104,24 +106,20 @@ def syntax_tree(
 
     Raises: KeyError for a language not in `LANGUAGES`.
     """
-    parsers: dict[str, Parser] = _local.__dict__.setdefault("parsers", {})
+    parsers: dict[str, tuple[Parser, bytearray]] = _local.__dict__.setdefault("parsers", {})
     if language not in parsers:
-        parsers[language] = Parser(grammar(language))
-    parser = parsers[language]
+        parsers[language] = Parser(grammar(language)), bytearray()
+    parser, lent = parsers[language]
     # tree-sitter calls back every 100 steps, which is 50 to 200 bytes of ordinary code. A limit on
     # steps, not on time: the same text must give the same tree on a busy machine. But there are
     # grammars whose steps may take a hundred times as long, in text that is none.
     budget = 1000 + len(text) // 5
     latest = time.thread_time() + 0.25 + 2e-6 * len(text)
 
-    lent: dict[int, bytearray] = {}
-
-    def read(offset: int, _: Point) -> bytes | bytearray:
-        if offset >= len(text):
-            return b""
-        if offset not in lent:
-            lent[offset] = bytearray(text[offset : offset + 65536])
-        return lent[offset]
+    def read(offset: int, _: Point) -> bytearray:
+        # The binding never lets go of what it was given to read, so it is always given the same.
+        lent[:] = text[offset : offset + _N_LENT]
+        return lent
 
     def stop(_offset: int, _has_error: bool) -> bool:
         nonlocal budget
@@ -137,6 +135,4 @@ def syntax_tree(
         parser.reset()
         return None
     finally:
-        # The binding never lets go of what it was given to read: it keeps the shells alone.
-        for part in lent.values():
-            part.clear()
+        lent.clear()

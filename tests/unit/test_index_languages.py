@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import psutil
 import pytest
+from tree_sitter import Parser
 
-from codespec.index.languages import TEXT, notation_of, syntax_tree
+from codespec.index.languages import TEXT, grammar, notation_of, syntax_tree
 
 
 @pytest.mark.parametrize(
@@ -34,3 +37,23 @@ def test_a_text_that_was_parsed_goes_from_memory():
     before = psutil.Process().memory_info().rss
     parse(60)  # five megabytes
     assert psutil.Process().memory_info().rss - before < 2_500_000
+
+
+def test_a_parse_leaves_no_object_behind():
+    text = b"name = [1, 2]\n" * 20
+
+    def parse(n: int) -> int:
+        for _ in range(n):
+            assert syntax_tree("python", text) is not None
+        return sys.getallocatedblocks()
+
+    before = parse(10)
+    assert parse(500) - before < 100
+
+
+def test_a_text_longer_than_a_parser_reads_at_once_is_parsed_as_a_whole():
+    text = "".join(f'name_{k} = "ä€𝄞" + f({k})  # ü\n' for k in range(6000)).encode()
+    tree = syntax_tree("python", text)
+    assert tree is not None
+    assert str(tree.root_node) == str(Parser(grammar("python")).parse(text).root_node)
+    assert tree.root_node.end_byte == len(text)
