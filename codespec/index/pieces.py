@@ -8,6 +8,7 @@ are new are tokenised together, and told apart by the bytes of their tokens.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -18,6 +19,9 @@ from codespec.types import Tokenizer, Tokens
 MAX_PIECES = 50_000
 MAX_CHARS = 1 << 23
 """Of all pieces: with each key, a long line is a new one."""
+_FEW, MAX_TYPED, MAX_TYPED_CHARS = 8, 512, 1 << 16
+"""Of `_FEW` new pieces or fewer at a time, as the lines are that one types in: each key makes
+another, and hardly any is seen again."""
 _MAX_TOGETHER = 1 << 16  # characters
 
 
@@ -29,6 +33,8 @@ class PieceCache:
         self._cuts = cuts
         self._known: dict[str, Tokens] = {}
         self._n_chars = 0
+        self._typed: deque[str] = deque()  # of the known ones, oldest first
+        self._n_typed_chars = 0
         self._n_bytes: dict[int, int] = {}
 
     def encode(self, pieces: Sequence[str]) -> list[Tokens]:
@@ -40,12 +46,25 @@ class PieceCache:
             fresh.update(zip(group, self._encode_together(group), strict=True))
         known = self._known
         result = [known[p] if p in known else fresh[p] for p in pieces]
-        self._n_chars += sum(map(len, fresh))
+        n_chars = sum(map(len, fresh))
+        self._n_chars += n_chars
         if len(known) + len(fresh) > MAX_PIECES or self._n_chars > MAX_CHARS:
             known.clear()
-            self._n_chars = sum(map(len, fresh))
+            self._typed.clear()
+            self._n_chars, self._n_typed_chars = n_chars, 0
         known.update(fresh)
+        if len(fresh) <= _FEW:
+            self._typed.extend(fresh)
+            self._n_typed_chars += n_chars
+            self._forget_typed()
         return result
+
+    def _forget_typed(self) -> None:
+        while len(self._typed) > MAX_TYPED or self._n_typed_chars > MAX_TYPED_CHARS:
+            piece = self._typed.popleft()
+            del self._known[piece]
+            self._n_chars -= len(piece)
+            self._n_typed_chars -= len(piece)
 
     def _groups(self, pieces: Sequence[str]) -> Iterator[list[str]]:
         """Runs of pieces between which a text that consisted of them could be cut."""

@@ -60,3 +60,19 @@ def test_remembered_pieces_are_bounded_by_their_size(monkeypatch: pytest.MonkeyP
         (tokens,) = cache.encode([line])
         assert tokenizer.decode(tokens) == line.encode()
         assert sum(map(len, cache._known)) <= 1000
+
+
+def test_of_what_is_typed_only_the_latest_is_remembered() -> None:
+    """And all of the document that it is typed into."""
+    tokenizer = ByteTokenizer()
+    cache = PieceCache(tokenizer, safe_cuts(tokenizer))
+    document = [f"line {n}\n" for n in range(3000)]
+    cache.encode(document)
+    for n in range(2000):
+        cache.encode([document[n], f"typed {n}"])
+    assert len(cache._known) == len(document) + pieces.MAX_TYPED
+    assert "typed 1999" in cache._known
+    for n in range(20):
+        cache.encode([f"{n} long " * 1000])
+    n_chars = sum(map(len, cache._known)) - sum(map(len, document))
+    assert n_chars <= pieces.MAX_TYPED_CHARS
