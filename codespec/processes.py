@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 from codespec import programs
 
@@ -119,24 +119,35 @@ def be_modest(max_memory_bytes: int) -> None:
 
 
 @contextlib.contextmanager
-def memory_limited(n_bytes: int) -> Generator[None, None, None]:
+def memory_limited(n_bytes: int) -> Generator[Callable[[], bool], None, None]:
     """For native code that may take memory without limit: what asks for so much more than there is
-    now ends this process, before the system has to choose one. Linux; some ten microseconds."""
+    now ends this process, before the system has to choose one. Linux; some ten microseconds.
+
+    Yields a question for code that can be stopped: true once half of that is taken.
+    """
     if sys.platform != "linux":
-        yield
+        yield lambda: False
         return
     import resource
 
+    page = resource.getpagesize()
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     with open("/proc/self/statm", "rb", buffering=0) as file:
-        n_pages = int(file.read().split()[5])
-    limits = [n_pages * resource.getpagesize() + n_bytes]
-    limits += [n for n in (soft, hard) if n != resource.RLIM_INFINITY]
-    resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+        _, resident, shared, _, _, data, _ = map(int, file.read().split())
+        limits = [data * page + n_bytes]
+        limits += [n for n in (soft, hard) if n != resource.RLIM_INFINITY]
+        most = resident - shared + n_bytes // 2 // page
+
+        def is_half_taken() -> bool:
+            file.seek(0)
+            _, resident, shared, *_ = map(int, file.read().split())
+            return resident - shared > most
+
+        resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
+        try:
+            yield is_half_taken
+        finally:
+            resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 @contextlib.contextmanager

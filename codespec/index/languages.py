@@ -112,9 +112,10 @@ def syntax_tree(
     parser, lent = parsers[language]
     # tree-sitter calls back every 100 steps, which is 50 to 200 bytes of ordinary code. A limit on
     # steps, not on time: the same text must give the same tree on a busy machine. But there are
-    # grammars whose steps may take a hundred times as long, in text that is none.
+    # grammars whose steps may take a hundred times as long, in text that is none. A request may
+    # parse a whole text three times, and has five seconds for that.
     budget = 1000 + len(text) // 5
-    latest = time.thread_time() + 0.25 + 2e-6 * len(text)
+    latest = time.thread_time() + 0.25 + 1.5e-6 * len(text)
 
     def read(offset: int, _: Point) -> bytearray:
         # The binding never lets go of what it was given to read, so it is always given the same.

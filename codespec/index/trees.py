@@ -7,25 +7,26 @@ where that is allowed.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-import numpy as np
 from tree_sitter import Node, Point, Tree
 
 from codespec.index.languages import TEXT, language_of, language_of_id, syntax_tree
 from codespec.index.symbols import Symbol, find_symbols
+from codespec.index.tame import MAX_BYTES, is_tame
 from codespec.index.text import common_prefix, common_suffix
 from codespec.processes import memory_limited
 from codespec.secrets import find, masked
 
-MAX_BYTES = 1_000_000
-MAX_DEPTH = 2_000
-"""Brackets within brackets: some grammars overflow the stack at some ten thousand."""
 MAX_MEMORY_BYTES = 512 << 20
-"""Of a parse; the largest text takes about a tenth. 6 kB of C can be made to take gigabytes."""
+"""Of a parse; the largest text takes about a tenth. 6 kB of C can be made to take
+gigabytes. At half of it a parse is given up, where its grammar asks in time."""
+_STEPS = 64
+"""Of the questions whether to go on, one in so many looks at memory."""
 MAX_TREES = 8
 _MAX_ERRORS = 100
 _FAR_BYTES = 4096
@@ -41,11 +42,7 @@ _LISTS = re.compile(
     r"|declaration_list|compound_statement|body_statement|statements)$"
 )
 
-_DEPTH = np.zeros(256, np.int8)
-_DEPTH[list(b"([{")] = 1
-_DEPTH[list(b")]}")] = -1
 _PAIRS = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"), (b"/*", b"*/"))
-_NO_BRACKETS = bytes(set(range(256)) - {*b"()[]{}"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +111,10 @@ class ParsedDocument:
             return
         self.text, self._tree, self._symbols = text, None, None
         self._change = None
-        self._is_tame = _is_tame(text)
+        self._is_tame = is_tame(self.language, text)
         if self._is_tame and (self._base is None or self._changed().n_bytes > _FAR_BYTES):
             self._tree = self._parse(text, self._changed())
+            self._is_tame = self._tree is not None  # nobody is to try the same text once more
 
     @property
     def symbols(self) -> tuple[Symbol, ...]:
@@ -145,7 +143,7 @@ class ParsedDocument:
         """The root of what the text would be with `new` in the place of bytes start..end - 1; None
         as of `read`. The document stays as it is. The last few are kept: several judges ask for the
         same text, and what a line leaves without itself is the same with each key typed in it."""
-        if not self.can_be_parsed or not _is_tame(new):
+        if not self.can_be_parsed or not is_tame(self.language, new):
             return None
         text = self.text[:start] + new + self.text[end:]
         at = next((i for i, known in enumerate(self._known) if known.text == text), None)
@@ -179,6 +177,8 @@ class ParsedDocument:
 
     def near(self, at: int) -> Near | None:
         """The document without what stands far after byte `at`; None where it cannot be parsed."""
+        if not self._is_tame:
+            return None
         text = self.text
         limit = text.find(b"\n", at + NEAR_BYTES) + 1 or len(text)
         tail = text[limit:]
@@ -204,8 +204,14 @@ class ParsedDocument:
         """change: what became of the base."""
         base = self._base
         old = _edited(base, text, change) if base is not None else None
-        with memory_limited(MAX_MEMORY_BYTES):
-            tree = syntax_tree(self.language, text, old, interrupted)
+        steps = itertools.count(1)
+        with memory_limited(MAX_MEMORY_BYTES) as is_half_taken:
+            tree = syntax_tree(
+                self.language,
+                text,
+                old,
+                lambda: interrupted() or (next(steps) % _STEPS == 0 and is_half_taken()),
+            )
         if tree is not None and (
             base is None
             or not tree.root_node.has_error
@@ -365,14 +371,6 @@ def _without_far(root: Node, text: bytes, limit: int) -> bytes:
 def _balance(text: bytes) -> list[int]:
     """Of each kind, brackets and comments opened less those closed, strings taken for code."""
     return [text.count(opener) - text.count(closer) for opener, closer in _PAIRS]
-
-
-def _is_tame(text: bytes) -> bool:
-    brackets = text.translate(None, _NO_BRACKETS)
-    if len(brackets) <= MAX_DEPTH:
-        return len(text) <= MAX_BYTES
-    depths = np.cumsum(_DEPTH[np.frombuffer(brackets, np.uint8)], dtype=np.int32)
-    return len(text) <= MAX_BYTES and int(depths.max() - min(0, int(depths.min()))) <= MAX_DEPTH
 
 
 def _n_blank(text: bytes, at: int) -> int:

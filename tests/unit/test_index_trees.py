@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codespec.index.symbols import find_symbols
+from codespec.index.tame import MAX_DEPTH
 from codespec.index.trees import (
-    MAX_DEPTH,
     MAX_MEMORY_BYTES,
     MAX_TREES,
     NEAR_BYTES,
@@ -93,10 +93,13 @@ def test_what_is_too_deep_has_no_tree_until_it_is_mended() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory there alone")
 def test_a_parse_that_takes_all_memory_ends_its_process_before() -> None:
     script = (
-        "from codespec.index.trees import Trees\n"
+        "from codespec.index.languages import syntax_tree\n"
+        "from codespec.index.trees import MAX_MEMORY_BYTES, Trees\n"
+        "from codespec.processes import memory_limited\n"
         "Trees().update('a.py', '', b'def f(x):\\n    pass\\n')\n"
         "print('parsed', flush=True)\n"
-        "Trees().update('a.java', '', b'a<\\n' * 20_000)\n"
+        "with memory_limited(MAX_MEMORY_BYTES):\n"
+        "    syntax_tree('java', b'a<\\n' * 20_000)\n"
         "print('unharmed')\n"
     )
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
