@@ -9,18 +9,18 @@ MAX_BYTES = 1_000_000
 MAX_DEPTH = 2_000
 """Brackets within brackets: some grammars overflow the stack at some ten thousand."""
 MAX_CHAIN = 16
-"""Openings of a list of types in a statement, as braces and semicolons tell statements; beyond that
-`MAX_DEPTH` in the whole text."""
+"""Openings and ends of lists of types in a statement, as braces and semicolons tell statements;
+beyond that `MAX_DEPTH` in the whole text."""
 _GENERIC = frozenset(("java", "csharp", "typescript", "tsx", "cpp", "swift"))
-"""Languages where each `<` may open such a list. Some grammars keep both readings up to the text's
-end, where memory goes by the square of them, in one step that nothing can stop: 40 kB of Java take
-four gigabytes."""
+"""Languages where `<` and `>` may be of such a list. Some grammars keep both readings up to the
+text's end, where memory goes by the square of them, in one step that nothing can stop: 40 kB of
+Java take four gigabytes."""
 
 _DEPTH = np.zeros(256, np.int8)
 _DEPTH[list(b"([{")] = 1
 _DEPTH[list(b")]}")] = -1
 _NO_BRACKETS = bytes(set(range(256)) - {*b"()[]{}"})
-_NO_CHAIN = bytes(set(range(256)) - {*b"<{};"})
+_NO_CHAIN = bytes(set(range(256)) - {*b"<>{};"})
 _CHAIN_END = bytes.maketrans(b"{}", b";;")
 
 
@@ -38,7 +38,7 @@ def _is_deep(text: bytes) -> bool:
 
 
 def _is_chained(language: str, text: bytes) -> bool:
-    if language not in _GENERIC or text.count(b"<") <= MAX_DEPTH:
+    if language not in _GENERIC or text.count(b"<") + text.count(b">") <= MAX_DEPTH:
         return False
     statements = text.translate(_CHAIN_END, _NO_CHAIN).split(b";")
     return sum(max(0, len(chain) - MAX_CHAIN) for chain in statements) > MAX_DEPTH

@@ -20,6 +20,7 @@ WILD = {
     "csharp": LIST * 60,
     "java, closed": LIST * 60 + "a" + ">" * 10,
     "typescript": "a<b,\n" * 10_000,
+    "java, ends alone": ("x=>" * 33 + "\n") * 400,
     "java, in statements": ("a<" * 1900 + ";\n") * 12,
     # As it goes.
     "cpp": "a<\n" * 300_000,
