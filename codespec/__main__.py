@@ -2,7 +2,10 @@
 
 import os
 import signal
+import sys
 from types import FrameType
+
+_WANT_OF_MEMORY = "cannot allocate memory", "failed to map segment", "start new thread"
 
 
 def main() -> None:
@@ -11,11 +14,19 @@ def main() -> None:
     is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_heard:
         signal.signal(signal.SIGINT, _end)
-    from codespec.cli import main as run
+    try:
+        from codespec.cli import main as run
 
-    if is_heard:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    run()
+        if is_heard:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        run()
+    except (ImportError, MemoryError, OSError, RuntimeError) as e:
+        # Libraries are loaded when they are first needed.
+        why = str(e)
+        if not isinstance(e, MemoryError) and not any(w in why.lower() for w in _WANT_OF_MEMORY):
+            raise
+        step = "Close other programs, or raise the limit if there is one (ulimit -v)."
+        sys.exit(f"error: there is too little memory{why and f' ({why})'}\n  {step}")
 
 
 def _end(number: int, _: FrameType | None) -> None:

@@ -132,6 +132,8 @@ def test_sigkill_at_random_times(workspace: Workspace) -> None:
             assert set(index.paths) <= set(files)
             tokens = workspace.tokenizer.encode(files["f07.py"])
             index.find(tokens[:50], 16)
+    # A file that was in work at two kills is left out, as it may be what the process died of.
+    (workspace.store.folder / "strikes.json").unlink(missing_ok=True)
     assert run(workspace).returncode == 0
     assert workspace.index().n_files == 40
 
