@@ -24,6 +24,7 @@ from codespec.types import Tokens
 
 MAX_STRIKES = 2
 _N_AHEAD = 64
+_CLOSED = -1  # in place of a slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class DocumentReader:
         self._parsers = parsers
         n_threads = parsers.n if parsers is not None else 1
         self._strikes = Strikes(state_folder, n_threads)
+        self._n_slots = n_threads
         self._slots: queue.SimpleQueue[int] = queue.SimpleQueue()
         for slot in range(n_threads):
             self._slots.put(slot)
@@ -66,7 +68,11 @@ class DocumentReader:
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
+        # The pool does not wait for a thread whose start was interrupted, by a request to end.
+        for _ in range(self._n_slots):
+            self._slots.get()
         self._strikes.close()
+        self._slots.put(_CLOSED)
 
     def read_all(
         self, candidates: Iterable[Candidate], unchanged: Callable[[Candidate], FileEntry | None]
@@ -116,6 +122,9 @@ class DocumentReader:
                 self._strikes.add(key)
                 crashed, n_strikes = True, 1
         slot = self._slots.get()
+        if slot == _CLOSED:
+            self._slots.put(_CLOSED)
+            return None
         try:
             with self._strikes.in_work(slot, key):
                 chosen = chosen or parse.select(path, source, parse=n_strikes == 0)
