@@ -20,8 +20,8 @@ MAX_PIECES = 50_000
 MAX_CHARS = 1 << 23
 """Of all pieces: with each key, a long line is a new one."""
 _FEW, MAX_TYPED, MAX_TYPED_CHARS = 8, 512, 1 << 16
-"""Of `_FEW` new pieces or fewer at a time, as the lines are that one types in: each key makes
-another, and hardly any is seen again."""
+"""Bounds on pieces that come `_FEW` or fewer at a time, as the lines are that one types in: each
+key makes another, and hardly any is seen again."""
 _MAX_TOGETHER = 1 << 16  # characters
 
 

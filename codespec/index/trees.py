@@ -23,10 +23,10 @@ from codespec.processes import memory_limited
 from codespec.secrets import find, masked
 
 MAX_MEMORY_BYTES = 512 << 20
-"""Of a parse; the largest text takes about a tenth. 6 kB of C can be made to take
+"""Most memory of a parse; the largest text takes about a tenth. 6 kB of C can be made to take
 gigabytes. At half of it a parse is given up, where its grammar asks in time."""
 _STEPS = 64
-"""Of the questions whether to go on, one in so many looks at memory."""
+"""Memory is looked at with one in so many of the questions whether to go on."""
 MAX_TREES = 8
 _MAX_ERRORS = 100
 _FAR_BYTES = 4096

@@ -76,12 +76,17 @@ def home(tmp_path: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) ->
     # By the folder that daemons are told, not by their locks: one that was started a moment ago, by
     # whoever has ended since, has none yet.
     run = str(tmp_path / "run")
-    pids = [p.pid for p in psutil.process_iter(["cmdline"]) if run in (p.info["cmdline"] or ())]
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    for pid in pids:
-        wait_until_gone(pid)
+    # Until there is none: one that is killed may have started another since it was looked for.
+    while pids := _with_argument(run):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in pids:
+            wait_until_gone(pid)
+
+
+def _with_argument(word: str) -> list[int]:
+    return [p.pid for p in psutil.process_iter(["cmdline"]) if word in (p.info["cmdline"] or ())]
 
 
 Spawn = Callable[[], LspClient]

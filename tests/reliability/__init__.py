@@ -1,4 +1,4 @@
-"""What attacks and failures do not do: short forms of all rows here, long ones by `make soak`
+"""Tests of attacks and failures: short forms of all rows here, long ones by `make soak`
 (`soak.py`, test_soak), which also measures (`soak_figures.py`). What other tests hold is not held
 here again.
 

@@ -14,7 +14,7 @@ from codespec.folders import cache_path
 
 
 def shim(source: Path) -> str:
-    """Where the library lies; a test is skipped where none can be loaded or built."""
+    """Path of the library; a test is skipped where none can be loaded or built."""
     if sys.platform != "linux":
         pytest.skip("LD_PRELOAD is Linux's")
     names = (os.environ.get("CXX", ""), "c++", "g++", "clang++")

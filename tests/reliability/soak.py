@@ -34,7 +34,7 @@ FOLDER = Path("build/soak")
 SCALE = float(os.environ.get("SOAK_SCALE", "1"))
 MINUTES = float(os.environ.get("SOAK_MINUTES", "30"))
 LIMITS = {"ratio_p95": 2.0, "answer_ms_max": 1000.0, "recovery_s_p50": 2.0, "grew_mib": 1.0}
-"""What the figures of a row may be at most, on a machine that does nothing else."""
+"""Bounds on the figures of a row, on a machine that does nothing else."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Done:
 
 @dataclass
 class State:
-    """What was done at a commit; rows by their key."""
+    """Progress at a commit; rows by their key."""
 
     commit: str = ""
     rows: dict[str, Done] = field(default_factory=dict[str, Done])

@@ -1,5 +1,5 @@
-"""What holds source leaves no copy of its memory behind when it crashes, and does not work in the
-workspace; what happened is told all the same."""
+"""A process that holds source leaves no copy of its memory behind when it crashes, and does not
+work in the workspace; what happened is told all the same."""
 
 from __future__ import annotations
 
